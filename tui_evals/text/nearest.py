@@ -1,0 +1,16 @@
+"""The known name that a mistyped one was most likely meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean 'x'?)` for the nearest known name, or nothing when none is near."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import DamerauLevenshtein
+
+    lowered = {candidate.lower(): candidate for candidate in known}
+    cutoff = max(1, len(name) // 3)
+    found = process.extractOne(name.lower(), lowered.keys(), scorer=DamerauLevenshtein.distance, score_cutoff=cutoff)
+    return f" (did you mean '{lowered[found[0]]}'?)" if found else ""

@@ -1,0 +1,110 @@
+"""Untrusted text made fit for a terminal: nothing in it can move the cursor, recolour, reorder, hide or send."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+# A longer payload is shown instead of removed: one stray introducer must not hide the rest of an answer.
+_PAYLOAD = 4096
+_LONGEST = _PAYLOAD + 4
+
+# Each part is bounded, or ends where the next sequence could start, so that a scan is linear.
+_STYLE = r"[0-?]{0,256}+[ -/]{0,16}+[@-~]"
+_STRING = rf"[^\x00-\x08\x0a-\x1f\x7f-\x9f]{{0,{_PAYLOAD}}}+(?:\x07|\x1b\\|\x9c)"
+_SEQUENCE = re.compile(
+    r"[\x1b\x90\x98\x9b\x9d-\x9f]"
+    rf"(?:(?:(?<=\x9b)|(?<=\x1b)\[){_STYLE}"
+    rf"|(?:(?<=[\x90\x98\x9d-\x9f])|(?<=\x1b)[\]PX^_]){_STRING}"
+    r"|(?<=\x1b)(?:[ -/]{1,16}+[0-~]|[0-OQ-WYZ\\`-~]))"
+)
+
+# Characters that draw nothing, end a line or reorder their neighbours: shown by name wherever they stand.
+_HIDDEN = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
+_JOINERS = "\u200c\u200d"
+_SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+
+_SUSPECTS = _CONTROLS + _HIDDEN + _JOINERS + _SELECTORS
+_SUSPECT = re.compile(f"[{_SUSPECTS}]")
+_ASCII_SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+# Emoji, Indic and Arabic scripts need joiners and selectors, so one of them directly after a visible
+# non-ASCII character stays (a joiner also after such a selector, a selector also after a keycap's base);
+# a run of them, or one beside ASCII letters, can only hide something.
+_BASE = rf"[^\x00-\x7f{_SUSPECTS}]"
+_REPLACED = re.compile(
+    rf"[{_SUSPECTS}](?<!{_BASE}[{_JOINERS}{_SELECTORS}])(?<!{_BASE}[{_SELECTORS}][{_JOINERS}])(?<![0-9#*][{_SELECTORS}])"
+    rf"[{_SUSPECTS}]*+"
+)
+
+_UNSPELT = re.compile(r"[^\n -~]+")
+
+
+@cache
+def _picture(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return "\ufffd" if 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000 else f"<U+{code:04X}>"
+
+
+def _pictures(match: re.Match[str]) -> str:
+    return "".join(map(_picture, match.group()))
+
+
+def _clean(text: str) -> bool:
+    return (_ASCII_SUSPECT if text.isascii() else _SUSPECT).search(text) is None
+
+
+def _without_sequences(text: str) -> str:
+    return _SEQUENCE.sub("", text).replace("\r\n", "\n")
+
+
+def safe(text: str) -> str:
+    """The text without escape sequences and with every other control or invisible character made visible."""
+    return text if _clean(text) else _REPLACED.sub(_pictures, _without_sequences(text))
+
+
+def safe_line(text: str, limit: int | None = None) -> str:
+    """One safe line for a cell: newlines as "⏎", tabs as spaces, at most `limit` characters, cut with "…"."""
+    line = (safe(text) if limit is None else _safe_start(text, limit)).replace("\n", "⏎").replace("\t", " ")
+    if limit is None or len(line) <= limit:
+        return line
+    return line[: limit - 1] + "…" if limit > 0 else ""
+
+
+def _safe_start(text: str, limit: int) -> str:
+    """What `safe` makes of the text, exact in its first `limit` characters, from no more text than that needs."""
+    head = text[: limit + 1]
+    if _clean(head):
+        return head
+    size = limit + _LONGEST
+    while True:
+        head = _without_sequences(text[:size])
+        # Only a sequence that the slice cuts in two reads differently, and it lies within the last characters.
+        if size >= len(text) or len(head) - _LONGEST > limit:
+            return _REPLACED.sub(_pictures, head[: limit + 1])
+        size *= 2
+
+
+def _spelling(match: re.Match[str]) -> str:
+    run = match.group()
+    if run.isprintable() and not _SUSPECT.search(run):
+        return run
+    return "".join(
+        character
+        if character.isprintable() and not _SUSPECT.match(character)
+        else character.encode("unicode_escape").decode("ascii")
+        for character in run
+    )
+
+
+def spell(text: str) -> str:
+    r"""The raw text spelt out: `\x1b`, `\r`, `\u202e`, a backslash doubled; only newlines stay as they are."""
+    return _UNSPELT.sub(_spelling, text.replace("\\", "\\\\"))

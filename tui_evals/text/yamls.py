@@ -1,0 +1,188 @@
+"""YAML 1.2 from outside, read as what JSON could say: mappings, lists, text, numbers, true, false, null."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+MAX_DEPTH = 64
+MAX_WEIGHT = 2_000_000  # one for each character of text, and again wherever an alias repeats it
+VALUE_WEIGHT = 100  # of each value besides: 20,000 of them are all a document may hold
+
+_CONSTANTS: dict[str, bool | None] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
+_CONSTANTS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
+_WHOLE = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+
+class YamlError(ValueError):
+    """The text is not YAML we read: `problem` says why; `line` and `column` (from 1) where, when known."""
+
+    def __init__(self, problem: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(f"{problem} (line {line}, column {column})" if line else problem)
+        self.problem = problem
+        self.line = line
+        self.column = column
+
+
+def load_yaml(text: str | bytes, *, limit: int = 1_000_000) -> object:
+    """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared."""
+    return _Reader(_decoded(text, limit)).document()
+
+
+def load_mapping(text: str | bytes, *, limit: int = 1_000_000) -> tuple[dict[str, object], dict[str, int]]:
+    """A YAML mapping (empty if nothing is written) and the line on which each of its own keys stands."""
+    reader = _Reader(_decoded(text, limit))
+    value = reader.document()
+    if value is not None and not isinstance(value, dict):
+        raise YamlError("a mapping is needed here, with lines such as `name: value`", reader.first_line, 1)
+    return value or {}, reader.lines
+
+
+def _place(text: str | bytes, at: int) -> tuple[int, int]:
+    before = text[:at] if isinstance(text, str) else text[:at].decode("utf-8", "replace")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def _decoded(text: str | bytes, limit: int) -> str:
+    if len(text) > limit:
+        raise YamlError(f"the text is longer than {limit:,} characters")
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise YamlError("this is not UTF-8 text; save it as UTF-8", *_place(text, error.start)) from None
+    return text.removeprefix("\ufeff")
+
+
+def _events(text: str) -> Iterator[Any]:
+    """What the parser meets, its complaints turned into ours."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError
+    from ruamel.yaml.reader import ReaderError
+
+    try:
+        yield from YAML(typ="safe", pure=True, plug_ins=[]).parse(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else ()
+        raise YamlError(f"not valid YAML: {error.problem or error.context}", *place) from None
+    except ReaderError as error:
+        raise YamlError("not valid YAML: a control character stands here", *_place(text, error.position)) from None
+    except (ValueError, OverflowError):
+        raise YamlError("not valid YAML: an escape such as \\U00110000 names no character") from None
+
+
+def _refuse(problem: str, event: Any) -> NoReturn:
+    raise YamlError(problem, event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _text(event: Any) -> str:
+    """The text of a scalar, with surrogate pairs that were written as two escapes joined."""
+    try:
+        return str(event.value).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        _refuse("half of a surrogate pair is not text", event)
+
+
+def _scalar(event: Any) -> object:
+    """A scalar's value: text if it is quoted, else by the core rules of YAML 1.2, and never NaN or infinity."""
+    text = _text(event)
+    if event.style:
+        return text
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _WHOLE.fullmatch(text):
+        if len(text) > 4000:
+            _refuse("a number has too many digits to read; quote it if it is text", event)
+        return int(text, {"0x": 16, "0o": 8}.get(text[:2], 10))
+    number = float(text) if _FLOAT.fullmatch(text) else 0.0
+    if _NOT_FINITE.fullmatch(text) or math.isinf(number):
+        _refuse(f"{text[:20]} is not a finite number; quote it if it is text", event)
+    return number if _FLOAT.fullmatch(text) else text
+
+
+class _Reader:
+    """Builds plain values from the parser's events, and stops when they weigh too much."""
+
+    def __init__(self, text: str) -> None:
+        self.events = _events(text)
+        self.anchors: dict[str, object] = {}
+        self.lines: dict[str, int] = {}
+        self.first_line = 1
+        self.left = MAX_WEIGHT
+
+    def document(self) -> object:
+        """The value of the only document, None if there is none."""
+        documents = [self.root() for event in self.events if type(event).__name__ == "DocumentStartEvent"]
+        return documents[0] if documents else None
+
+    def root(self) -> object:
+        """The value of the document that starts here, which must be the first."""
+        event = next(self.events)
+        if self.left < MAX_WEIGHT:
+            _refuse("a second document starts here; keep one in a file", event)
+        self.first_line = event.start_mark.line + 1
+        return self.value(event, 0)
+
+    def pay(self, value: object, event: Any, depth: int) -> None:
+        """Count one value, and refuse what grows too large or too deep."""
+        self.left -= VALUE_WEIGHT + (len(value) if isinstance(value, str) else 0)
+        if self.left < 0:
+            _refuse("the text holds too many values; what an alias repeats is counted each time", event)
+        if depth > MAX_DEPTH:
+            _refuse(f"values are nested more than {MAX_DEPTH} deep", event)
+
+    def value(self, event: Any, depth: int) -> object:
+        """The value that starts with an event."""
+        kind = type(event).__name__
+        self.pay(getattr(event, "value", None), event, depth)
+        if kind == "AliasEvent":
+            if event.anchor not in self.anchors:
+                _refuse(f"*{event.anchor} refers to nothing that is complete above it", event)
+            return self.copy(self.anchors[event.anchor], event, depth)
+        if event.tag is not None:
+            _refuse(f"the tag {event.tag} is not supported; write plain values", event)
+        if kind == "ScalarEvent":
+            value = _scalar(event)
+        elif kind == "MappingStartEvent":
+            value = self.mapping(depth)
+        else:
+            value = [self.value(item, depth + 1) for item in self.until("SequenceEndEvent")]
+        if event.anchor is not None:
+            self.anchors[event.anchor] = value
+        return value
+
+    def until(self, end: str) -> Iterator[Any]:
+        """The events that start the elements of a collection."""
+        while type(event := next(self.events)).__name__ != end:
+            yield event
+
+    def mapping(self, depth: int) -> dict[str, object]:
+        """A mapping; keys are taken as they are written, so `1:` and `no:` are text."""
+        found: dict[str, object] = {}
+        for event in self.until("MappingEndEvent"):
+            if type(event).__name__ != "ScalarEvent" or event.tag is not None:
+                _refuse("a key must be plain text", event)
+            key = _text(event)
+            self.pay(key, event, depth)
+            if key == "<<" and not event.style:
+                _refuse("merging with << is not supported; write the keys out", event)
+            if key in found:
+                _refuse(f"the key {key[:40]!r} stands twice in one mapping; keep one of them", event)
+            if depth == 0:
+                self.lines[key] = event.start_mark.line + 1
+            found[key] = self.value(next(self.events), depth + 1)
+        return found
+
+    def copy(self, value: object, event: Any, depth: int) -> object:
+        """What an alias stands for, built again so that changing one place changes no other."""
+        self.pay(value, event, depth)
+        if isinstance(value, dict):
+            return {key: self.copy(part, event, depth + 1) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self.copy(part, event, depth + 1) for part in value]
+        return value
