@@ -1,0 +1,42 @@
+from typing import Any
+
+import pytest
+
+from tui_evals.evaluators.chat_text import chat_to_text, is_chat
+
+from .helpers import golden
+
+
+@pytest.mark.parametrize("row", golden("openai_evals.json", "chat_prompt_to_text_prompt"), ids=str)
+def test_golden_chats(row: dict[str, Any]) -> None:
+    assert chat_to_text(row["args"]["prompt"], cue=row["args"]["for_completion"]) == row["expected"]
+
+
+@pytest.mark.parametrize("row", golden("openai_evals.json", "CompletionPrompt.to_formatted_prompt"), ids=str)
+def test_golden_completion_prompts(row: dict[str, Any]) -> None:
+    assert chat_to_text(row["args"]["raw_prompt"], cue=True) == row["expected"]
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ({"role": "system", "content": "S"}, "S\n"),
+        ({"role": "system", "name": "example_user", "content": "Q"}, "User: Q\n"),
+        ({"role": "system", "name": "example_assistant", "content": "A"}, "Assistant: A\n"),
+        ({"role": "user", "content": "two\nlines"}, "User: two\nlines\n"),
+        ({"role": "user", "content": [{"type": "text", "text": "t"}]}, 'User: [{"type":"text","text":"t"}]\n'),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}, 'Assistant: [{"id":"1"}]\n'),
+        ({"role": "assistant", "content": "\ud800"}, "Assistant: \ud800\n"),
+        ({"content": "nobody"}, "User: nobody\n"),
+    ],
+)
+def test_a_message_among_others(message: dict[str, Any], line: str) -> None:
+    assert chat_to_text([message, {"role": "user", "content": "end"}]) == line + "User: end\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [([{"role": "user", "content": "x"}], True), ([], False), ("text", False), ([{"a": 1}], False), (None, False)],
+)
+def test_what_a_chat_is(value: object, expected: bool) -> None:
+    assert is_chat(value) is expected

@@ -1,0 +1,81 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.limits import Cost, Latency, Tokens
+
+from .helpers import score
+
+MEASURED: list[tuple[type[Evaluator], str]] = [(Latency, "latency_ms"), (Cost, "cost"), (Tokens, "tokens")]
+
+
+@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+@pytest.mark.parametrize(("value", "result"), [(0, "pass"), (9, "pass"), (10, "fail"), (11, "fail")])
+@pytest.mark.parametrize("option", ["threshold", "targetThreshold", "target_threshold"])
+def test_strictly_below_the_limit_passes(
+    evaluator: type[Evaluator], field: str, value: int, result: str, option: str
+) -> None:
+    record = score(evaluator, {option: 10}, response="x", **{field: value})
+    assert (record.result, record.score, record.threshold) == (result, value, 10)
+
+
+@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+def test_negate_turns_the_verdict_and_keeps_the_number(evaluator: type[Evaluator], field: str) -> None:
+    record = score(evaluator, {"threshold": 10, "negate": True}, response="x", **{field: 9})
+    assert (record.result, record.score) == ("fail", 9)
+
+
+@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+def test_without_a_limit_the_number_is_only_shown(evaluator: type[Evaluator], field: str) -> None:
+    record = score(evaluator, response="x", **{field: 9})
+    assert (record.result, record.score, record.threshold) == (None, 9, None)
+
+
+@pytest.mark.parametrize("evaluator", [Latency, Cost])
+@pytest.mark.parametrize("negate", [False, True])
+def test_what_was_not_measured_is_skipped_and_never_zero(evaluator: type[Evaluator], negate: bool) -> None:
+    record = score(evaluator, {"threshold": 10, "negate": negate}, response="x")
+    assert (record.result, record.score) == ("skipped", None)
+
+
+def test_latency_of_a_cached_answer_is_skipped() -> None:
+    assert score(Latency, {"threshold": 10}, response="x", latency_ms=1.0, from_cache=True).result == "skipped"
+    assert score(Cost, {"threshold": 10}, response="x", cost=1.0, from_cache=True).result == "pass"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "tokens", "estimated"),
+    [
+        ({"response": "abcde", "tokens": 7}, 7, False),
+        ({"response": "abcde"}, 2, True),
+        ({"response": ""}, 0, True),
+        ({"response": "abcde", "tokens": 0}, 0, False),
+        ({"response": "\ud800"}, 1, True),
+    ],
+)
+def test_tokens_are_counted_or_estimated_and_say_which(evidence: dict[str, Any], tokens: int, estimated: bool) -> None:
+    record = score(Tokens, {"threshold": 100}, **evidence)
+    assert (record.score, record.details) == (tokens, {"estimated": estimated})
+    assert ("about" in record.reason) == estimated
+
+
+@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+def test_a_measurement_that_is_no_number_is_an_error(evaluator: type[Evaluator], field: str) -> None:
+    record = score(evaluator, {"threshold": 10}, response="x", **{field: float("nan")})
+    assert record.result == "error"
+
+
+@pytest.mark.parametrize(("evaluator", "field"), MEASURED)
+def test_no_answer_is_an_error(evaluator: type[Evaluator], field: str) -> None:
+    assert score(evaluator, {"threshold": 10}, **{field: 1}).details["code"] == "agentRequestFailed"
+
+
+@pytest.mark.parametrize("evaluator", [Latency, Cost, Tokens])
+@pytest.mark.parametrize(
+    "options", [{"threshold": -1}, {"threshold": "10"}, {"threshold": float("nan")}, {"limit": 1}, {"threshold": True}]
+)
+def test_bad_limits_are_refused(evaluator: type[Evaluator], options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        score(evaluator, options, response="x")

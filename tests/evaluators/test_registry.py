@@ -1,0 +1,255 @@
+"""What holds for every evaluator: its name, its help, its example, and that nothing in a row can break it."""
+
+import asyncio
+import json
+import time
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui_evals.cli.judging import _fields, description, summary
+from tui_evals.evaluators import registry as registry_module
+from tui_evals.evaluators.base import Evaluator, Evidence, Score, ToolCall, evaluate, negated, verdict
+from tui_evals.evaluators.registry import UnknownEvaluator, built_in, registry
+from tui_evals.evaluators.rows import Replies
+
+KINDS = tuple(dict.fromkeys(built_in().values()))
+NAMES = {kind.name: kind for kind in KINDS}
+
+CANONICAL = (
+    "Relevance",
+    "Coherence",
+    "Groundedness",
+    "Similarity",
+    "Citations",
+    "ExactMatch",
+    "PartialMatch",
+    "RetrievalQuery",
+    "RetrievalResult",
+    "ToolCallSelection",
+    "ToolCallExecution",
+    "Equals",
+    "ContainsAll",
+    "ContainsAny",
+    "StartsWith",
+    "Regex",
+    "Match",
+    "Includes",
+    "FuzzyMatch",
+    "MultipleChoice",
+    "JsonMatch",
+    "JsonValid",
+    "JsonSchema",
+    "ToolCalled",
+    "ToolCalledWith",
+    "Latency",
+    "Cost",
+    "Tokens",
+    "BertScore",
+    "SummaryQuality",
+    "QACorrectness",
+    "Readability",
+    "WordCountMatch",
+    "HedgingLanguage",
+    "Specificity",
+    "Hallucination",
+    "PythonUnitTests",
+    "ModelGraded",
+    "Rubric",
+    "Compliance",
+)
+
+ALIASES = {
+    "EXACT_MATCH": "Equals",
+    "exact_match": "Equals",
+    "CONTAINS_ALL": "ContainsAll",
+    "CONTAINS_ANY": "ContainsAny",
+    "STARTS_WITH": "StartsWith",
+    "JsonValidator": "JsonValid",
+    "TOOL_CALLED": "ToolCalled",
+    "TOOL_CALLED_WITH": "ToolCalledWith",
+    "LATENCY": "Latency",
+    "COST": "Cost",
+    "bertscore": "BertScore",
+    "summary_quality": "SummaryQuality",
+    "qa_correctness": "QACorrectness",
+    "readability": "Readability",
+    "word_count_match": "WordCountMatch",
+    "hedging_language": "HedgingLanguage",
+    "specificity": "Specificity",
+    "hallucination": "Hallucination",
+    "python_unit_testing": "PythonUnitTests",
+}
+
+
+def made(kind: type[Evaluator], judge: str | list[str] | None = None) -> Evaluator:
+    """The evaluator with the options of its example."""
+    options = kind.Options.model_validate(kind.example.get("options", {}))
+    replies = judge if judge is not None else kind.example.get("judge_reply")
+    if replies is None:
+        return kind(options)
+    return kind(options, Replies([replies] if isinstance(replies, str) else list(replies)))  # type: ignore[call-overload]
+
+
+def example_evidence(kind: type[Evaluator]) -> Evidence:
+    given_fields = {key: value for key, value in kind.example.items() if key not in ("options", "judge_reply")}
+    return Evidence(**given_fields)  # type: ignore[arg-type]
+
+
+def test_every_canonical_name_and_alias_is_there():
+    assert set(NAMES) == set(CANONICAL)
+    assert {alias: built_in()[alias].name for alias in ALIASES} == ALIASES
+
+
+@pytest.mark.parametrize("name", CANONICAL)
+def test_every_evaluator_explains_itself(name):
+    kind = NAMES[name]
+    assert summary(kind).endswith(".") and summary(kind).startswith(("Passes when", "Measures"))
+    assert len(description(kind)) > len(summary(kind)) or len(summary(kind)) > 60
+    for field, _, _, about in _fields(kind.Options):
+        assert len(about) > 10 and about.endswith("."), f"{name}.{field} needs a description"
+    assert kind.example, f"{name} needs an example"
+    assert kind.family and isinstance(kind.needs, tuple)
+
+
+@pytest.mark.parametrize("name", CANONICAL)
+def test_every_example_passes(name, monkeypatch):
+    pytest.importorskip("wordfreq") if name == "Specificity" else None
+    if name == "BertScore":
+        pytest.skip("needs a downloaded model; its own tests make a small one")
+    monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")
+    kind = NAMES[name]
+    record = asyncio.run(evaluate(made(kind), example_evidence(kind)))
+    assert record.result in ("pass", None), record
+    assert record.result == "pass" or record.score is not None
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(UnknownEvaluator, match=r"unknown evaluator 'PartialMach' .did you mean 'PartialMatch'"):
+        registry().find("PartialMach")
+
+
+def test_modifiers_stand_on_every_evaluator():
+    for kind in KINDS:
+        assert {"negate", "weight"} <= set(kind.Options.model_fields), kind.name
+        assert ("judge" in kind.Options.model_fields) is (kind.judged or kind.may_ask), kind.name
+
+
+class Polite(Evaluator):
+    """Passes when the answer says please."""
+
+    name = "Polite"
+    family = "custom"
+
+    def score(self, evidence: Evidence) -> Score:
+        return verdict("please" in (evidence.response or ""), "looked for please")
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    points = [EntryPoint(name, value, registry_module.GROUP) for name, value in values.items()]
+    monkeypatch.setattr(registry_module, "entry_points", lambda group: points)
+
+
+def test_an_installed_package_brings_evaluators(monkeypatch):
+    installed(monkeypatch, polite=f"{__name__}:Polite")
+    known = registry()
+    assert known.problems == ()
+    assert asyncio.run(evaluate(known.build("Polite", {"negate": True}), Evidence(response="please"))).result == "fail"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("no_such_module_here:X", "cannot be loaded"),
+        (f"{__name__}:CANONICAL", "is no Evaluator"),
+        ("tui_evals.evaluators.text:Equals", "has the name of a built-in one"),
+    ],
+)
+def test_a_broken_package_is_a_note_and_not_the_end(monkeypatch, value, said):
+    installed(monkeypatch, broken=value)
+    known = registry()
+    assert any(said in problem for problem in known.problems)
+    assert known.find("Equals").__module__ == "tui_evals.evaluators.text"
+
+
+def test_the_projects_own_evaluators_are_found_and_cannot_take_a_built_in_name(tmp_path):
+    for name in ("polite", "equals"):
+        folder = tmp_path / "custom-evaluators" / name
+        folder.mkdir(parents=True)
+        (folder / f"{name}.py").write_text("class E: pass\n")
+    known = registry(tmp_path)
+    assert known.own == ("polite",)
+    assert "built-in Equals" in known.problems[0]
+    assert known.catalogue["polite"].model_validate({"threshold": 2.0, "options": {"a": 1}})
+
+
+def test_metrics_beside_the_prompt_are_evaluators_of_their_name(tmp_path):
+    (tmp_path / "nice.metric.prompty").write_text("system:\nIs {{output}} nice? OK or ERR")
+    known = registry(prompt_folder=tmp_path)
+    assert known.find("nice").judged
+    with pytest.raises(UnknownEvaluator):
+        registry().find("nice")
+
+
+any_text = st.text(st.characters(exclude_categories=()), max_size=60)
+calls = st.builds(ToolCall, any_text, any_text | st.dictionaries(any_text, any_text))
+evidences = st.builds(
+    Evidence,
+    prompt=any_text,
+    response=st.none() | any_text,
+    expected=st.none() | any_text,
+    alternatives=st.lists(any_text, max_size=2).map(tuple),
+    context=st.none() | any_text,
+    variables=st.dictionaries(any_text, any_text | st.integers() | st.none(), max_size=2),
+    tool_calls=st.none()
+    | st.lists(st.builds(ToolCall, any_text, any_text | st.dictionaries(any_text, any_text))).map(tuple),
+    diagnostics=st.none()
+    | st.dictionaries(st.sampled_from(["tool_calls", "retrieval_executions"]), any_text | st.none()),
+    latency_ms=st.none() | st.floats(allow_nan=True),
+    tokens=st.none() | st.integers(),
+    cost=st.none() | st.floats(allow_nan=True),
+    completions=st.lists(any_text, max_size=3).map(tuple),
+    rules=st.none() | any_text,
+    groundtruth=st.none() | any_text,
+)
+RESULTS = {"pass", "fail", "error", "skipped", None}
+QUICK = [name for name in CANONICAL if name not in ("PythonUnitTests", "BertScore")]
+
+
+@pytest.mark.parametrize("name", QUICK)
+@settings(max_examples=25, deadline=None)
+@given(evidence=evidences, reply=any_text)
+def test_no_evaluator_raises_whatever_it_is_given(name, evidence, reply):
+    evaluator = made(NAMES[name], reply)
+    record = asyncio.run(evaluate(evaluator, evidence))
+    assert record.result in RESULTS and record.reason
+    assert record.details.get("code") != "evaluatorError", record
+    assert record == asyncio.run(evaluate(evaluator, evidence))
+    assert negated(negated(record)).result == record.result
+    assert negated(negated(record)).score == record.score
+    json.dumps(dict(record.details), allow_nan=False)
+
+
+HUGE = {
+    "one word": "a" * 10_000_000,
+    "words": "lorem ipsum dolor sit amet. " * 360_000,
+    "brackets": "[" * 10_000_000,
+    "strings": '{"a":"' + "\\u0041" * 1_600_000 + '"}',
+}
+
+
+@pytest.mark.parametrize("shape", HUGE)
+@pytest.mark.parametrize("name", QUICK)
+def test_ten_megabytes_end_in_a_record_soon(name, shape):
+    kind = NAMES[name]
+    if kind.judged:
+        pytest.skip("a judged evaluator refuses or passes on; its family's tests say which")
+    evidence: Any = {**{key: value for key, value in kind.example.items() if key not in ("options", "judge_reply")}}
+    evidence["response"] = HUGE[shape]
+    started = time.process_time()
+    record = asyncio.run(evaluate(made(kind), Evidence(**evidence)))
+    assert record.result in RESULTS
+    assert time.process_time() - started < 5, "the bound is a second; five allow for a slow machine"

@@ -1,0 +1,140 @@
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.evaluators.helpers import golden, score
+from tui_evals.evaluators import specificity
+from tui_evals.evaluators.readability import word_count
+from tui_evals.evaluators.specificity import Specificity, combined, names_and_numbers, not_vague, rarity
+
+
+@pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.non_vague"), ids=lambda row: str(row["args"]))
+def test_vagueness_is_that_of_the_original(row: dict[str, Any]) -> None:
+    text = row["args"]["candidate"]
+    if row["expected"] == {"error": "ZeroDivisionError"}:
+        assert score(Specificity, response=text).score == 0.0
+    else:
+        assert not_vague(text, word_count(text)) == row["expected"]
+
+
+@pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.adj_freq"), ids=lambda row: str(row["args"]))
+def test_rarity_is_that_of_the_original(row: dict[str, Any]) -> None:
+    pytest.importorskip("wordfreq", reason="the extra [specificity] is not installed")
+    assert rarity(row["args"]["candidate"]) == pytest.approx(row["expected"])
+
+
+@pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.aggregate"), ids=lambda row: str(row["args"]))
+def test_the_parts_are_combined_as_in_the_original(row: dict[str, Any]) -> None:
+    args = row["args"]
+    assert combined(args["non_vague"], args["adj_freq"], args["pn"]) == row["expected"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("one two three four", 1.0),
+        ("Maybe it likes unlike things of that kind in there", 0.0),
+        ("almost nobody of the twenty people there went to that one", 0.0),
+        ("a b c d e f g h i some", 0.5),
+        ("SOME b c d e f g h i j", 0.5),
+    ],
+)
+def test_vague_words_count_inside_words_and_most_counts_twice(text: str, expected: float) -> None:
+    assert not_vague(text, word_count(text)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("the meeting is in Oslo with Anna", 2),
+        ("Oslo is big", 0),
+        ("It rained. Oslo was wet", 0),
+        ('He left. "Then nothing," he said.', 0),
+        ('He told "Anna" so', 1),
+        ("It cost 12 euros in 2024", 2),
+        ("7 of them", 1),
+        ("gate B12 and B13x", 2),
+        ("version 3.14.1 works", 1),
+        ("And I think I know what I'm doing, I’ve seen it", 0),
+        ("- Oslo\n- Bergen\nAnd more", 0),
+        ("- Oslo - Bergen", 1),
+        ("visit the U.S.A. soon", 1),
+        ("\ud800 Zoë met Øyvind", 1),
+        ("北京 and Москва", 1),
+        ("", 0),
+    ],
+)
+def test_names_and_numbers_are_upper_case_within_a_sentence_or_hold_a_digit(text: str, count: int) -> None:
+    assert names_and_numbers(text, 100) == pytest.approx(0.05 * count)
+
+
+def test_names_and_numbers_are_at_most_all() -> None:
+    assert names_and_numbers("1 2 3 4", 4) == 1.0
+
+
+@pytest.fixture
+def fixed_frequencies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    frequencies = {"the": 0.05, "cat": 0.0005, "ran": 0.0006}
+    monkeypatch.setattr(specificity, "_frequency", lambda: lambda word: frequencies.get(word, 0.0))
+    yield
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0.0),
+        ("the the", 0.0),
+        ("cat ran", 2 - 0.00055 / 0.0004),
+        ("cat/ran", 2 - 0.00055 / 0.0004),
+        ("(cat), ran!", 2 - 0.00055 / 0.0004),
+        ("the axolotl cat ran", 2 - 0.0021 / 4 / 0.0004),
+        ("axolotl", 1.0),
+        ("c'at", 1.0),
+    ],
+)
+@pytest.mark.usefixtures("fixed_frequencies")
+def test_rarity_is_the_mean_of_capped_frequencies(text: str, expected: float) -> None:
+    assert rarity(text) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "result"), [({}, None), ({"threshold": 0.6}, "pass"), ({"threshold": 0.7}, "fail")]
+)
+@pytest.mark.usefixtures("fixed_frequencies")
+def test_a_third_of_each_part_and_a_result_with_a_threshold(options: dict[str, Any], result: str | None) -> None:
+    record = score(Specificity, options, response="an axolotl swam past")
+    assert (record.score, record.result) == (pytest.approx(0.66), result)
+    assert record.details == {"words": 4, "not_vague": 1.0, "rarity": 1.0, "names_and_numbers": 0.0}
+
+
+@pytest.mark.usefixtures("fixed_frequencies")
+def test_a_value_of_a_json_answer() -> None:
+    record = score(Specificity, {"json_path": "$.a"}, response='{"a": "axolotl", "b": "some the some"}')
+    assert record.details["words"] == 1
+
+
+def test_an_answer_without_words_is_not_specific() -> None:
+    assert score(Specificity, response="...").score == 0.0
+    assert score(Specificity, {"threshold": 0.1}, response="").result == "fail"
+    assert score(Specificity).details["code"] == "agentRequestFailed"
+
+
+def test_without_the_extra_the_record_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    specificity._frequency.cache_clear()
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    record = score(Specificity, response="an axolotl")
+    assert record.details["code"] == "evaluatorConfigurationError"
+    assert "pip install 'tui-evals[specificity]'" in record.reason
+
+
+@pytest.mark.usefixtures("fixed_frequencies")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("the axolotl A1 " * 600_000, 0.99), ("most" * 2_500_000, None)],
+)
+def test_ten_megabytes(text: str, expected: float | None) -> None:
+    record = score(Specificity, response=text)
+    assert record.score == (pytest.approx(expected) if expected else None)
+    assert record.details.get("code") == (None if expected else "responseTooLarge")

@@ -1,0 +1,1 @@
+"""What judges an answer: one small class per evaluator, one registry, one record."""

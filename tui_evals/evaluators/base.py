@@ -1,0 +1,267 @@
+"""The three words of judging: what is judged (Evidence), who judges (Evaluator), the record (Score)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from inspect import isawaitable
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tui_evals.text import strictjson
+from tui_evals.text.jsonpath import PathError, find
+
+Result = Literal["pass", "fail", "error", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the answer made: the tool's name and its arguments (parsed, or the text that did not parse)."""
+
+    name: str
+    arguments: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything an evaluator may look at; what is absent is None or empty."""
+
+    prompt: str = ""
+    response: str | None = None
+    expected: str | None = None
+    alternatives: tuple[str, ...] = ()
+    context: str | None = None
+    history: tuple[Mapping[str, Any], ...] = ()
+    variables: Mapping[str, object] = field(default_factory=dict)
+    tool_calls: tuple[ToolCall, ...] | None = None
+    diagnostics: Mapping[str, Any] | None = None
+    latency_ms: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    from_cache: bool = False
+    json_response: bool = False
+    completions: tuple[str, ...] = ()
+    rules: str | None = None
+    intent: str | None = None
+    input_spec: str | None = None
+    prompt_template: str | None = None
+    groundtruth: str | None = None
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Every acceptable reference: the expected response first, then the alternatives, each once."""
+        first = () if self.expected is None else (self.expected,)
+        return tuple(dict.fromkeys((*first, *self.alternatives)))
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The record of one evaluator: `result` is None where nothing says what passes."""
+
+    score: float | None = None
+    result: Result | None = None
+    threshold: float | None = None
+    label: str | None = None
+    reason: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+def verdict(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
+    """A yes or no: score 1 or 0."""
+    return Score(float(passed), "pass" if passed else "fail", None, label, reason, details)
+
+
+def measured(
+    score: float, threshold: float | None, reason: str = "", *, label: str | None = None, **details: object
+) -> Score:
+    """A number, passing from the threshold upwards; without a threshold it neither passes nor fails."""
+    if not math.isfinite(score):
+        return error("invalidEvaluatorResult", f"the score is {score}, which is not a number one can compare")
+    result: Result | None = None
+    if threshold is not None:
+        result = "pass" if score >= threshold else "fail"
+    return Score(float(score), result, threshold, label, reason, details)
+
+
+def error(code: str, reason: str, **details: object) -> Score:
+    """Could not be judged; never counted as a fail or a zero."""
+    return Score(result="error", reason=reason, details={"code": code, **details})
+
+
+def skipped(reason: str) -> Score:
+    """Not measurable here."""
+    return Score(result="skipped", reason=reason)
+
+
+def negated(record: Score) -> Score:
+    """The opposite verdict; a yes-or-no score turns with it, a measured number stays, an error stays."""
+    if record.result not in ("pass", "fail"):
+        return record
+    turned: Result = "fail" if record.result == "pass" else "pass"
+    score = record.score
+    if record.threshold is None and score in (0, 1):
+        score = 1.0 - score
+    return replace(record, result=turned, score=score, reason=f"negated: {record.reason}")
+
+
+class Unmet(Exception):
+    """There is no value to judge (invalid JSON, a path without a match): a fail that negate does not turn."""
+
+
+class CannotJudge(Exception):
+    """Raised inside `score` when evidence or judge allow no verdict; becomes an error record."""
+
+    def __init__(self, code: str, reason: str, **details: object) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.details = details
+
+
+class Options(BaseModel):
+    """What every evaluator takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True, allow_inf_nan=False)
+
+    negate: bool = Field(False, description="Turn the verdict round; an error stays an error.")
+    weight: float = Field(1.0, ge=0, le=1, description="How much this evaluator counts in the item's score.")
+
+
+class ValueOptions(Options):
+    """For evaluators that compare a value of the answer."""
+
+    json_path: str | None = Field(
+        None,
+        validation_alias="jsonPath",
+        description="Compare the value at this JSON path of the answer instead of the whole answer.",
+    )
+
+
+class TextOptions(ValueOptions):
+    """For evaluators that compare text."""
+
+    ignore_case: bool = Field(
+        False, validation_alias="ignoreCase", description="Compare without regard to upper and lower case."
+    )
+
+
+class JudgedOptions(Options):
+    """For evaluators that ask a judge."""
+
+    judge: str | None = Field(None, description="The target that judges here, instead of the run's judge.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a judge is asked: chat messages, and the JSON schema of the reply where one is wanted."""
+
+    messages: tuple[Mapping[str, str], ...]
+    schema: Mapping[str, Any] | None = None
+    judge: str | None = None
+    max_tokens: int = 1024
+
+
+Ask = Callable[[Question], Awaitable[str]]
+
+
+class Evaluator:
+    """One way of judging. A subclass names itself, describes its options and writes `score`."""
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    family: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ("response",)
+    scope: Literal["answer", "group"] = "answer"
+    judged: ClassVar[bool] = False
+    may_ask: ClassVar[bool] = False
+    Options: ClassVar[type[Options]] = Options
+    example: ClassVar[Mapping[str, object]] = {}
+
+    def __init__(self, options: Any = None, ask: Ask | None = None) -> None:
+        self.options: Any = self.Options() if options is None else options
+        self._ask = ask
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether there is a judge to ask, for an evaluator that can do without."""
+        return self._ask is not None
+
+    @property
+    def ask(self) -> Ask:
+        """The judge this evaluator was given."""
+        if self._ask is None:
+            raise CannotJudge("evaluatorConfigurationError", f"{self.name} needs a judge and none was named")
+        return self._ask
+
+    def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
+        """Judge the evidence."""
+        raise NotImplementedError
+
+
+async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
+    """The record of one evaluator on one answer; whatever goes wrong inside is an error record."""
+    if absent := _absent(evaluator, evidence):
+        return absent
+    try:
+        outcome = evaluator.score(evidence)
+        record = await outcome if isawaitable(outcome) else outcome
+    except Unmet as unmet:
+        return verdict(False, str(unmet))
+    except CannotJudge as cannot:
+        return error(cannot.code, str(cannot), **cannot.details)
+    except Exception as problem:  # a broken evaluator must not end a run
+        return error("evaluatorError", f"Evaluator failed: {str(problem) or type(problem).__name__}")
+    return negated(record) if evaluator.options.negate else record
+
+
+_MEANING = {
+    "expected": "an expected response (expected_response or ideal)",
+    "context": "context",
+    "prompt": "a prompt",
+    "rules": "the rules of the prompt under test",
+    "diagnostics": "the diagnostics that came with the answer",
+    "tool_calls": "the tool calls of the answer",
+    "completions": "the answers of its group",
+}
+
+
+def _absent(evaluator: Evaluator, evidence: Evidence) -> Score | None:
+    """An error record when evidence the evaluator cannot do without is absent."""
+    for need in evaluator.needs:
+        if need == "response":
+            if evidence.response is None:
+                return error("agentRequestFailed", f"{evaluator.name} has no answer to judge")
+            if evaluator.judged and not evidence.response.strip():
+                return error("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
+            continue
+        value = evidence.references if need == "expected" else getattr(evidence, need)
+        if value is None or value == "" or (value == () and need != "tool_calls"):
+            meaning = _MEANING.get(need, need)
+            return error("evaluatorConfigurationError", f"{evaluator.name} needs {meaning}, and there is none")
+    return None
+
+
+def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, ...]:
+    """What of the answer is compared: all of it, or every value at the JSON path, in document order."""
+    response = evidence.response or ""
+    if json_path is None:
+        return (response,)
+    try:
+        document = strictjson.loads(response, duplicates=True)
+    except strictjson.JsonError as problem:
+        if json_path == "$" and not evidence.json_response:
+            return (response,)
+        raise Unmet(f"the answer is {problem}, so the path {json_path} has nothing to point at") from None
+    try:
+        found: tuple[object, ...] = find(json_path, document)
+    except PathError as problem:
+        raise CannotJudge("evaluatorConfigurationError", str(problem)) from None
+    if not found:
+        raise Unmet(f"nothing in the answer matches the path {json_path}")
+    return found
+
+
+def as_text(value: object) -> str:
+    """A JSON value as the text that is compared: strings as they are, the rest as compact JSON."""
+    return value if isinstance(value, str) else strictjson.dumps(value)

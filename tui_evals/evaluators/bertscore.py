@@ -1,0 +1,147 @@
+"""Likeness of two texts by BERTScore, computed on this machine by the `bert-score` library, which is an extra."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, ClassVar
+
+from pydantic import AliasChoices, Field
+
+from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured
+from .readability import answer_text
+
+READ_CHARS = 20_000
+"""How much of a text is handed to a model, which reads some hundred tokens of it at most."""
+
+_worker = ThreadPoolExecutor(1, "bertscore")  # a single thread, because a tokenizer must not serve two at once
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How well the words of two texts find each other."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+class ModelOptions(ValueOptions):
+    """For evaluators that liken texts by a model."""
+
+    model: str = Field(
+        "microsoft/deberta-v3-base",
+        min_length=1,
+        validation_alias=AliasChoices("model", "model_type", "modelType"),
+        description="The model that likens texts: a folder, or a name on the Hugging Face hub (downloaded once).",
+    )
+    num_layers: int | None = Field(
+        None,
+        ge=1,
+        validation_alias=AliasChoices("num_layers", "numLayers"),
+        description="The layer whose output is compared; needed where the bert-score library knows none for the model.",
+    )
+
+
+async def likeness(options: ModelOptions, text: str, references: Sequence[str]) -> list[Likeness]:
+    """The likeness of a text to each reference, computed off the event loop; `CannotJudge` without a usable model."""
+    loop = asyncio.get_running_loop()
+    scorer = await loop.run_in_executor(_worker, loaded, options.model, options.num_layers)
+    if isinstance(scorer, str):
+        raise CannotJudge("evaluatorConfigurationError", scorer)
+    text = _readable(text)
+    return [await loop.run_in_executor(_worker, _liken, scorer, text, _readable(other)) for other in references]
+
+
+def _liken(scorer: Any, text: str, reference: str) -> Likeness:
+    if not text or not reference:  # defined as 0 by the library, which cannot compute it with every tokenizer
+        return Likeness(0.0, 0.0, 0.0)
+    return Likeness(*(float(column[0]) for column in scorer.score([text], [reference])))
+
+
+def _readable(text: str) -> str:
+    """What of a text a tokenizer is given: its beginning, without the surrogates that no tokenizer takes."""
+    return text.strip()[:READ_CHARS].encode("utf-8", "replace").decode()
+
+
+@lru_cache(maxsize=2)
+def loaded(model: str, num_layers: int | None) -> Any:
+    """The scorer with its model in memory, or a sentence why there is none, so that a run tries it once."""
+    if model.startswith("scibert"):
+        return (
+            f"the library would fetch {model} with shell commands; name it allenai/scibert_scivocab_uncased or the like"
+        )
+    try:
+        library, tables, logging = map(import_module, ("bert_score", "bert_score.utils", "transformers.utils.logging"))
+    except ImportError as problem:
+        return f"the bert-score library is not installed ({problem}): pip install 'tui-evals[bertscore]'"
+    layer = num_layers or tables.model2layers.get(model)
+    if layer is None:
+        return f"the bert-score library knows no layer to compare for the model {model}: give num_layers"
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        scorer = library.BERTScorer(model_type=model, num_layers=layer)
+    except Exception as problem:  # a loader of models raises whatever it met
+        why = " ".join(str(problem).split())[:300]
+        return f"the model {model} could not be loaded; is it a folder, or a name on the hub? {why}"
+    positions = getattr(scorer._model.config, "max_position_embeddings", 0)
+    # Without this a tokenizer that states no limit overflows, and a long answer would take memory by its square.
+    scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, positions if positions > 0 else 512)
+    return scorer
+
+
+class BertScoreOptions(ModelOptions):
+    """The options of BertScore."""
+
+    precision_weight: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        validation_alias=AliasChoices("precision_weight", "precisionWeight"),
+        description="How much of the score is precision; the rest is recall.",
+    )
+    threshold: float | None = Field(
+        None, description="The likeness from which the answer passes; without it the number is shown only."
+    )
+
+
+class BertScore(Evaluator):
+    """Measures how alike in meaning answer and reference are (BERTScore); passes only where you set a threshold.
+
+    The score is `precision_weight` x precision + the rest x recall, about 0 to 1, neither weighted by rarity nor
+    rescaled. It is computed on this machine and needs `pip install 'tui-evals[bertscore]'`; the default model is
+    downloaded at first use. A model reads the beginning of a text only (512 tokens for the default one). With several
+    references the one the answer is most like counts; an empty text scores 0.
+    """
+
+    name = "BertScore"
+    aliases = ("bertscore",)
+    family = "Arthur Bench"
+    needs = ("response", "expected")
+    Options = BertScoreOptions
+    example: ClassVar = {
+        "options": {"threshold": 0.6},
+        "response": "The shop shuts at six.",
+        "expected": "The shop closes at 6 pm.",
+    }
+
+    async def score(self, evidence: Evidence) -> Score:
+        """The weighted likeness to the reference the answer is most like."""
+        weight = self.options.precision_weight
+        text = answer_text(evidence, self.options.json_path)
+        found = await likeness(self.options, text, evidence.references)
+        scores = [weight * each.precision + (1 - weight) * each.recall for each in found]
+        best = max(range(len(scores)), key=scores.__getitem__)
+        return measured(
+            scores[best],
+            self.options.threshold,
+            f"precision {found[best].precision:.2f}, recall {found[best].recall:.2f}",
+            reference=best,
+            model=self.options.model,
+            **asdict(found[best]),
+        )

@@ -1,0 +1,225 @@
+"""PromptPex's judges: Compliance with the rules of the prompt under test, and the user's own metrics beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from tui_evals.text.box import TemplateError
+from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
+from tui_evals.text.templates import variables
+
+from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Question, Score, as_text, measured, verdict
+from .judging import Unreadable, ask_for, question, shipped_prompt
+from .unit_tests import unfenced
+
+Outcome = Literal["ok", "err", "unknown"]
+SUFFIX = ".metric.prompty"
+MAX_JSON = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReply:
+    """A metric judge's reply: a score, or else an outcome."""
+
+    score: float | None
+    outcome: Outcome | None
+    content: str
+
+
+def parse_ok_err(text: str) -> Outcome:
+    """The verdict word a reply ends with; case counts, and a full stop or emphasis after it makes it unknown."""
+    text = text.rstrip()
+    outcomes: dict[str, Outcome] = {"ERR": "err", "OK": "ok"}
+    for word, outcome in outcomes.items():
+        if text.endswith(word) and not re.match(r"[A-Za-z0-9_]", text[: -len(word)][-1:]):
+            return outcome
+    return "unknown"
+
+
+def parse_metric(text: str) -> MetricReply:
+    """The field `score` of a reply in sloppy JSON, else the first digits after "score", else OK or ERR."""
+    plain = unfenced(text).strip()
+    score = _score_field(plain)
+    if score is None:
+        score = _score_in_words(plain)
+    return MetricReply(score, parse_ok_err(plain) if score is None else None, text)
+
+
+_TOKENS = re.compile(
+    r"""//[^\n]*|/\*(?:.*?\*/|.*)"""
+    r"""|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z)"""
+    r"""|[{}\[\]:,]|[^\s{}\[\]:,"']+""",
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def _score_field(text: str) -> float | None:
+    """`score` of the outermost object, read as judges write JSON: any quotes, comments, stray or missing commas."""
+    if not text.startswith("{"):
+        return None
+    depth, before, found = 0, ("", ""), None
+    for token in (match[0] for match in _TOKENS.finditer(text, 0, MAX_JSON)):
+        if token.startswith(("//", "/*")):
+            continue
+        depth += (token in "{[") - (token in "}]")
+        if not depth:
+            break
+        bare = token.strip("\"'")
+        if depth == 1 and before == ("score", ":"):
+            found = 0.0 if token == "null" else float(bare) if _NUMBER.fullmatch(bare) else None
+        before = (before[1], bare)
+    return found
+
+
+def _score_in_words(text: str) -> float | None:
+    """The digits after the first lower-case "score" that something stands between."""
+    last = max(map(text.rfind, "0123456789"))
+    found = re.search(r"score[^0-9]+([0-9]+)", text[: last + 1])
+    return float(found[1]) if found else None
+
+
+class Compliance(Evaluator):
+    """Passes when a judge finds that the answer keeps to the output rules of the prompt under test.
+
+    The judge sees the answer, the rules and the input specification, not the input, and ends its reply with OK or ERR.
+    Inverse rules take no part: a test made from one tries to provoke a violation and is judged by the real rules.
+    """
+
+    name = "Compliance"
+    aliases = ("TNC",)
+    family = "PromptPex"
+    needs = ("response", "rules")
+    judged = True
+    Options = JudgedOptions
+    example: ClassVar = {
+        "response": "NN",
+        "rules": "The output is a part-of-speech tag and nothing else.",
+        "input_spec": "The input is a sentence and one of its words.",
+        "judge_reply": "The output is a single tag without other text.\nOK",
+    }
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Ask once, and once more if the reply does not end with a verdict."""
+        texts = {
+            "input_spec": evidence.input_spec or "",
+            "rules": evidence.rules or "",
+            "output": evidence.response or "",
+        }
+        asked = question(shipped_prompt("compliance"), texts, judge=self.options.judge)
+        outcome, reply = await ask_for(self.ask, asked, _read_outcome)
+        return _complies(outcome, reply)
+
+
+def _read_outcome(reply: str) -> Outcome:
+    outcome = parse_ok_err(reply)
+    if outcome == "unknown":
+        raise Unreadable("its last word has to be OK or ERR, with nothing after it")
+    return outcome
+
+
+def _complies(outcome: Outcome, reply: str) -> Score:
+    found = "keeps to the rules" if outcome == "ok" else "breaks a rule"
+    return verdict(outcome == "ok", f"the judge found that the answer {found}", label=outcome, reply=reply)
+
+
+class MetricOptions(JudgedOptions):
+    """Options of a metric."""
+
+    threshold: float | None = Field(
+        None, ge=0, le=100, description="The score from which it passes; without one it is shown and averaged only."
+    )
+
+
+class MetricEvaluator(Evaluator):
+    """Scores the answer, usually from 0 to 100, with a metric written beside the prompt under test."""
+
+    family = "PromptPex"
+    judged = True
+    Options = MetricOptions
+    path: ClassVar[Path]
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Fill the metric, ask, and read a score or OK/ERR from the reply."""
+        try:
+            asked = _metric_question(_read_prompty(self.path), evidence, self.options.judge)
+        except (OSError, UnicodeError, PromptyError, TemplateError) as problem:
+            raise CannotJudge("evaluatorLoadError", f"the metric {self.path} cannot be used: {problem}") from None
+        read, reply = await ask_for(self.ask, asked, _read_metric)
+        if read.score is not None:
+            return measured(read.score, self.options.threshold, f"the judge gave {read.score:g}", reply=reply)
+        return _complies("ok" if read.outcome == "ok" else "err", reply)
+
+
+def _read_metric(reply: str) -> MetricReply:
+    read = parse_metric(reply)
+    if read.outcome == "unknown":
+        raise Unreadable("it has to be JSON with a number `score`, or to end with OK or ERR")
+    return read
+
+
+_parse = lru_cache(maxsize=64)(parse_prompty)
+
+
+def _read_prompty(path: Path) -> Prompty:
+    return _parse(path.read_text(encoding="utf-8"))
+
+
+def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
+    """What a metric may name, fenced where there is something to show; any other name is a variable of the item."""
+    if not prompt.sections:
+        raise PromptyError("there is no text below its front matter")
+    known = {
+        "output": evidence.response,
+        "prompt": _without_roles(evidence.prompt_template or ""),
+        "input": evidence.prompt,
+        "rules": evidence.rules,
+        "intent": evidence.intent,
+        "inputSpec": evidence.input_spec,
+        "groundtruth": evidence.groundtruth,
+    }
+    named = variables(prompt.body)
+    item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in named}
+    texts = {name: as_text(value) for name, value in {**item, **known}.items() if value}
+    shown = {name: text for name, text in texts.items() if name in named}
+    return question(prompt, shown, {name: "" for name in named if name not in shown}, judge=judge)
+
+
+def _without_roles(template: str) -> str:
+    """The text of a prompt without the lines that only say who speaks."""
+    roles = ("system:", "user:", "assistant:")
+    return "\n".join(line for line in template.split("\n") if "".join(line.split()).lower() not in roles)
+
+
+def _tags(path: Path) -> tuple[str, ...]:
+    try:
+        tags = _read_prompty(path).front.get("tags")
+    except (OSError, UnicodeError, PromptyError):
+        return ()
+    return tuple(map(str, tags)) if isinstance(tags, list | tuple) else ()
+
+
+def discover_metrics(folder: Path, *, groundtruth: bool = False) -> dict[str, Path]:
+    """The metrics in a folder by name: those that judge answers, or those that judge the groundtruth itself."""
+    found = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"?*{SUFFIX}")) if path.is_file()}
+    tagged = {name: (path, _tags(path)) for name, path in found.items()}
+    return {
+        name: path
+        for name, (path, tags) in tagged.items()
+        if "experimental" not in tags and ("groundtruth" in tags) == groundtruth
+    }
+
+
+def metric_evaluator(name: str, path: Path) -> type[Evaluator]:
+    """The evaluator class of one metric; a file that cannot be read becomes an error record when it scores."""
+    about = (
+        f"Scores the answer with the metric {path.name}: usually 0 to 100, passing from the threshold if one is given."
+    )
+    return type(name, (MetricEvaluator,), {"name": name, "path": path, "__doc__": about})

@@ -1,0 +1,248 @@
+"""Judges that compare, mark or check: the better summary, the right answer, claims nothing supports."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from pydantic import AliasChoices, Field
+
+from tui_evals.text.tokens import estimate_tokens
+
+from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Question, Score, error, measured, verdict
+from .judging import Unreadable, ask_for, question
+from .replies import spoken, verdict_object
+from .values import listed
+
+REPLY_TOKENS = 150
+"""What is kept free of a judge's context window, as the original does."""
+
+
+class GradedOptions(JudgedOptions):
+    """For evaluators whose judge replies with one word."""
+
+    invalid: Literal["exclude", "lowest"] = Field(
+        "exclude",
+        description="What a reply without a verdict is worth: nothing, it is an error (exclude), or -1 (lowest).",
+    )
+    compat: bool = Field(
+        False,
+        description="Read the judge's reply as strictly as Arthur Bench did: nothing trimmed, and no second question.",
+    )
+
+
+def read_word(reply: str, words: Mapping[str, str]) -> str:
+    """The label of a one-word reply: trimmed, one full stop lost, in upper or lower case, and nothing beside it."""
+    word = spoken(reply).lower()
+    if word not in words:
+        raise Unreadable(f"one of {', '.join(words)} was expected, and nothing else")
+    return words[word]
+
+
+async def graded(
+    evaluator: Evaluator, asked: Question, words: Mapping[str, str], as_original: Callable[[str], str]
+) -> tuple[str, str]:
+    """The label a judge gives and its reply; `invalid` where the reply gives none."""
+    if evaluator.options.compat:
+        reply = await evaluator.ask(asked)
+        return words.get(as_original(reply), "invalid"), reply
+    try:
+        return await ask_for(evaluator.ask, asked, partial(read_word, words=words))
+    except CannotJudge as problem:
+        if problem.code != "judgeOutputUnparseable":
+            raise
+        return "invalid", str(problem.details["repaired"])
+
+
+def _invalid(options: GradedOptions, reply: str, **details: object) -> Score:
+    """The record of a judge that gave no verdict; negate does not turn it."""
+    reason = f"the judge gave no verdict: {listed([reply])}"
+    if options.invalid == "exclude":
+        return replace(error("judgeOutputUnparseable", reason, reply=reply, **details), label="invalid")
+    before_negation: Literal["pass", "fail"] = "pass" if options.negate else "fail"
+    return Score(-1.0, before_negation, 0.0, "invalid", reason, {"reply": reply, **details})
+
+
+class SummaryQualityOptions(GradedOptions):
+    """The options of SummaryQuality."""
+
+    context_window: int = Field(
+        4096,
+        gt=REPLY_TOKENS,
+        validation_alias=AliasChoices("context_window", "contextWindow"),
+        description="How many tokens the judge can read; a longer text is cut at its end, and the record says so.",
+    )
+    threshold: float = Field(
+        0.5, ge=0, le=1, description="0.5 passes what is as good as the reference, 1 only what is better."
+    )
+
+
+class SummaryQuality(Evaluator):
+    """Passes when the judge finds the answer at least as good a summary of the prompt as the reference is.
+
+    Labels and scores: `reference` (0, the reference is better), `equal` (0.5), `candidate` (1, the answer is better);
+    `equal` and `candidate` pass. `invalid` is a reply without a verdict: an error that counts nowhere, or -1 with
+    `invalid: lowest`. A prompt that does not fit the judge's context window is cut at its end, by an estimate of its
+    tokens.
+    """
+
+    name = "SummaryQuality"
+    aliases = ("summary_quality",)
+    family = "Arthur Bench"
+    needs = ("response", "prompt", "expected")
+    judged = True
+    Options = SummaryQualityOptions
+    example: ClassVar = {
+        "prompt": "Rain delayed the final by three hours. Okafor won it in two sets.",
+        "expected": "It rained.",
+        "response": "Okafor won the rain-delayed final.",
+        "judge_reply": "1",
+    }
+    words: ClassVar = {"0": "reference", "1": "candidate", "tie": "equal"}
+    scores: ClassVar = {"reference": 0.0, "equal": 0.5, "candidate": 1.0}
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Which summary is better."""
+        asked, cut = self._question(evidence)
+        label, reply = await graded(self, asked, self.words, lambda reply: reply[:3])
+        details = {"truncated_tokens": cut} if cut else {}
+        if label == "invalid":
+            return _invalid(self.options, reply, **details)
+        reason = "neither summary is better" if label == "equal" else f"the {label} is the better summary"
+        note = f"; the text was cut by {cut} tokens" if cut else ""
+        return measured(self.scores[label], self.options.threshold, reason + note, label=label, reply=reply, **details)
+
+    def _question(self, evidence: Evidence) -> tuple[Question, int]:
+        """What the judge is asked, and how many tokens of the text had to be left out."""
+
+        def asking(text: str) -> Question:
+            texts = {"text": text, "reference": evidence.references[0], "candidate": evidence.response or ""}
+            return question("summary_quality", texts, judge=self.options.judge)
+
+        fixed = sum(estimate_tokens(message["content"]) for message in asking(".").messages)
+        room = self.options.context_window - REPLY_TOKENS - fixed
+        if room <= 0:
+            reason = f"the two summaries leave no room for the text in {self.options.context_window} tokens"
+            raise CannotJudge("responseTooLarge", f"{reason}; raise context_window if the judge can read more")
+        text = evidence.prompt
+        fits = bisect_right(range(len(text) + 1), room, key=lambda end: estimate_tokens(text[:end])) - 1
+        return asking(text[:fits]), estimate_tokens(text) - estimate_tokens(text[:fits])
+
+
+class QACorrectness(Evaluator):
+    """Passes when the judge finds the answer to the prompt right, going by the context.
+
+    Labels and scores: `incorrect` (0), `correct` (1, passes), and `invalid` when the judge cannot tell (NA) or gives
+    no verdict: an error that counts nowhere, or -1 with `invalid: lowest`. An answer that truthfully says the context
+    does not tell is correct.
+    """
+
+    name = "QACorrectness"
+    aliases = ("qa_correctness",)
+    family = "Arthur Bench"
+    needs = ("response", "prompt", "context")
+    judged = True
+    Options = GradedOptions
+    example: ClassVar = {
+        "prompt": "For how long may I keep a book?",
+        "context": "Books are lent for four weeks.",
+        "response": "Four weeks.",
+        "judge_reply": "1",
+    }
+    words: ClassVar = {"0": "incorrect", "1": "correct", "na": "invalid"}
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Whether the answer is right."""
+        texts = {
+            "context": evidence.context or "",
+            "question": evidence.prompt,
+            "answer": evidence.response or "",
+        }
+        asked = question("qa_correctness", texts, judge=self.options.judge)
+        label, reply = await graded(self, asked, self.words, str)
+        if label == "invalid":
+            return _invalid(self.options, reply)
+        return verdict(label == "correct", f"the judge finds the answer {label}", label=label, reply=reply)
+
+
+_CLAIM: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "claim": {"type": "string"},
+        "evidence": {"type": "string"},
+        "supported": {"type": "boolean"},
+    },
+    "required": ["claim", "evidence", "supported"],
+    "additionalProperties": False,
+}
+CLAIMS_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"claims": {"type": "array", "items": _CLAIM}},
+    "required": ["claims"],
+    "additionalProperties": False,
+}
+
+
+def read_claims(reply: str, judged: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The claims in a judge's reply to the texts that were judged, each with the word whether it is supported."""
+    try:
+        found = verdict_object(spoken(reply), "claims", _are_claims, judged)
+        if found is None:
+            raise Unreadable("it holds no JSON object")
+    except Unreadable as problem:
+        form = '{"claims": [{"claim": "...", "evidence": "...", "supported": true}]}'
+        raise Unreadable(f"{problem}; one JSON object {form} was expected") from None
+    return list(found["claims"])
+
+
+def _are_claims(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(claim, dict) and isinstance(claim.get("claim"), str) and isinstance(claim.get("supported"), bool)
+        for claim in value
+    )
+
+
+class Hallucination(Evaluator):
+    """Passes when the context supports every claim the answer makes.
+
+    A judge splits the answer into claims and looks each of them up in the context; the score is 1 when all are
+    supported, else 0, and the details list those that are not. An answer without claims passes. Labels:
+    `no hallucination`, `hallucination`.
+    """
+
+    name = "Hallucination"
+    aliases = ("hallucination",)
+    family = "Arthur Bench"
+    needs = ("response", "context")
+    judged = True
+    Options = JudgedOptions
+    example: ClassVar = {
+        "context": "Books are lent for four weeks.",
+        "response": "You may keep it for four weeks.",
+        "judge_reply": '{"claims": [{"claim": "Books are lent for four weeks.", "evidence": "the same words",'
+        ' "supported": true}]}',
+    }
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Whether all claims are supported."""
+        texts = {
+            "context": evidence.context or "",
+            "request": evidence.prompt,
+            "answer": evidence.response or "",
+        }
+        asked = question("hallucination", texts, schema=CLAIMS_SCHEMA, judge=self.options.judge)
+        claims, reply = await ask_for(
+            self.ask, replace(asked, max_tokens=4096), partial(read_claims, judged=texts.values())
+        )
+        unsupported = [claim["claim"] for claim in claims if not claim["supported"]]
+        if not claims:
+            reason = "the answer makes no claim"
+        elif unsupported:
+            reason = f"without support, {len(unsupported)} of {len(claims)}: {listed(unsupported)}"
+        else:
+            reason = f"the context supports every claim ({len(claims)})"
+        label = "hallucination" if unsupported else "no hallucination"
+        return verdict(not unsupported, reason, label=label, claims=len(claims), unsupported=unsupported, reply=reply)

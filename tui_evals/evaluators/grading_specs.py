@@ -1,0 +1,164 @@
+"""Grading specs: what a grader is asked and which choices it has; ours in `specs/`, the user's in YAML files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from tui_evals.text.templates import fields as template_fields
+from tui_evals.text.yamls import YamlError, load_yaml
+
+from .choices import EvalType, MatchFn, choice_strings
+
+MAX_FILE = 100_000  # bytes
+_LEGACY = frozenset({"format_type", "key", "group", "cls"})  # once meaningful, ignored by the original as well
+
+
+class Message(TypedDict):
+    """One chat message of a grading prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class SpecError(ValueError):
+    """A grading spec that cannot be found or used; the message says which, why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A grading spec. Where `eval_type` is None the instruction of `default_eval_type` follows the prompt."""
+
+    __pydantic_config__: ClassVar = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
+
+    name: str
+    prompt: str | Sequence[Message]
+    choice_strings: str | Sequence[str]
+    choice_scores: Literal["from_strings"] | Mapping[str, float] | None = None
+    eval_type: EvalType | None = None
+    default_eval_type: EvalType = "cot_classify"
+    match_fn: MatchFn = "starts_or_endswith"
+    input_outputs: Mapping[str, str] = field(default_factory=lambda: {"input": "completion"})
+    output_template: str | Mapping[str, str] | None = None
+    args: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    passing: Sequence[str] | None = None
+    description: str = ""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The prompt as chat messages; a text is one message of the user."""
+        return [{"role": "user", "content": self.prompt}] if isinstance(self.prompt, str) else self.prompt
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of the prompt, in the order they first appear."""
+        return tuple(dict.fromkeys(name for message in self.messages for name in template_fields(message["content"])))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The fields that answers fill."""
+        return tuple(self.input_outputs.values()) or ("completion",)
+
+    def choices(self, n: int) -> tuple[str, ...]:
+        """The choices there are about n answers."""
+        choices = choice_strings(self.choice_strings, n)
+        if not choices or len(set(choices)) < len(choices):
+            raise SpecError(
+                f"the choices of the grading spec {self.name!r} for {n} answers are not a list of different ones"
+            )
+        return choices
+
+    def template_for(self, output: str) -> str | None:
+        """How several answers are joined into one field."""
+        return self.output_template.get(output) if isinstance(self.output_template, Mapping) else self.output_template
+
+
+_KNOWN = frozenset(part.name for part in dataclasses.fields(Spec)) - {"name"}
+_ADAPTER = TypeAdapter(Spec)
+
+
+@cache
+def shipped_specs() -> tuple[str, ...]:
+    """The names of the grading specs that come with tui_evals."""
+    found = (files(__package__) / "specs").iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in found if file.name.endswith(".yaml")))
+
+
+@cache
+def _shipped(name: str) -> Spec:
+    text = (files(__package__) / "specs" / f"{name}.yaml").read_text(encoding="utf-8")
+    return _read(text, name, "")
+
+
+def load_spec(name: str) -> Spec:
+    """A grading spec: one of ours by its name, or one of the user's by the path of its YAML file.
+
+    A file holds one spec, or several under their names as in a registry of OpenAI Evals; `file.yaml#name` picks one.
+    """
+    if name in shipped_specs():
+        return _shipped(name)
+    path, _, entry = name.partition("#")
+    if path.endswith((".yaml", ".yml")):
+        return _read(_file_text(path), path, entry)
+    near = get_close_matches(name[:80], shipped_specs(), n=5, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"the shipped ones are {', '.join(shipped_specs())}."
+    raise SpecError(f"there is no grading spec {name[:80]!r}; {hint} A spec of your own is named by its .yaml file.")
+
+
+def _file_text(path: str) -> bytes:
+    """The bytes of a spec file; a device or a pipe, which might never end, is not opened."""
+    try:
+        if not Path(path).is_file():
+            raise SpecError(f"there is no grading spec file {path!r}; give its path from the working directory")
+        with Path(path).open("rb") as file:
+            text = file.read(MAX_FILE + 1)
+    except OSError as problem:
+        raise SpecError(f"the grading spec file {path!r} cannot be read: {problem.strerror}") from None
+    if len(text) > MAX_FILE:
+        raise SpecError(f"the grading spec file {path!r} is longer than {MAX_FILE:,} bytes; keep only the spec in it")
+    return text
+
+
+def _read(text: str | bytes, source: str, entry: str) -> Spec:
+    try:
+        document = load_yaml(text)
+    except YamlError as problem:
+        raise SpecError(f"the grading spec {source!r} cannot be read: {problem}") from None
+    if isinstance(document, dict) and "prompt" not in document:
+        document = _entry(document, source, entry)
+    if not isinstance(document, dict) or "prompt" not in document:
+        raise SpecError(f"the grading spec {source!r} has no prompt; give it prompt and choice_strings")
+    return _spec(document, entry or Path(source).stem, source)
+
+
+def _entry(document: Mapping[str, object], source: str, entry: str) -> object:
+    """The spec a registry file holds under a name, or its only one."""
+    name = entry or (next(iter(document)) if len(document) == 1 else "")
+    if name not in document:
+        names = ", ".join(document) or "none"
+        raise SpecError(f"{source!r} holds the grading specs {names}; name one of them as {source}#name")
+    return document[name]
+
+
+def _spec(entry: Mapping[str, object], name: str, source: str) -> Spec:
+    given = {key: value for key, value in entry.items() if key not in _LEGACY and value is not None}
+    if "completion_sample_templates" in given:
+        given.setdefault("output_template", given.pop("completion_sample_templates"))
+    if unknown := given.keys() - _KNOWN:
+        known = ", ".join(sorted(_KNOWN))
+        raise SpecError(f"the grading spec {source!r} has unknown keys: {', '.join(sorted(unknown))}; known: {known}")
+    try:
+        return _ADAPTER.validate_python({**given, "name": name})
+    except ValidationError as problem:
+        first = max(problem.errors(), key=lambda error: len(error["loc"]))  # of a union's, the nearest
+        place = ".".join(map(str, first["loc"]))
+        raise SpecError(f"the grading spec {source!r} cannot be used: {place}: {first['msg']}") from None

@@ -1,0 +1,94 @@
+"""Limits an answer must stay below: time, money, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import AliasChoices, Field
+
+from tui_evals.text.tokens import estimate_tokens
+
+from .base import Evaluator, Evidence, Options, Score, measured, skipped
+
+
+class LimitOptions(Options):
+    """Options of what compares a number with a limit."""
+
+    threshold: float | None = Field(
+        None,
+        ge=0,
+        validation_alias=AliasChoices("threshold", "targetThreshold", "target_threshold"),
+        description="Passes below this number; without it the number is shown and nothing passes or fails.",
+    )
+
+
+def _below(value: float, threshold: float | None, shown: str) -> Score:
+    record = measured(value, None, shown)
+    if threshold is None or record.result == "error":
+        return record
+    below = value < threshold
+    reason = f"{shown}, {'below' if below else 'not below'} the limit of {threshold:g}"
+    return replace(record, result="pass" if below else "fail", threshold=threshold, reason=reason)
+
+
+class Latency(Evaluator):
+    """Passes when the answer took less time than the threshold, in milliseconds.
+
+    Exactly the threshold fails. Skipped for an answer from the cache, and where no time was measured (answers that
+    were captured earlier).
+    """
+
+    name = "Latency"
+    aliases = ("LATENCY",)
+    family = "limits"
+    Options = LimitOptions
+    example: ClassVar = {"options": {"threshold": 2000}, "response": "Hello", "latency_ms": 350.0}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the time."""
+        if evidence.from_cache:
+            return skipped("the answer came from the cache, so its time says nothing about the target")
+        if evidence.latency_ms is None:
+            return skipped("no time was measured for this answer")
+        return _below(evidence.latency_ms, self.options.threshold, f"{evidence.latency_ms:.0f} ms")
+
+
+class Cost(Evaluator):
+    """Passes when the answer cost less than the threshold, in US dollars.
+
+    Exactly the threshold fails. Skipped for a target without a known price: unpriced is not free. Give the target a
+    `price` to have it judged.
+    """
+
+    name = "Cost"
+    aliases = ("COST",)
+    family = "limits"
+    Options = LimitOptions
+    example: ClassVar = {"options": {"threshold": 0.01}, "response": "Hello", "cost": 0.0004}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the cost."""
+        if evidence.cost is None:
+            return skipped("unpriced: no price is known for this answer; give its target a price")
+        return _below(evidence.cost, self.options.threshold, f"${evidence.cost:.6f}")
+
+
+class Tokens(Evaluator):
+    """Passes when the answer has fewer tokens than the threshold.
+
+    Exactly the threshold fails. Where the target reported no count it is estimated offline, one token for every four
+    bytes of UTF-8, and the details say so.
+    """
+
+    name = "Tokens"
+    family = "limits"
+    Options = LimitOptions
+    example: ClassVar = {"options": {"threshold": 100}, "response": "Hello", "tokens": 2}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the count, or the estimate."""
+        estimated = evidence.tokens is None
+        count = estimate_tokens(evidence.response or "") if evidence.tokens is None else evidence.tokens
+        shown = f"{'about ' if estimated else ''}{count} tokens"
+        return replace(_below(count, self.options.threshold, shown), details={"estimated": estimated})

@@ -1,0 +1,139 @@
+"""Comparing with the references of an item, as OpenAI Evals does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from string import ascii_uppercase
+from typing import ClassVar
+
+from pydantic import Field
+
+from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, as_text, verdict
+from .values import listed, quoted, response_texts
+
+_CHOICES = len(ascii_uppercase)
+
+
+def pick(answer: str, options: Iterable[str], separator: Callable[[str], bool] | None = None) -> str | None:
+    """The first option the answer starts with; the next character, if any, must satisfy the separator."""
+    for option in options:
+        after = answer[len(option) : len(option) + 1]
+        if answer.startswith(option) and (separator is None or not after or separator(after)):
+            return option
+    return None
+
+
+def _fold(options: TextOptions) -> Callable[[str], str]:
+    return str.lower if options.ignore_case else str
+
+
+class Match(Evaluator):
+    """Passes when the answer starts with any reference.
+
+    Nothing is trimmed: a leading space fails, whatever follows the reference does not matter, and an empty reference
+    matches everything.
+    """
+
+    name = "Match"
+    family = "OpenAI basic"
+    needs = ("response", "expected")
+    Options = TextOptions
+    example: ClassVar = {"response": "Paris, of course", "expected": "Paris"}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Pick the first reference that fits."""
+        fold = _fold(self.options)
+        texts = response_texts(evidence, self.options.json_path)
+        for text in map(fold, texts):
+            for reference in evidence.references:
+                if pick(text, (fold(reference),)) is not None:
+                    return verdict(True, f"the answer starts with {quoted(reference)}", picked=reference)
+        return verdict(False, f"expected a start of {listed(evidence.references)}, got {listed(texts)}", picked=None)
+
+
+class Includes(Evaluator):
+    """Passes when any reference occurs in the answer.
+
+    Case-sensitive unless ignore_case, which lower-cases both; an empty reference occurs everywhere.
+    """
+
+    name = "Includes"
+    family = "OpenAI basic"
+    needs = ("response", "expected")
+    Options = TextOptions
+    example: ClassVar = {"response": "It is Paris.", "expected": "Paris"}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Look for each reference."""
+        fold = _fold(self.options)
+        texts = [fold(text) for text in response_texts(evidence, self.options.json_path)]
+        for reference in evidence.references:
+            if any(fold(reference) in text for text in texts):
+                return verdict(True, f"the answer includes {quoted(reference)}", picked=reference)
+        return verdict(False, f"the answer includes none of {listed(evidence.references)}", picked=None)
+
+
+class MultipleChoiceOptions(TextOptions):
+    """Options of MultipleChoice."""
+
+    choices: list[str] | None = Field(
+        None,
+        max_length=_CHOICES,
+        description="The texts behind the letters A, B, C ...; without them, the item's variable `choices`.",
+    )
+
+
+class MultipleChoice(Evaluator):
+    """Passes when the answer starts with the letter of the right choice.
+
+    The expected response is that letter, or the text of the choice where the choices are known: from the option
+    `choices` or the item's variable of that name (a choice with that text wins over a letter). Nothing is trimmed;
+    `B`, `B)` and `B is right` count as B, `Because` does not.
+    """
+
+    name = "MultipleChoice"
+    family = "OpenAI basic"
+    needs = ("response", "expected")
+    Options = MultipleChoiceOptions
+    example: ClassVar = {"options": {"choices": ["Rome", "Paris"]}, "response": "B) Paris", "expected": "Paris"}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the letter given with the letters that are right."""
+        choices = _choices(evidence, self.options.choices)
+        letters = ascii_uppercase[: len(choices) or None]
+        fold = _fold(self.options)
+        right = {_letter(reference, choices, letters, fold) for reference in evidence.references}
+        options = {fold(letter): letter for letter in letters}
+        answers = [
+            pick(fold(text), options, _ends_a_letter) for text in response_texts(evidence, self.options.json_path)
+        ]
+        given = [options[answer] for answer in answers if answer is not None]
+        picked = next((letter for letter in given if letter in right), given[0] if given else None)
+        wanted = " or ".join(sorted(right))
+        found = f"chose {picked}" if picked else "starts with no letter of a choice"
+        return verdict(picked in right, f"the answer {found}, right is {wanted}", picked=picked, right=sorted(right))
+
+
+def _ends_a_letter(character: str) -> bool:
+    return not (character.islower() or character.isupper() or character.isdigit())
+
+
+def _choices(evidence: Evidence, given: Sequence[str] | None) -> list[str]:
+    found = evidence.variables.get("choices") if given is None else given
+    if found is None:
+        return []
+    if not isinstance(found, list) or len(found) > _CHOICES:
+        reason = f"the variable `choices` must be a list of at most {_CHOICES} choices"
+        raise CannotJudge("evaluatorConfigurationError", reason)
+    return [as_text(choice) for choice in found]
+
+
+def _letter(reference: str, choices: Sequence[str], letters: str, fold: Callable[[str], str]) -> str:
+    if reference in choices:
+        return letters[choices.index(reference)]
+    letter = next((letter for letter in letters if fold(letter) == fold(reference)), None)
+    if letter is None:
+        known = f"one of the choices {listed(choices)}" if choices else "known: the item gives no choices"
+        reason = f"the expected response {quoted(reference)} is neither a letter from A to {letters[-1]} nor {known}"
+        raise CannotJudge("evaluatorConfigurationError", reason)
+    return letter

@@ -1,0 +1,134 @@
+"""Every evaluator by name: the built-in families, installed packages, the project's own, and the prompt's metrics."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from tui_evals.text.nearest import did_you_mean
+
+from .base import Ask, Evaluator
+from .compliance import discover_metrics, metric_evaluator
+from .custom import custom_evaluator, discover, name_problem
+from .trust import Trust
+from .unit_tests import PythonUnitTests
+
+GROUP = "tui_evals.evaluators"
+_MODULES = (
+    "matching",
+    "rubrics",
+    "retrieval",
+    "tools",
+    "text",
+    "references",
+    "fuzzy",
+    "structured",
+    "limits",
+    "bertscore",
+    "grading",
+    "readability",
+    "words",
+    "hedging",
+    "specificity",
+    "unit_tests",
+    "modelgraded",
+    "compliance",
+)
+
+
+class UnknownEvaluator(LookupError):
+    """No evaluator has this name; the message suggests the nearest."""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The evaluators of a project, and what kept others from being one."""
+
+    by_name: Mapping[str, type[Evaluator]]
+    own: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def find(self, name: str) -> type[Evaluator]:
+        """The evaluator of a name or alias."""
+        if name not in self.by_name:
+            hint = did_you_mean(name, self.by_name)
+            raise UnknownEvaluator(f"unknown evaluator '{name}'{hint}; `tui-evals evaluators` lists all")
+        return self.by_name[name]
+
+    def build(self, name: str, options: Mapping[str, Any], ask: Ask | None = None) -> Evaluator:
+        """An evaluator with checked options and, for one that asks, a judge."""
+        kind = self.find(name)
+        return kind(kind.Options.model_validate(dict(options)), ask)
+
+    @property
+    def catalogue(self) -> dict[str, type[BaseModel]]:
+        """The model of the options of every evaluator, which datasets are checked against."""
+        return {name: kind.Options for name, kind in self.by_name.items()}
+
+    @property
+    def kinds(self) -> tuple[type[Evaluator], ...]:
+        """Each evaluator once, in the order of its family."""
+        return tuple(dict.fromkeys(self.by_name.values()))
+
+
+@cache
+def built_in() -> Mapping[str, type[Evaluator]]:
+    """The evaluators that come with tui_evals, by name and alias."""
+    modules = [importlib.import_module(f".{name}", __package__) for name in _MODULES]
+    kinds = [
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, Evaluator) and "name" in vars(kind)
+        if kind.__module__ == module.__name__
+    ]
+    return {name: kind for kind in kinds for name in (kind.name, *kind.aliases)}
+
+
+def registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
+    """The evaluators of the project at `root`, with the metrics beside its prompt under test."""
+    trust = trust or Trust()
+    found = dict(built_in())
+    problems: list[str] = []
+    found |= _installed(problems)
+    own: dict[str, type[Evaluator]] = {}
+    for name, folder in discover(root).items() if root else ():
+        if problem := name_problem(name, built_in()):
+            problems.append(problem)
+        else:
+            own[name] = custom_evaluator(name, folder, trust)
+    for name, path in discover_metrics(prompt_folder).items() if prompt_folder else ():
+        found.setdefault(name, metric_evaluator(name, path))
+    return Registry({**found, **own}, tuple(own), tuple(problems))
+
+
+def allowing_code(registry: Registry, root: Path) -> Registry:
+    """The registry with PythonUnitTests switched on for a project."""
+    allowed = type(PythonUnitTests.__name__, (PythonUnitTests,), {"allowed": True, "root": root})
+    names = (PythonUnitTests.name, *PythonUnitTests.aliases)
+    return Registry({**registry.by_name, **dict.fromkeys(names, allowed)}, registry.own, registry.problems)
+
+
+def _installed(problems: list[str]) -> dict[str, type[Evaluator]]:
+    """Evaluators of installed packages; a package that cannot be loaded is a problem, not the end."""
+    found: dict[str, type[Evaluator]] = {}
+    for point in entry_points(group=GROUP):
+        try:
+            kind = point.load()
+        except Exception as problem:  # what a foreign package raises on import is its own affair
+            problems.append(f"the installed evaluator '{point.name}' ({point.value}) cannot be loaded: {problem}")
+            continue
+        if not (isinstance(kind, type) and issubclass(kind, Evaluator) and "name" in vars(kind)):
+            problems.append(f"the installed evaluator '{point.name}' ({point.value}) is no Evaluator with a name")
+        elif kind.name in built_in():
+            problems.append(f"the installed evaluator '{kind.name}' has the name of a built-in one and is left out")
+        else:
+            found |= dict.fromkeys((kind.name, *kind.aliases), kind)
+    return found

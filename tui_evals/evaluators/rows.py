@@ -1,0 +1,170 @@
+"""Judging by rows of plain JSON: one row of evidence in, one record out; what scripts and tests speak."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from .base import Ask, Evaluator, Evidence, Question, Score, ToolCall, error, evaluate
+from .registry import Registry, UnknownEvaluator
+
+_TEXTS = {
+    "prompt": "prompt",
+    "response": "response",
+    "expected": "expected",
+    "context": "context",
+    "rules": "rules",
+    "intent": "intent",
+    "input_spec": "input_spec",
+    "inputSpec": "input_spec",
+    "prompt_template": "prompt_template",
+    "promptTemplate": "prompt_template",
+    "groundtruth": "groundtruth",
+}
+_NUMBERS = {"latency_ms": "latency_ms", "cost": "cost", "tokens": "tokens"}
+
+
+class BadRow(ValueError):
+    """The row does not have the form of evidence; the message names the field."""
+
+
+class Replies:
+    """Stands in for a judge: gives the replies of a row in order, the last one again and again."""
+
+    def __init__(self, replies: list[str]) -> None:
+        self._replies = replies
+        self._asked = 0
+
+    async def __call__(self, question: Question) -> str:
+        """The next reply."""
+        self._asked += 1
+        return self._replies[min(self._asked, len(self._replies)) - 1]
+
+
+def evidence_of(row: Mapping[str, Any]) -> Evidence:
+    """The evidence of a row; absent and null fields are absent evidence."""
+    given = {key: value for key, value in row.items() if value is not None}
+    found: dict[str, Any] = {field: _text(given[key], key) for key, field in _TEXTS.items() if key in given}
+    found |= {field: _number(given[key], key) for key, field in _NUMBERS.items() if key in given}
+    if "ideal" in given:
+        ideal = given["ideal"]
+        references = _texts([ideal] if isinstance(ideal, str) else ideal, "ideal")
+        found["alternatives"] = references
+        if "expected" not in found and references:
+            found["expected"] = references[0]
+    if "completions" in given:
+        found["completions"] = _texts(given["completions"], "completions")
+    for key in ("variables", "diagnostics"):
+        if key in given:
+            found[key] = _object(given[key], key)
+    if "history" in given:
+        found["history"] = tuple(_object(message, "history") for message in _list(given["history"], "history"))
+    if "tool_calls" in given:
+        found["tool_calls"] = tuple(tool_call(call) for call in _list(given["tool_calls"], "tool_calls"))
+    found["from_cache"] = given.get("from_cache") is True
+    found["json_response"] = given.get("json_response") is True
+    return Evidence(**found)
+
+
+def tool_call(call: Any) -> ToolCall:
+    """A tool call as we write it, or as a chat completion holds it; arguments that are JSON text are parsed."""
+    inner = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
+        raise BadRow("tool_calls: each call needs a name")
+    arguments = inner.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return ToolCall(inner["name"], inner["arguments"])
+    return ToolCall(inner["name"], arguments)
+
+
+def record_of(score: Score) -> dict[str, Any]:
+    """A record as plain JSON."""
+    return {
+        "score": score.score,
+        "result": score.result,
+        "label": score.label,
+        "threshold": score.threshold,
+        "reason": score.reason,
+        "details": dict(score.details),
+    }
+
+
+class Scorer:
+    """Judges rows; an evaluator that two rows ask for alike is made once."""
+
+    def __init__(self, registry: Registry, ask: Ask | None = None) -> None:
+        self._registry = registry
+        self._ask = ask
+        self._made: dict[str, Evaluator] = {}
+
+    async def score(self, row: object) -> Score:
+        """The record of one row; a row that cannot be judged is an error record."""
+        try:
+            if not isinstance(row, dict):
+                raise BadRow("the row is not a JSON object")
+            evidence = evidence_of(row)
+            evaluator = self._evaluator(row)
+        except (BadRow, UnknownEvaluator) as problem:
+            return error("invalidRow", str(problem))
+        except ValidationError as problem:
+            return error("evaluatorConfigurationError", options_problem(problem))
+        return await evaluate(evaluator, evidence)
+
+    def _evaluator(self, row: Mapping[str, Any]) -> Evaluator:
+        name, options = row.get("evaluator"), row.get("options") or {}
+        if not isinstance(name, str):
+            raise BadRow("evaluator: the name of an evaluator is missing")
+        options = {key: value for key, value in _object(options, "options").items() if key != "type"}
+        reply = row.get("judge_reply")
+        if reply is not None:
+            replies = [reply] if isinstance(reply, str) else list(_texts(reply, "judge_reply"))
+            return self._registry.build(name, options, Replies(replies or [""]))
+        mark = json.dumps([name, options])
+        if mark not in self._made:
+            self._made[mark] = self._registry.build(name, options, self._ask)
+        return self._made[mark]
+
+
+def options_problem(problem: ValidationError) -> str:
+    """What is wrong with options, each fault with its field."""
+    faults = []
+    for fault in problem.errors(include_url=False, include_context=False):
+        place = ".".join(str(part) for part in fault["loc"])
+        message = fault["msg"].removeprefix("Value error, ")
+        faults.append(f"options.{place}: {message}" if place else f"options: {message}")
+    return "; ".join(faults)
+
+
+def _text(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise BadRow(f"{key}: must be text")
+    return value
+
+
+def _number(value: object, key: str) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadRow(f"{key}: must be a number")
+    return value
+
+
+def _list(value: object, key: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise BadRow(f"{key}: must be a list")
+    return value
+
+
+def _texts(value: object, key: str) -> tuple[str, ...]:
+    found: Iterable[object] = _list(value, key)
+    return tuple(_text(part, key) for part in found)
+
+
+def _object(value: object, key: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadRow(f"{key}: must be an object")
+    return value

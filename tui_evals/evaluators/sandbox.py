@@ -1,0 +1,194 @@
+"""Code of others in a process of its own.
+
+This is fault isolation, not a sandbox against hostile code: a loop, a crash, a flood of output or a memory hog ends
+its own process and becomes a record. The process sees no environment but an allow-list (so no key), no terminal and
+an empty folder, but it runs with the user's rights: it can read the user's files and reach the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+from weakref import WeakKeyDictionary
+
+from .base import CannotJudge
+
+CHILD = Path(__file__).with_name("sandbox_child.py")
+ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+START_SECONDS = 30.0
+MAX_LINE = 2_000_000
+PRINTED = 2_000
+
+Answer = Callable[[dict[str, Any]], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds of its own time (waiting for an answer is not counted), bytes of memory, processes it may start."""
+
+    seconds: float = 60.0
+    memory: int = 2_000_000_000
+    processes: int = 16
+
+
+class Stopped(Exception):
+    """The code gave no result; the message says why, `printed` is the end of what it printed."""
+
+    printed = ""
+
+
+async def run(
+    job: Mapping[str, object], files: Mapping[str, bytes], limits: Limits, answer: Answer | None = None
+) -> tuple[dict[str, Any], str]:
+    """The result of a job run beside these files, and the end of what it printed; `answer` serves its questions."""
+    with tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        _lay_out(folder, files)
+        with tempfile.TemporaryFile() as printed:
+            try:
+                done = await _run(job, folder, printed, limits, answer)
+            except Stopped as stopped:
+                stopped.printed = _end_of(printed, folder)
+                raise
+            return done, _end_of(printed, folder)
+
+
+async def _run(
+    job: Mapping[str, object], folder: Path, printed: IO[bytes], limits: Limits, answer: Answer | None
+) -> dict[str, Any]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            async with _gate():
+                process = await _start(folder, theirs, printed)
+        except BaseException:
+            ours.close()
+            raise
+    talk = None
+    try:
+        talk = _Talk(*await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE), limits.seconds)
+        await talk.ready()
+        done = await talk.through({**job, "limits": asdict(limits)}, answer)
+    finally:
+        if talk is not None:
+            talk.close()
+        await _end(process)
+    if done is None:
+        raise Stopped(f"its process ended without a result ({_how(process.returncode)})")
+    return done
+
+
+class _Talk:
+    """One conversation with a child, in which only the child's own time is counted."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
+        self._reader, self._writer = reader, writer
+        self._seconds = seconds
+        self._spent = 0.0
+
+    async def ready(self) -> None:
+        """Wait for the child's first word, which is not the fault of the code it will run."""
+        with suppress(Stopped):
+            if await self._exchange(START_SECONDS) is not None:
+                return
+        raise CannotJudge("evaluatorError", f"Evaluator failed: {sys.executable} did not start to run it")
+
+    def close(self) -> None:
+        """Hang up."""
+        self._writer.transport.abort()
+
+    async def through(self, job: Mapping[str, object], answer: Answer | None) -> dict[str, Any] | None:
+        """From the job to the result; None when the child hangs up before."""
+        clock = asyncio.get_running_loop().time
+        message: object = job
+        while True:
+            async with _gate():
+                started = clock()
+                heard = await self._exchange(self._seconds - self._spent, message)
+                self._spent += clock() - started
+            if heard is None or isinstance(heard.get("done"), dict):
+                return heard and heard["done"]
+            if answer is None or not isinstance(heard.get("ask"), dict):
+                raise Stopped("it wrote something to its result channel that is not a result")
+            message = await answer(heard["ask"])
+
+    async def _exchange(self, seconds: float, *messages: object) -> dict[str, Any] | None:
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                for message in messages:
+                    self._writer.write(json.dumps(message).encode() + b"\n")
+                    await self._writer.drain()
+                line = await self._reader.readline()
+                heard = json.loads(line) if line else None
+        except TimeoutError:
+            raise Stopped(f"it gave no result within {self._seconds:g} s and was stopped") from None
+        except OSError:
+            return None
+        except (ValueError, RecursionError):
+            raise Stopped("its result is not JSON or longer than 2 MB") from None
+        if heard is not None and not isinstance(heard, dict):
+            raise Stopped("it wrote something to its result channel that is not a result")
+        return heard
+
+
+async def _start(folder: Path, theirs: socket.socket, printed: IO[bytes]) -> asyncio.subprocess.Process:
+    environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    channel = theirs.fileno()
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-B", "-u", "-X", "utf8", str(CHILD), str(channel)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=printed,
+        stderr=printed,
+        cwd=folder,
+        env={**environment, "TMPDIR": str(folder)},
+        pass_fds=(channel,),
+        start_new_session=True,
+    )
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill the child and whatever it started that stayed in its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _gate() -> asyncio.Semaphore:
+    """As many children compute at once as there are processors, so that a full machine is not mistaken for a hang."""
+    return _gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(max(os.cpu_count() or 1, 2)))
+
+
+def _lay_out(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def _end_of(printed: IO[bytes], folder: Path) -> str:
+    """The end of what was printed, without the name of the folder, which is another one every time."""
+    size = printed.seek(0, os.SEEK_END)
+    printed.seek(max(size - 2 * PRINTED, 0))
+    return printed.read().decode("utf-8", "replace").replace(f"{folder}/", "")[-PRINTED:]
+
+
+def _how(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,119 @@
+"""How specific an answer is: few vague words, rare words, names and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured
+from .readability import answer_text, distinct, in_word, mapped, word_count
+
+_VAGUE = (  # "most" stands twice, as in the original, which counts it twice
+    "around about almost basically approximately nearly roughly some most least good bad nice great may could certain"
+    " most might usually typically like sure"
+)
+_COMMON = 0.001
+
+
+def not_vague(text: str, words: int) -> float:
+    """1 where no vague word occurs, 0 where they are a fifth of the words or more; parts of words count too."""
+    lower = text.lower()
+    vague = sum(map(lower.count, _VAGUE.split()))
+    return max(0.0, (words - vague) / words / 0.2 - 4.0)
+
+
+def rarity(text: str) -> float:
+    """1 where the words are rare in English on average, 0 where they are very common."""
+    frequency = _frequency()
+    plain = mapped(
+        text.replace("/", " "), lambda char: char if in_word(char) or char.isspace() or char == "'" else None
+    )
+    tally = distinct(plain.split())
+    total = tally.total()
+    mean = sum(times * min(frequency(word), _COMMON) for word, times in tally.items()) / total if total else _COMMON
+    return min(1.0, max(0.0, 2.0 - mean / 0.0004))
+
+
+def names_and_numbers(text: str, words: int) -> float:
+    """1 where a fifth of the words or more hold a digit or begin upper-case elsewhere than at a sentence's start."""
+    plain = f". {text}".replace("\n", ". ").replace("’", "'").replace(" I'", " i'").replace(" I ", " i ")
+    shape = mapped(plain, _kind)
+    while "  " in shape:
+        shape = shape.replace("  ", " ")
+    numbers = len(re.findall(r"1[^ ]*", shape))
+    names = len(re.findall(r"A(?<=[^. ] A)[^ 1]*+(?= |$)", shape))
+    return min(1.0, 5.0 * (numbers + names) / words)
+
+
+def combined(unvague: float, rare: float, named: float) -> float:
+    """The score: a third of each part, 0.99 at most."""
+    return 0.33 * unvague + 0.33 * rare + 0.33 * named
+
+
+def _kind(char: str) -> str | None:
+    """`A` for upper case, `1` for digits, `a` for what else is in words, a blank, or `.` for the end of a sentence."""
+    if char.isspace():
+        return " "
+    if in_word(char):
+        return "1" if char.isdigit() else "A" if char.isupper() else "a"
+    return "." if char in ".!?" else None
+
+
+@cache
+def _frequency() -> Callable[[str], float]:
+    try:
+        wordfreq: Any = import_module("wordfreq")
+    except ImportError:
+        reason = "Specificity needs the wordfreq library: pip install 'tui-evals[specificity]'"
+        raise CannotJudge("evaluatorConfigurationError", reason) from None
+    return lambda word: float(wordfreq.word_frequency(word.encode("utf-8", "replace").decode(), "en"))
+
+
+class SpecificityOptions(ValueOptions):
+    """The options of Specificity."""
+
+    threshold: float | None = Field(
+        None, ge=0, le=1, description="The score from which the answer passes; without it the number is shown only."
+    )
+
+
+class Specificity(Evaluator):
+    """Measures how specific the answer's wording is; passes only where you set a threshold.
+
+    The score is a third each of: few vague words ("some", "about", "usually", also inside other words), words that
+    are rare in English, and names and numbers (words that hold a digit, or begin upper-case elsewhere than at the
+    start of a sentence or line, "I" aside). It reaches from 0 to 0.99; an answer without words scores 0. Rarity needs
+    `pip install 'tui-evals[specificity]'`.
+    """
+
+    name = "Specificity"
+    aliases = ("specificity",)
+    family = "Arthur Bench"
+    Options = SpecificityOptions
+    example: ClassVar = {
+        "response": "Marie Curie isolated 0.1 g of radium in Paris in 1902.",
+        "options": {"threshold": 0.7},
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """A third of each part."""
+        text = answer_text(evidence, self.options.json_path)
+        words = word_count(text)
+        if not words:
+            return measured(0.0, self.options.threshold, "there is no word that could be specific", words=0)
+        unvague, rare, named = not_vague(text, words), rarity(text), names_and_numbers(text, words)
+        reason = f"not vague {unvague:.2f}, rare words {rare:.2f}, names and numbers {named:.2f}"
+        return measured(
+            combined(unvague, rare, named),
+            self.options.threshold,
+            reason,
+            words=words,
+            not_vague=unvague,
+            rarity=rare,
+            names_and_numbers=named,
+        )

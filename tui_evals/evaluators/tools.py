@@ -1,0 +1,291 @@
+"""The functions an agent chose and ran, and the tool calls a model made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from .base import CannotJudge, Evaluator, Evidence, Options, Score, ToolCall, Unmet, measured, verdict
+from .values import listed
+
+Text = Annotated[str, Field(min_length=1)]
+Name = tuple[str | None, str | None]
+
+MAX_CALLS = 1_000
+
+
+class Tool(BaseModel):
+    """A function of a plugin."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    plugin_name: Text = Field(description="The plugin that offers the function.")
+    function_name: Text = Field(description="The function.")
+
+
+class ExpectedCall(BaseModel):
+    """A call that is expected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: Text | None = Field(None, description="A label for the reader, which is not compared.")
+    tool: Tool = Field(description="The function that is expected.")
+
+    @property
+    def name(self) -> Name:
+        """Plugin and function, trimmed as the evidence is."""
+        return self.tool.plugin_name.strip(), self.tool.function_name.strip()
+
+
+class ToolCallExecutionOptions(Options):
+    """What ToolCallExecution takes."""
+
+    calls: list[ExpectedCall] = Field(min_length=1, description="The calls that are expected.")
+
+
+class ToolCallSelectionOptions(ToolCallExecutionOptions):
+    """What ToolCallSelection takes."""
+
+    allow_additional_calls: bool = Field(True, description="Whether other functions may be chosen as well.")
+
+
+def _unclear(reason: str) -> CannotJudge:
+    return CannotJudge("toolCallEvidenceIndeterminate", reason)
+
+
+def _rows(evidence: Evidence, key: str) -> list[Mapping[str, Any]] | None:
+    """One list of the tool-call evidence, None where it is not known; a malformed row is one that says nothing."""
+    calls = (evidence.diagnostics or {}).get("tool_calls")
+    if not isinstance(calls, Mapping):
+        raise _unclear("the answer came without diagnostics.tool_calls")
+    if calls.get("evidence_error"):
+        raise _unclear(f"the tool calls could not be observed: {str(calls['evidence_error'])[:200]}")
+    rows = calls.get(key)
+    if not isinstance(rows, list | tuple):
+        return None
+    if len(rows) > MAX_CALLS:
+        raise CannotJudge("responseTooLarge", f"{len(rows):,} tool calls are too many to compare (limit {MAX_CALLS:,})")
+    return [row if isinstance(row, Mapping) else {} for row in rows]
+
+
+def _name(row: Mapping[str, Any]) -> Name:
+    plugin, function = (
+        value.strip() or None if isinstance(value, str) else None
+        for value in (row.get("plugin_name"), row.get("function_name"))
+    )
+    return plugin, function
+
+
+def _may_be(one: Name, other: Name) -> bool:
+    """Whether two names can mean the same function; a part that is not known can mean anything."""
+    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+
+
+def _spelled(names: Iterable[Name]) -> list[str]:
+    return [".".join(part or "?" for part in name) for name in names]
+
+
+class ToolCallSelection(Evaluator):
+    """Passes when the agent chose every expected function.
+
+    With `allow_additional_calls: false` it may have chosen no other. How often a function was chosen does not matter.
+    The evidence is `diagnostics.tool_calls` of the answer; where it is absent or contradicts itself and that could
+    change the verdict, the record is an error.
+    """
+
+    name = "ToolCallSelection"
+    family = "M365"
+    Options = ToolCallSelectionOptions
+    example: ClassVar = {
+        "options": {"calls": [{"tool": {"plugin_name": "crm", "function_name": "find"}}]},
+        "response": "Found.",
+        "diagnostics": {
+            "tool_calls": {"selected_functions": [{"plugin_name": "crm", "function_name": "find"}], "executions": None}
+        },
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the chosen functions with the expected ones, as sets."""
+        rows = _rows(evidence, "selected_functions")
+        if rows is None:
+            raise _unclear("diagnostics.tool_calls does not say which functions were selected")
+        selected = [_name(row) for row in rows]
+        ran = [_name(row) for row in _rows(evidence, "executions") or ()]
+        unchosen = [name for name in ran if not any(_may_be(name, other) for other in selected)]
+        doubtful = [name for name in selected if None in name] + unchosen
+        certain = dict.fromkeys(name for name in selected if None not in name)
+        wanted = dict.fromkeys(call.name for call in self.options.calls)
+        missing = [name for name in wanted if name not in certain]
+        beside = [] if self.options.allow_additional_calls else [name for name in certain if name not in wanted]
+        details: dict[str, Any] = {"missing": _spelled(missing), "additional": _spelled(beside)}
+        if beside:
+            return measured(0.0, 1.0, f"also selected: {listed(_spelled(beside))}", **details)
+        if not all(any(_may_be(name, other) for other in doubtful) for name in missing):
+            return measured(0.0, 1.0, f"not selected: {listed(_spelled(missing))}", **details)
+        might_be_beside = any(name not in wanted for name in doubtful)
+        if missing or (might_be_beside and not self.options.allow_additional_calls):
+            raise _unclear(f"what is not certain could change the verdict: {listed(_spelled(doubtful))}")
+        return measured(1.0, 1.0, "every expected function was selected", **details)
+
+
+class ToolCallExecution(Evaluator):
+    """Passes when every expected call was run with success, a call expected twice at least twice.
+
+    Success is an HTTP status from 200 to 299. The evidence is `diagnostics.tool_calls` of the answer; where it is
+    absent or contradicts itself and that could change the verdict, the record is an error.
+    """
+
+    name = "ToolCallExecution"
+    family = "M365"
+    Options = ToolCallExecutionOptions
+    example: ClassVar = {
+        "options": {"calls": [{"tool": {"plugin_name": "crm", "function_name": "find"}}]},
+        "response": "Found.",
+        "diagnostics": {
+            "tool_calls": {
+                "selected_functions": None,
+                "executions": [{"plugin_name": "crm", "function_name": "find", "response_status": 200}],
+            }
+        },
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the successful executions with the expected calls, as multisets."""
+        rows = _rows(evidence, "executions")
+        if rows is None:
+            raise _unclear("diagnostics.tool_calls does not say which functions were executed")
+        chosen = _rows(evidence, "selected_functions")
+        selected = None if chosen is None else [_name(row) for row in chosen]
+        certain: Counter[Name] = Counter()
+        doubtful: list[Name] = []
+        for row in rows:
+            name, status = _name(row), _status(row)
+            consistent = selected is None or any(_may_be(name, other) for other in selected)
+            if status is not None and not 200 <= status < 300:
+                continue
+            if status is None or None in name or not consistent:
+                doubtful.append(name)
+            else:
+                certain[name] += 1
+        short = Counter(call.name for call in self.options.calls) - certain
+        missing = _spelled(short.elements())
+        if not short:
+            return measured(1.0, 1.0, "every expected call was executed with success", missing=missing)
+        if all(sum(_may_be(name, other) for other in doubtful) >= count for name, count in short.items()):
+            reason = "executions without a clear name or status, or of functions that were not selected, could be"
+            raise _unclear(f"{reason} the missing ones: {listed(missing)}")
+        return measured(0.0, 1.0, f"not executed with success: {listed(missing)}", missing=missing)
+
+
+def _status(row: Mapping[str, Any]) -> int | None:
+    status = row.get("response_status")
+    return status if type(status) is int else None
+
+
+class ToolCalledOptions(Options):
+    """What ToolCalled takes."""
+
+    tool_name: Text = Field(validation_alias="toolName", description="The tool's name, in this very case.")
+
+
+class ToolCalledWithOptions(ToolCalledOptions):
+    """What ToolCalledWith takes."""
+
+    arg_key_name: Text | None = Field(
+        None, validation_alias="argKeyName", description="The name of an argument the call must have."
+    )
+    arguments: dict[str, Any] | None = Field(
+        None, description="Arguments the call must have; it may have more, and so may each object within."
+    )
+    ignore_case: bool = Field(
+        False, validation_alias="ignoreCase", description="Compare argument names without regard to case."
+    )
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> ToolCalledWithOptions:
+        if self.arg_key_name is None and self.arguments is None:
+            raise ValueError("give argKeyName, arguments or both; use ToolCalled to ask for the call alone")
+        return self
+
+
+class ToolCalled(Evaluator):
+    """Passes when the answer calls the tool.
+
+    Names are compared to the letter; how often and after which other calls does not matter.
+    """
+
+    name = "ToolCalled"
+    aliases = ("TOOL_CALLED",)
+    family = "tools"
+    needs = ("response", "tool_calls")
+    Options = ToolCalledOptions
+    example: ClassVar = {"options": {"toolName": "search"}, "response": "", "tool_calls": (ToolCall("search", {}),)}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Look for the call."""
+        called = [call.name for call in evidence.tool_calls or ()]
+        tool = self.options.tool_name
+        return verdict(tool in called, _called(tool, called), called=called)
+
+
+def _called(tool: str, called: Sequence[str]) -> str:
+    others = listed(list(dict.fromkeys(called))) or "no tool at all"
+    return f"{tool} was called" if tool in called else f"{tool} was not called; called was {others}"
+
+
+class ToolCalledWith(Evaluator):
+    """Passes when the answer calls the tool with an argument of the given name, or with the given arguments.
+
+    One call must have them all. Arguments that cannot be read fail, and `negate` does not turn that.
+    """
+
+    name = "ToolCalledWith"
+    aliases = ("TOOL_CALLED_WITH",)
+    family = "tools"
+    needs = ("response", "tool_calls")
+    Options = ToolCalledWithOptions
+    example: ClassVar = {
+        "options": {"toolName": "search", "argKeyName": "query"},
+        "response": "",
+        "tool_calls": (ToolCall("search", {"query": "weather"}),),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Look for a call with the arguments."""
+        wanted = self.options
+        calls = [call for call in evidence.tool_calls or () if call.name == wanted.tool_name]
+        if not calls:
+            return verdict(False, _called(wanted.tool_name, [call.name for call in evidence.tool_calls or ()]))
+        given = [{} if call.arguments is None else call.arguments for call in calls]
+        readable = [arguments for arguments in given if isinstance(arguments, Mapping)]
+        if any(self._fits(arguments) for arguments in readable):
+            return verdict(True, f"{wanted.tool_name} was called with what was asked for")
+        if len(readable) < len(given):
+            raise Unmet(f"the arguments of a call to {wanted.tool_name} are not a JSON object")
+        names = listed(sorted({name for arguments in readable for name in arguments})) or "none"
+        return verdict(False, f"no call to {wanted.tool_name} has what was asked for; its arguments are {names}")
+
+    def _fits(self, arguments: Mapping[str, object]) -> bool:
+        wanted = dict(self.options.arguments or {})
+        name = self.options.arg_key_name
+        if self.options.ignore_case:
+            arguments = {key.casefold(): value for key, value in arguments.items()}
+            wanted = {key.casefold(): value for key, value in wanted.items()}
+            name = name and name.casefold()
+        return (name is None or name in arguments) and _within(wanted, arguments)
+
+
+def _within(wanted: object, given: object) -> bool:
+    """Whether a JSON value holds everything of another; lists agree place by place, and true is not 1."""
+    if isinstance(wanted, Mapping):
+        return isinstance(given, Mapping) and all(
+            key in given and _within(value, given[key]) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list | tuple):
+        if not isinstance(given, list | tuple) or len(given) != len(wanted):
+            return False
+        return all(map(_within, wanted, given))
+    return wanted == given and isinstance(wanted, bool) == isinstance(given, bool)

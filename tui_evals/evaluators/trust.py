@@ -1,0 +1,114 @@
+"""Which code the user has agreed to run, remembered by place and content: whatever changes is asked about again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_state_path
+
+MAX_FILES = 1_000
+MAX_BYTES = 16_000_000
+
+
+class TrustError(ValueError):
+    """Nothing can be said about trust: a path without code, or a list of trusted code that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """One entry of the list; `unchanged` is whether the code there is still the code that was trusted."""
+
+    path: Path
+    digest: str
+    unchanged: bool
+
+
+def unit(path: str | Path) -> Path:
+    """What is trusted as one thing: a file, or a folder; `x/x.py` stands for the whole folder `x`."""
+    found = Path(path).resolve()
+    return found.parent if found.suffix == ".py" and found.stem == found.parent.name else found
+
+
+def contents(path: str | Path) -> dict[str, bytes]:
+    """Every file of a unit that can run or steer a run, by name; hidden files and bytecode take no part."""
+    root = unit(path)
+    found: dict[str, bytes] = {}
+    left = MAX_BYTES
+    for file in [root] if root.is_file() else sorted(root.rglob("*")):
+        name = file.relative_to(root) if file != root else Path(file.name)
+        if any(part.startswith(".") or part == "__pycache__" for part in name.parts) or not file.is_file():
+            continue
+        left -= file.stat().st_size
+        if left < 0 or len(found) == MAX_FILES:
+            raise TrustError(f"{root} holds more than {MAX_FILES} files or 16 MB; keep only code and prompts there")
+        found[name.as_posix()] = file.read_bytes()
+    if not found:
+        raise TrustError(f"there is no code at {root}; name a Python file or the folder of a custom evaluator")
+    return found
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """One fingerprint of names and contents."""
+    parts = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+class Trust:
+    """The user's list of trusted code; `always` trusts everything and remembers nothing."""
+
+    def __init__(self, folder: Path | None = None, *, always: bool = False) -> None:
+        self._folder = folder or user_state_path("tui_evals")
+        self._file = self._folder / "trusted.json"
+        self._always = always
+
+    def is_trusted(self, path: str | Path) -> bool:
+        """Whether the code now at a path is the code the user agreed to."""
+        return self.accepts(path, contents(path))
+
+    def accepts(self, path: str | Path, files: Mapping[str, bytes]) -> bool:
+        """The same for contents already read, so that what is checked is what runs."""
+        return self._always or self._read().get(str(unit(path))) == digest(files)
+
+    def trust(self, path: str | Path) -> None:
+        """Agree to the code now at a path."""
+        self._write({**self._read(), str(unit(path)): digest(contents(path))})
+
+    def listed(self) -> list[Trusted]:
+        """Everything ever agreed to, by path."""
+        return [Trusted(Path(path), mark, _is_still(path, mark)) for path, mark in sorted(self._read().items())]
+
+    def _read(self) -> dict[str, str]:
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, RecursionError) as problem:
+            raise TrustError(f"{self._file} cannot be read ({problem}); delete it and trust your code again") from None
+        if not isinstance(found, dict) or not all(isinstance(mark, str) for mark in found.values()):
+            raise TrustError(f"{self._file} is not a list of trusted code; delete it and trust your code again")
+        return found
+
+    def _write(self, entries: Mapping[str, str]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
+        handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".trusted-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                json.dump(entries, stream, indent=1, sort_keys=True)
+            Path(draft).replace(self._file)
+        except BaseException:
+            Path(draft).unlink()
+            raise
+
+
+def _is_still(path: str, mark: str) -> bool:
+    try:
+        return digest(contents(path)) == mark
+    except (OSError, TrustError):
+        return False

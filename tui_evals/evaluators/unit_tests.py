@@ -1,0 +1,137 @@
+"""PythonUnitTests: code in the answer, run together with a test of it. Off until the user allows it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from . import sandbox
+from .base import CannotJudge, Evaluator, Evidence, Options, Score, error, verdict
+
+SWITCH = "TUI_EVALS_ALLOW_CODE"
+MAX_TEST = 1_000_000
+MEMORY = 512_000_000
+
+
+class PythonUnitTestsOptions(Options):
+    """Options of PythonUnitTests."""
+
+    test: str | None = Field(None, description="The test of this item: Python that raises when the answer is wrong.")
+    unit_tests: str | list[str] | None = Field(
+        None, description="One test, or several of which the item's variable `unit_test` picks one."
+    )
+    unit_test_dir: str | None = Field(
+        None, description="A folder of tests inside the project, sorted by file name, picked from in the same way."
+    )
+    timeout: float = Field(3.0, gt=0, le=600, description="Seconds the answer and its test may take together.")
+
+
+class PythonUnitTests(Evaluator):
+    """Passes when the test of the item runs without an exception after the code of the answer.
+
+    The answer runs first, then the test among its names; exceptions, exits, crashes, too much memory or time are
+    fails, and code that starts other processes fails too. A Markdown fence around the whole answer is taken off. The
+    test is the option `test`, else the one of `unit_tests` or `unit_test_dir` that the item's variable `unit_test`
+    names by number (from 1) or by file name, else the text of that variable.
+
+    This runs code a model wrote, with the user's rights: a process of its own keeps accidents apart, but it can read
+    files and reach the network. So nothing runs until TUI_EVALS_ALLOW_CODE=1 is set; use a container or a spare
+    account where the model is not to be trusted.
+    """
+
+    name = "PythonUnitTests"
+    aliases = ("python_unit_testing",)
+    family = "Arthur Bench"
+    Options = PythonUnitTestsOptions
+    example: ClassVar = {
+        "options": {"test": "assert double(4) == 8"},
+        "response": "def double(number):\n    return 2 * number\n",
+    }
+    allowed: ClassVar[bool] = False
+    root: ClassVar[Path | None] = None
+
+    async def score(self, evidence: Evidence) -> Score:
+        """Run the answer and its test, once."""
+        if not (self.allowed or os.environ.get(SWITCH) == "1"):
+            return error(
+                "evaluatorConfigurationError",
+                f"{self.name} would run code that a model wrote, on this machine and with your rights; "
+                f"set {SWITCH}=1 to allow it",
+            )
+        test = self._test(evidence)
+        files = {
+            "answer.py": unfenced(evidence.response or "").encode("utf-8", "surrogatepass"),
+            "answer_test.py": test.encode("utf-8", "surrogatepass"),
+        }
+        limits = sandbox.Limits(seconds=self.options.timeout, memory=MEMORY, processes=0)
+        try:
+            done, printed = await sandbox.run({"kind": "unit_test"}, files, limits)
+        except sandbox.Stopped as stopped:
+            return verdict(False, f"the code did not finish: {stopped}", printed=stopped.printed)
+        if done.get("failed") == "unusable":
+            raise CannotJudge("evaluatorConfigurationError", f"the test is not Python: {done.get('why')}")
+        if done.get("passed") is True:
+            return verdict(True, "the test ran without an exception", printed=printed)
+        what = "the test failed" if done.get("failed") == "test" else "the code of the answer does not run"
+        return verdict(False, f"{what}: {str(done.get('why') or done.get('raised'))[:200]}", printed=printed)
+
+    def _test(self, evidence: Evidence) -> str:
+        """The test of this item, wherever it is written."""
+        options, picked = self.options, evidence.variables.get("unit_test")
+        if options.test is not None:
+            return str(options.test)
+        if options.unit_test_dir is not None:
+            tests = self._folder(options.unit_test_dir)
+        else:
+            given = options.unit_tests or ()
+            tests = {str(at): text for at, text in enumerate((given,) if isinstance(given, str) else given, 1)}
+        if not tests and isinstance(picked, str):
+            return picked
+        if not tests:
+            raise CannotJudge(
+                "evaluatorConfigurationError",
+                f"{self.name} has no test; give `test`, `unit_tests`, `unit_test_dir` or the variable `unit_test`",
+            )
+        return _pick(tests, picked)
+
+    def _folder(self, path: str) -> dict[str, str]:
+        """The tests of a folder by file name; nothing outside the project is read."""
+        root = (self.root or Path.cwd()).resolve()
+        try:
+            folder = (root / path).resolve()
+            files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+            outside = [file for file in (folder, *files) if not file.resolve().is_relative_to(root)]
+            if outside:
+                raise ValueError(f"{outside[0]} is outside the project {root}")
+            if large := [file for file in files if file.stat().st_size > MAX_TEST]:
+                raise ValueError(f"{large[0]} is larger than 1 MB")
+            return {file.name: file.read_text(encoding="utf-8") for file in files}
+        except (OSError, ValueError) as problem:
+            reason = f"the tests in unit_test_dir cannot be read: {problem}"
+            raise CannotJudge("evaluatorConfigurationError", reason) from None
+
+
+def _pick(tests: dict[str, str], picked: object) -> str:
+    """The test an item names by file name or number; the only one needs no name."""
+    name = str(picked)
+    if picked is None and len(tests) == 1:
+        name = next(iter(tests))
+    elif name not in tests and name.isdecimal() and 1 <= int(name[:9]) <= len(tests):
+        name = list(tests)[int(name[:9]) - 1]
+    if name in tests:
+        return tests[name]
+    said = "nothing says which is this item's" if picked is None else f"the variable unit_test is {name[:60]!r}"
+    raise CannotJudge(
+        "evaluatorConfigurationError",
+        f"there are {len(tests)} tests and {said}; set it to a number from 1 to {len(tests)} or a file name",
+    )
+
+
+def unfenced(text: str) -> str:
+    """A text without the Markdown code fence around the whole of it, if there is one."""
+    lines = text.strip().split("\n")
+    fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```"
+    return "\n".join(lines[1:-1]) if fenced else text

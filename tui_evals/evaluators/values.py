@@ -1,0 +1,66 @@
+"""How values are shown in reasons, taken from answers and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from tui_evals.text.patterns import PatternTimeout
+
+from .base import Evidence, as_text, response_values
+
+
+def quoted(text: str) -> str:
+    """A text as a reason shows it: in quotes, at most 80 characters, nothing in it acting on a screen."""
+    return repr(text if len(text) <= 80 else text[:79] + "…")
+
+
+def listed(texts: Sequence[str]) -> str:
+    """The first three of some texts and how many more there are."""
+    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    return ", ".join(map(quoted, texts[:3])) + more
+
+
+def response_texts(evidence: Evidence, json_path: str | None) -> tuple[str, ...]:
+    """What of the answer is compared, as text."""
+    return tuple(map(as_text, response_values(evidence, json_path)))
+
+
+def strictly_equal(left: object, right: object) -> bool:
+    """Whether two JSON scalars are the same: 1 is 1.0 and is not true."""
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def same_json(left: object, right: object, scalars: Callable[[object, object], bool] = strictly_equal) -> bool:
+    """Whether two JSON values are the same: objects whatever the order of their keys, arrays in order."""
+    pending = [(left, right)]
+    while pending:  # no recursion, so no depth of nesting breaks it
+        one, other = pending.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            pending.extend((one[key], other[key]) for key in one)
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            pending.extend(zip(one, other, strict=True))
+        elif not scalars(one, other):
+            return False
+    return True
+
+
+@dataclass(slots=True)
+class Patience:
+    """The time all patterns together may take on one answer."""
+
+    seconds: float = 1.0
+
+    def wait(self, search: Callable[[str], bool], text: str) -> bool:
+        """What the search says of the text; PatternTimeout when the time was used up before it."""
+        if self.seconds < 0:
+            raise PatternTimeout("the patterns took more than a second on this answer; make them simpler")
+        start = perf_counter()
+        found = search(text)
+        self.seconds -= perf_counter() - start
+        return found
