@@ -1,0 +1,164 @@
+"""The dialects: what each becomes as items, and that writing them back loses nothing without saying so."""
+
+import gzip
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.formats import m365, samples, table
+from tui_evals.datasets.portable import PUBLIC
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.validate import refusal, validate
+from tui_evals.text import strictjson
+
+
+def test_a_table_reads_cells_as_text_and_blanks_as_absent(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(
+        "\ufeffinput, reference_output,candidate_output,context,locale,testId\n"
+        '007,NA,"two\nlines",,de,T-1\n'
+        "\n"
+        "True,,None, ,,\n",
+        encoding="utf-8",
+    )
+    document = load(file)
+    assert document.data["items"] == [
+        {
+            "prompt": "007",
+            "expected_response": "NA",
+            "response": "two\nlines",
+            "variables": {"locale": "de"},
+            "testId": "T-1",
+        },
+        {"prompt": "True", "response": "None"},
+    ]
+    assert [document.line(("items", number)) for number in (0, 1)] == [2, 5]
+
+
+def test_the_columns_of_a_table_can_be_named(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("question,answer\nq,a\n")
+    document = load(file, {"prompt": "question", "expected_response": "answer"})
+    assert document.data["items"] == [{"prompt": "q", "expected_response": "a"}]
+    with pytest.raises(DatasetError, match=r"no column 'answers' .did you mean 'answer'"):
+        load(file, {"prompt": "question", "expected_response": "answers"})
+
+
+def test_samples_keep_chat_ideals_and_other_keys(tmp_path):
+    chat = [{"role": "system", "content": "Add."}, {"role": "user", "content": "1+1"}]
+    lines = [
+        {"input": "2+2=", "ideal": "4"},
+        {"input": chat, "ideal": ["2", "two"], "level": 1},
+        {"input": chat[:1], "completion": "ok"},
+    ]
+    text = "\n".join(json.dumps(line) for line in lines)
+    for file, content in (
+        (tmp_path / "s.jsonl", text.encode()),
+        (tmp_path / "s.jsonl.gz", gzip.compress(text.encode())),
+    ):
+        file.write_bytes(content)
+        document = load(file)
+        assert document.data["items"] == [
+            {"prompt": "2+2=", "expected_response": "4"},
+            {"messages": chat[:1], "prompt": "1+1", "ideal": ["2", "two"], "variables": {"level": 1}},
+            {"messages": chat[:1], "response": "ok"},
+        ]
+        report = validate(document, PUBLIC)
+        assert report.valid and report.dataset is not None
+        assert [item.reference for item in report.dataset.items] == ["4", "2", None]
+
+
+plain = st.text(min_size=1, alphabet=st.characters(codec="utf-8"))
+message = st.fixed_dictionaries({"role": st.sampled_from(["system", "user", "assistant"]), "content": plain})
+sample = st.fixed_dictionaries(
+    {"input": plain | st.lists(message, min_size=1, max_size=3)},
+    optional={"ideal": plain | st.lists(plain, max_size=3), "completion": plain, "criteria": plain},
+)
+
+
+@given(st.lists(sample, min_size=1, max_size=4))
+def test_samples_read_and_written_are_the_same_samples(given_samples):
+    text = "".join(strictjson.dumps(one) + "\n" for one in given_samples)
+    items, _ = samples.read(text)
+    written, lost = samples.write(items)
+    assert [json.loads(line) for line in written.split("\n")[:-1]] == given_samples
+    assert not lost
+
+
+cells = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\x00")).filter(str.strip)
+row = st.fixed_dictionaries(
+    {"prompt": cells}, optional={"expected_response": cells, "response": cells, "context": cells, "category": cells}
+)
+
+
+@given(st.lists(row, min_size=1, max_size=4))
+def test_a_table_written_raw_reads_back(items):
+    text, lost = table.write(items, raw=True)
+    assert not lost
+    assert table.read(text)[0] == items
+
+
+def test_a_table_guards_formulas_and_says_so():
+    text, lost = table.write([{"prompt": "=1+1", "expected_response": "-5", "context": "＝cmd"}])
+    assert text.splitlines()[1] == "'=1+1,-5,'＝cmd"
+    assert lost == ["2 cells that a spreadsheet would run as a formula now start with ' (--raw-csv keeps them)"]
+
+
+def test_what_a_table_or_samples_cannot_hold_is_said():
+    item = {"name": "flow", "evaluators": {}, "turns": [{"prompt": "a", "expected_response": "b"}, {"prompt": "c"}]}
+    text, lost = table.write([item])
+    assert [line.split(",")[0] for line in text.splitlines()] == ["input", "a", "c"]
+    assert any("evaluators" in line for line in lost) and any("turns" in line for line in lost)
+    text, lost = samples.write([item])
+    assert [json.loads(line)["input"] for line in text.splitlines()][1] == [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    assert any("evaluators" in line for line in lost)
+
+
+def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_path):
+    data = {
+        "schemaVersion": "1.2.0",
+        "default_evaluators": {"Relevance": {}, "Equals": {"value": "x"}},
+        "items": [
+            {"prompt": "a", "testId": "T", "ideal": ["x", "y"], "evaluators": {"Relevance": {"weight": 0.5}}},
+            {"name": "c", "category": "k", "turns": [{"prompt": "b", "messages": []}]},
+            {"messages": [{"role": "user", "content": "hello"}]},
+        ],
+    }
+    document, lost = m365.write(data, refusal)
+    file = tmp_path / "d.json"
+    file.write_text(json.dumps(document))
+    assert validate(load(file), PUBLIC).portable
+    first = document["items"][0]
+    assert first["expected_response"] == "x"
+    assert first["extensions"]["tui_evals"] == {
+        "testId": "T",
+        "ideal": ["x", "y"],
+        "evaluators": {"Relevance": {"weight": 0.5}},
+    }
+    assert document["metadata"]["extensions"]["tui_evals"] == {"default_evaluators": {"Equals": {"value": "x"}}}
+    assert document["items"][2]["prompt"] == "hello"
+    assert any("Equals" in line for line in lost)
+
+
+@pytest.mark.parametrize("name", ["folder.json", "fifo.json", "absent.json", "nul\x00.json"])
+def test_what_is_no_file_is_refused_with_a_sentence(tmp_path, name):
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "fifo.json")
+    with pytest.raises(DatasetError, match=r"not a file|no such file|cannot be read"):
+        load(tmp_path / name)
+
+
+def test_parallel_lists_are_read_and_their_lines_found(tmp_path):
+    file = tmp_path / "p.json"
+    file.write_text('{\n"prompts": ["a",\n""],\n"expected_responses": ["x", null]}')
+    report = validate(load(file), PUBLIC)
+    assert [str(problem) for problem in report.problems] == ["items[1].prompt: must not be empty"]
+    assert report.problems[0].line == 3

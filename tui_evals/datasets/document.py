@@ -1,0 +1,175 @@
+"""A dataset as it was read: its text, its dialect, its data as an eval document, and where things stand in it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import stat
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path as File
+from typing import Any, Literal
+
+from tui_evals.text import strictjson
+
+from .formats import eval_document, samples, table
+from .layout import Layout, Path
+from .problems import DatasetError, Problem
+
+Dialect = Literal["document", "array", "parallel", "csv", "jsonl"]
+_LARGEST = 2**30
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a file held when it was read; `digest` tells later whether the file is still the same."""
+
+    file: File
+    text: str
+    digest: str
+    dialect: Dialect
+    data: dict[str, Any]
+    item_lines: Sequence[int] = ()
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout(self.text)
+
+    @property
+    def needs_upgrade(self) -> bool:
+        """Whether the file has one of the older shapes, which the first save replaces."""
+        if self.dialect in ("array", "parallel"):
+            return True
+        return self.dialect == "document" and "schemaVersion" not in self.written
+
+    @cached_property
+    def written(self) -> Mapping[str, Any]:
+        """The members of the JSON object in the file, before anything was added to it."""
+        return {str(member.key): None for member in self._layout.members(self._layout.root)}
+
+    def line(self, path: Path) -> int | None:
+        """The line on which a value of the document stands."""
+        if self.dialect in ("document", "array", "parallel"):
+            return self._layout.line(eval_document.written_path(path, self.dialect))
+        if path[:1] == ("items",) and len(path) > 1 and isinstance(path[1], int):
+            return self.item_lines[path[1]]
+        return None
+
+
+def load(file: File, columns: Mapping[str, str] | None = None) -> Document:
+    """Read a dataset file of any dialect; DatasetError says what is wrong with a file that is none."""
+    raw = _bytes(file)
+    digest = hashlib.sha256(raw).hexdigest()
+    text = _decoded(file, raw)
+    name = file.name.lower().removesuffix(".gz")
+    if name.endswith(".csv"):
+        return _table(file, text, digest, columns)
+    if name.endswith((".jsonl", ".ndjson")):
+        return _samples(file, text, digest)
+    return _json(file, text, digest)
+
+
+def digest_of(file: File) -> str | None:
+    """The digest of the file's bytes now; None when it is gone."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def _refuse(file: File, message: str, line: int | None = None) -> DatasetError:
+    return DatasetError(str(file), [Problem(message, line=line)])
+
+
+def _bytes(file: File) -> bytes:
+    try:
+        about = file.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise _refuse(file, "is not a file; name the dataset file itself")
+        if about.st_size > _LARGEST:
+            raise _refuse(file, f"is larger than {_LARGEST // 2**20} MiB; split it into several datasets")
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise _refuse(file, "there is no such file") from None
+    except (OSError, ValueError) as problem:
+        raise _refuse(file, f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+
+
+def _decoded(file: File, raw: bytes) -> str:
+    if file.name.lower().endswith(".gz"):
+        raw = _unzipped(file, raw)
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _refuse(file, "is written in UTF-16; save it as UTF-8")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        byte = raw[problem.start]
+        raise _refuse(file, f"the byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8", line) from None
+
+
+def _unzipped(file: File, raw: bytes) -> bytes:
+    try:
+        with gzip.open(file) as stream:
+            raw = stream.read(_LARGEST + 1)
+    except (OSError, EOFError, zlib.error):
+        raise _refuse(file, "is named .gz but is not a whole gzip file") from None
+    if len(raw) > _LARGEST:
+        raise _refuse(file, f"unpacks to more than {_LARGEST // 2**20} MiB; split it into several datasets")
+    return raw
+
+
+def _table(file: File, text: str, digest: str, columns: Mapping[str, str] | None) -> Document:
+    try:
+        items, lines = table.read(text, columns)
+    except table.TableError as problem:
+        raise _refuse(file, str(problem), problem.line) from None
+    return Document(file, text, digest, "csv", _fresh(items), lines)
+
+
+def _samples(file: File, text: str, digest: str) -> Document:
+    try:
+        items, lines = samples.read(text)
+    except samples.SampleError as problem:
+        raise _refuse(file, str(problem), problem.line) from None
+    return Document(file, text, digest, "jsonl", _fresh(items), lines)
+
+
+def _fresh(items: list[dict[str, Any]]) -> dict[str, Any]:
+    return eval_document.as_document(items, "array")
+
+
+def _json(file: File, text: str, digest: str) -> Document:
+    if not text.strip("\ufeff \t\r\n"):
+        raise _refuse(file, "is empty; `tui-evals init` writes a starter dataset")
+    try:
+        value = strictjson.loads(text)
+    except strictjson.DuplicateKey as problem:
+        raise _refuse(file, str(problem), _line_of_duplicate(text)) from None
+    except strictjson.JsonError as problem:
+        at = f" (column {problem.column})" if problem.column else ""
+        raise _refuse(file, f"{problem}{at}", problem.line) from None
+    shape = eval_document.shape_of(value)
+    if shape is None:
+        raise _refuse(file, "must hold an object with items, or a list of items", 1)
+    try:
+        return Document(file, text, digest, shape, eval_document.as_document(value, shape))
+    except ValueError as problem:
+        raise _refuse(file, str(problem), 1) from None
+
+
+def _line_of_duplicate(text: str) -> int | None:
+    """The line of the first key that an object repeats, found by walking the layout."""
+    layout = Layout(text)
+    places = [layout.root]
+    while places:
+        start = places.pop()
+        seen: set[str | int] = set()
+        for member in layout.members(start):
+            if member.key in seen:
+                return layout.line_at(member.head)
+            seen.add(member.key)
+            places.append(member.start)
+    return None

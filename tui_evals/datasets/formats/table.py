@@ -1,0 +1,137 @@
+"""CSV as Arthur Bench uses it: input, reference_output, candidate_output, context; every cell is text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tui_evals.text.nearest import did_you_mean
+
+COLUMNS: Mapping[str, str] = {
+    "prompt": "input",
+    "expected_response": "reference_output",
+    "response": "candidate_output",
+    "context": "context",
+}
+_AS_THEY_ARE = ("testId", "category", "notes", "name")
+_TRIGGERS = tuple("=+-@\t\r＝＋－＠")
+
+
+class TableError(ValueError):
+    """The table cannot be read; `line` says where."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def read(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
+    """The items of a table and the line each ends on; a blank cell is absent, other columns become variables."""
+    names = {**COLUMNS, **(columns or {})}
+    fields = {column: field for field, column in names.items()} | {name: name for name in _AS_THEY_ARE}
+    reader = _reader(text)
+    header = [name.strip() for name in next(reader, [])]
+    _check_header(header, names, columns or {})
+    items: list[dict[str, Any]] = []
+    lines: list[int] = []
+    started = reader.line_num + 1
+    for row in _rows(reader):
+        if len(row) > len(header):
+            raise TableError(f"the row has {len(row)} cells but the header has {len(header)}", started)
+        if any(row):
+            items.append(_item(dict(zip(header, row, strict=False)), fields))
+            lines.append(started)
+        started = reader.line_num + 1
+    return items, lines
+
+
+def _reader(text: str) -> Any:
+    csv.field_size_limit(2**31 - 1)
+    return csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+
+
+def _rows(reader: Any) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except csv.Error as problem:
+        raise TableError(f"the table cannot be read: {problem}", reader.line_num) from None
+
+
+def _check_header(header: Sequence[str], names: Mapping[str, str], asked: Mapping[str, str]) -> None:
+    for name in header:
+        if name and header.count(name) > 1:
+            raise TableError(f"the header names the column '{name}' twice", 1)
+    wanted = {names["prompt"], *asked.values()}
+    for name in sorted(wanted - set(header)):
+        there = ", ".join(name for name in header if name) or "none"
+        raise TableError(f"there is no column '{name}'{did_you_mean(name, header)}; the columns are: {there}", 1)
+
+
+def _item(row: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    variables: dict[str, str] = {}
+    for column, cell in row.items():
+        if cell.strip() and column:
+            (item if column in fields else variables)[fields.get(column, column)] = cell
+    if variables:
+        item["variables"] = variables
+    return item
+
+
+def write(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str, list[str]]:
+    """The table of the items and what it could not hold; formulas are made harmless unless `raw`."""
+    lost: list[str] = []
+    rows = [row for number, item in enumerate(items) for row in _flat(number, item, lost)]
+    used = {name for row in rows for name in row}
+    plain = [name for name in (*COLUMNS.values(), *_AS_THEY_ARE) if name in used or name == COLUMNS["prompt"]]
+    header = plain + sorted(used - set(plain))
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    guarded = 0
+    for row in rows:
+        cells = [row.get(name, "") for name in header]
+        safe = cells if raw else [guard(cell) for cell in cells]
+        guarded += sum(one != other for one, other in zip(cells, safe, strict=True))
+        writer.writerow(safe)
+    if guarded:
+        lost.append(
+            f"{guarded} cells that a spreadsheet would run as a formula now start with ' (--raw-csv keeps them)"
+        )
+    return out.getvalue(), lost
+
+
+def guard(cell: str) -> str:
+    """The cell, made harmless where a spreadsheet would take it for a formula; numbers stay."""
+    if not cell.startswith(_TRIGGERS):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return "'" + cell
+    return cell
+
+
+def _flat(number: int, item: Mapping[str, Any], lost: list[str]) -> Iterator[dict[str, str]]:
+    units = item.get("turns") or [item]
+    if len(units) > 1:
+        lost.append(f"items[{number}]: the {len(units)} turns of the conversation became rows of their own")
+    known = {*COLUMNS, *_AS_THEY_ARE, "turns", "variables", "ideal"}
+    if gone := sorted({field for part in (item, *units) for field in part} - known):
+        lost.append(f"items[{number}]: a table has no place for {', '.join(gone)}")
+    for unit in units:
+        row = {name: str(item[name]) for name in _AS_THEY_ARE if name in item}
+        row |= {str(key): _cell(value) for key, value in (item.get("variables") or {}).items()}
+        row |= {column: str(unit[field]) for field, column in COLUMNS.items() if unit.get(field) is not None}
+        ideal = unit.get("ideal") or []
+        if ideal and "expected_response" not in unit:
+            row[COLUMNS["expected_response"]] = str(ideal[0])
+        if len(ideal) > 1:
+            lost.append(f"items[{number}]: only the first of {len(ideal)} acceptable references fits into a table")
+        yield row
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,219 @@
+"""The eval document as types: Dataset, Item, Turn. No I/O, and no rule that needs more than one field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+CURRENT_VERSION = "1.11.0"
+
+Mode = Literal["extend", "replace"]
+Text = Annotated[str, Field(min_length=1)]
+ToolId = Annotated[str, Field(pattern=r"\S")]
+EvaluatorKey = Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_]*$")]
+Evaluators = dict[EvaluatorKey, dict[str, Any]]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _response_format(value: object) -> object:
+    if value in ("text", "json") or isinstance(value, dict):
+        return value
+    raise ValueError("must be 'text', 'json' or a JSON Schema object")
+
+
+ResponseFormat = Annotated[
+    Any,
+    BeforeValidator(_response_format),
+    WithJsonSchema({"anyOf": [{"enum": ["text", "json"]}, {"type": "object"}]}),
+]
+
+
+def _content(value: object) -> object:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+        return value
+    raise ValueError("must be text or a list of content blocks")
+
+
+Content = Annotated[
+    Any,
+    BeforeValidator(_content),
+    WithJsonSchema({"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "object"}}]}),
+]
+
+
+def _score_record(value: object) -> object:
+    if not isinstance(value, dict):
+        raise ValueError("must be an object")
+    if value.get("result") != "error":
+        return value
+    if extra := set(value) - {"result", "error", "code"}:
+        raise ValueError(f"an errored score holds result, error and code only, not {', '.join(sorted(extra))}")
+    if not isinstance(value.get("error"), str) or not value["error"]:
+        raise ValueError("an errored score needs an error text")
+    return value
+
+
+ScoreRecord = Annotated[
+    dict[str, Any],
+    BeforeValidator(_score_record),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "if": {"properties": {"result": {"const": "error"}}, "required": ["result"]},
+            "then": {
+                "required": ["error"],
+                "properties": {"result": {}, "error": {"type": "string", "minLength": 1}, "code": {"type": "string"}},
+                "additionalProperties": False,
+            },
+        }
+    ),
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Message(_Part):
+    """One chat message; what a provider adds to it is kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: Content = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+class ErrorObject(_Part):
+    """Why an answer, or its judging, is missing."""
+
+    code: Text
+    message: str
+
+
+class Summary(_Part):
+    """How the turns of a conversation came out."""
+
+    turns_total: Annotated[int, Field(ge=1)]
+    turns_passed: Annotated[int, Field(ge=0)]
+    turns_failed: Annotated[int, Field(ge=0)]
+    turns_partial: Annotated[int, Field(ge=0)] = 0
+    turns_errored: Annotated[int, Field(ge=0)] = 0
+    overall_status: Literal["pass", "fail", "partial", "error"]
+
+
+class _Unit(_Part):
+    """What a turn and a single-turn item have in common; the second block is what a run writes."""
+
+    expected_response: str | None = Field(None, description="The reference the answer is compared with.")
+    context: str | None = Field(None, description="Grounding text for judges; never sent to the target.")
+    evaluators: Evaluators | None = Field(None, description="Evaluators of this unit, by name or label.")
+    evaluators_mode: Mode | None = Field(None, description="Whether they extend (default) or replace the defaults.")
+    allowed_tools: list[ToolId] | None = Field(None, description="Tools the target may use here.")
+    allowed_tools_mode: Mode | None = Field(None, description="Whether they extend or replace the defaults.")
+    tags: list[str] | None = Field(None, description="Echoed to the results.")
+    extensions: dict[str, Any] | None = Field(None, description="Anything else; echoed to the results.")
+    ideal: list[str] | None = Field(None, description="Acceptable references; the first is the expected response.")
+    messages: list[Message] | None = Field(None, description="Chat history placed before the prompt.")
+
+    response: str | None = Field(None, description="What the target said.")
+    citations: list[Any] | None = None
+    scores: dict[str, ScoreRecord] | None = None
+    diagnostics: dict[str, Any] | None = None
+    status: Literal["pass", "fail", "partial", "error"] | None = None
+    error: ErrorObject | None = None
+
+    @property
+    def reference(self) -> str | None:
+        """The expected response, which is the first ideal where none is given."""
+        if self.expected_response is not None or not self.ideal:
+            return self.expected_response
+        return self.ideal[0]
+
+
+class Turn(_Unit):
+    """One exchange of an item."""
+
+    prompt: Text = Field(description="What the target is asked.")
+
+
+class Item(_Unit):
+    """A test: a single prompt, or a conversation of turns."""
+
+    prompt: Text | None = Field(None, description="What the target is asked; not together with turns.")
+    turns: Annotated[list[Turn], Field(min_length=1, max_length=20)] | None = Field(
+        None, description="The turns of a conversation, in order; not together with prompt."
+    )
+    name: str | None = Field(None, description="Display name.")
+    description: str | None = None
+    testId: str | None = Field(None, description="Stable identifier, for comparing runs across versions.")
+    category: str | None = Field(None, description="Groups items in views and totals.")
+    notes: str | None = Field(None, description="Free text, such as a linked bug.")
+    variables: dict[str, Any] | None = Field(None, description="Values for the template of the prompt under test.")
+    tools: list[dict[str, Any]] | None = Field(None, description="Tool definitions sent to the model.")
+    response_format: ResponseFormat | None = Field(None, description="text, json, or a JSON Schema of the answer.")
+    weight: Share | None = Field(None, description="Share of the item in the run's score; 1 when absent.")
+    threshold: Share | None = Field(None, description="Share of evaluators that must pass; 1 when absent.")
+    repeats: Annotated[int, Field(ge=1)] | None = Field(None, description="How often the item is asked.")
+    conversation_id: str | None = None
+    summary: Summary | None = None
+
+    @property
+    def units(self) -> tuple[Item | Turn, ...]:
+        """What is asked and judged one after the other: the turns, or the item itself."""
+        return (self,) if self.turns is None else tuple(self.turns)
+
+
+class Metadata(_Part):
+    """Where a document comes from; open."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    name: str | None = None
+    description: str | None = None
+    tags: list[str] | None = None
+    extensions: dict[str, Any] | None = None
+
+
+class Dataset(_Part):
+    """A file of items with what holds for all of them; the root is open."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, title="tui_evals dataset")
+
+    schemaVersion: Annotated[str, Field(pattern=r"^1\.\d+\.\d+$")] | None = Field(
+        None, description="Version of the eval document format."
+    )
+    metadata: Metadata | None = None
+    description: str | None = None
+    default_evaluators: Evaluators | None = Field(
+        None, description="Evaluators of every unit; absent means Relevance and Coherence, empty means none."
+    )
+    default_allowed_tools: list[ToolId] | None = None
+    variables: dict[str, Any] | None = Field(None, description="Values for the template, where an item has none.")
+    messages: list[Message] | None = Field(None, description="The prompt under test as chat messages.")
+    prompt_file: Text | None = Field(None, description="The prompt under test as a .prompty file beside this one.")
+    tools: list[dict[str, Any]] | None = None
+    response_format: ResponseFormat | None = None
+    repeats: Annotated[int, Field(ge=1)] | None = None
+    items: Annotated[list[Item], Field(min_length=1)]
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether the dataset itself says what is asked, so that an item may bring variables only."""
+        return self.messages is not None or self.prompt_file is not None
+
+
+SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
+    Item: frozenset(
+        {"testId", "category", "notes", "variables", "messages", "ideal", "tools", "response_format"}
+        | {"weight", "threshold", "repeats"}
+    ),
+    Turn: frozenset({"messages", "ideal"}),
+}
+"""Fields the published schema refuses; it knows `name` on conversations only, and its root is open."""

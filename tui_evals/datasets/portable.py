@@ -1,0 +1,145 @@
+"""What the published schema of runevals takes: its evaluators with their options, and what it would refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+
+from .layout import Path
+from .model import SUPERSET, Item, Turn
+from .problems import Problem
+
+_Text = Annotated[str, Field(min_length=1)]
+_Likert = Annotated[float, Field(ge=1, le=5)]
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Likert(_Options):
+    """Relevance, Coherence, Groundedness, Similarity."""
+
+    threshold: _Likert = 3
+
+
+class Citations(_Options):
+    """Count of citation markers."""
+
+    threshold: Annotated[StrictInt, Field(ge=1)] = 1
+    citation_format: str = "oai_unicode"
+
+
+class ExactMatch(_Options):
+    """Verbatim comparison."""
+
+    case_sensitive: bool = False
+
+
+class PartialMatch(_Options):
+    """Token overlap."""
+
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
+    case_sensitive: bool = False
+
+
+class RetrievalQuery(_Options):
+    """What was searched for."""
+
+    capability: _Text
+    selector: _Text
+    includes: list[str] = []
+    excludes: list[str] = []
+
+
+class ExpectedItem(_Options):
+    """A claim that a retrieved extract must hold."""
+
+    retrievalExtract_contains: _Text
+
+
+class RetrievalResult(_Options):
+    """What was found."""
+
+    capability: _Text
+    max_rank: Annotated[StrictInt, Field(ge=1)] = 10
+    min_expected_count: Annotated[StrictInt, Field(ge=1)] | None = None
+    expected_items: list[ExpectedItem] | None = None
+
+    @model_validator(mode="after")
+    def _something_asserted(self) -> RetrievalResult:
+        if self.min_expected_count is None and self.expected_items is None:
+            raise ValueError("give min_expected_count or expected_items, else nothing is checked")
+        return self
+
+
+class Tool(_Options):
+    """The identity of a tool."""
+
+    plugin_name: _Text
+    function_name: _Text
+
+
+class Call(_Options):
+    """An expected tool call; `id` is a label for diagnostics."""
+
+    id: _Text | None = None
+    tool: Tool
+
+
+class ToolCallExecution(_Options):
+    """Calls that must have been executed."""
+
+    calls: Annotated[list[Call], Field(min_length=1)]
+
+
+class ToolCallSelection(ToolCallExecution):
+    """Calls that must have been selected."""
+
+    allow_additional_calls: bool = True
+
+
+class Custom(_Options):
+    """An evaluator of the project's own, in custom-evaluators/."""
+
+    threshold: float | None = None
+    options: dict[str, Any] | None = None
+
+
+Catalogue = Mapping[str, type[BaseModel]]
+
+PUBLIC: Catalogue = {
+    "Relevance": Likert,
+    "Coherence": Likert,
+    "Groundedness": Likert,
+    "Similarity": Likert,
+    "Citations": Citations,
+    "ExactMatch": ExactMatch,
+    "PartialMatch": PartialMatch,
+    "RetrievalQuery": RetrievalQuery,
+    "RetrievalResult": RetrievalResult,
+    "ToolCallSelection": ToolCallSelection,
+    "ToolCallExecution": ToolCallExecution,
+}
+
+
+def refused_fields(data: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the published schema refuses in the fields of a well-formed document."""
+    if "schemaVersion" not in data:
+        yield Problem("schemaVersion is missing; `tui-evals upgrade` writes it", ("schemaVersion",))
+    for number, item in enumerate(data["items"]):
+        path: Path = ("items", number)
+        single = "turns" not in item
+        if single and "prompt" not in item:
+            yield Problem("has no prompt", path)
+        yield from _refused(item, SUPERSET[Item] | ({"name"} if single else set()), path)
+        for place, turn in enumerate(item.get("turns") or ()):
+            yield from _refused(turn, SUPERSET[Turn], (*path, "turns", place))
+
+
+def _refused(unit: Mapping[str, Any], fields: frozenset[str], path: Path) -> Iterator[Problem]:
+    for name in unit:
+        if name in fields:
+            yield Problem(f"runevals does not know '{name}' here; keep it under extensions", path)

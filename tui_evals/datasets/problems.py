@@ -1,0 +1,48 @@
+"""What is wrong with a dataset, said so that a person can mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from .layout import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to mend: where it stands in the document, and on which line where the format has lines."""
+
+    message: str
+    path: Path = ()
+    line: int | None = None
+    severity: Literal["error", "warning"] = "error"
+
+    @property
+    def where(self) -> str:
+        """The path as people write it: items[3].turns[0]."""
+        return shown(self.path)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.path else self.message
+
+
+class DatasetError(Exception):
+    """A file that cannot be used as a dataset."""
+
+    def __init__(self, source: str, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__("\n".join(sentence(source, problem) for problem in self.problems))
+
+
+def sentence(source: str, problem: Problem) -> str:
+    """The problem with its file and line before it."""
+    place = source if problem.line is None else f"{source}:{problem.line}"
+    return f"{place}: {problem}"
+
+
+def shown(path: Path) -> str:
+    """A path as people write it: items[3].turns[0].prompt."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")

@@ -1,0 +1,64 @@
+"""Which evaluators judge a unit, with which options, and who said so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .model import Dataset, Item, Turn
+
+Origin = Literal["system", "dataset", "item", "turn"]
+Options = Mapping[str, Any]
+
+SYSTEM_DEFAULTS: Mapping[str, Options] = {"Relevance": {}, "Coherence": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """One evaluator that will judge: `key` is its name or label, `overridden` the default's options it replaced."""
+
+    key: str
+    options: Options
+    origin: Origin
+    overridden: Options | None = None
+
+    @property
+    def evaluator(self) -> str:
+        """The evaluator's name, which a label gives as its `type`."""
+        named = self.options.get("type")
+        return named if isinstance(named, str) else self.key
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options without the `type` of a label."""
+        return {name: value for name, value in self.options.items() if name != "type"}
+
+
+def effective(
+    defaults: Mapping[str, Options] | None, own: Mapping[str, Options] | None, mode: str | None, origin: Origin
+) -> tuple[Effective, ...]:
+    """The evaluators of one unit: the defaults in their order, then its own; a name in both takes its own options."""
+    if own is not None and mode == "replace":
+        return tuple(Effective(key, options, origin) for key, options in own.items())
+    own = own or {}
+    source: Origin = "system" if defaults is None else "dataset"
+    base = SYSTEM_DEFAULTS if defaults is None else defaults
+    return tuple(
+        Effective(key, own[key], origin, options) if key in own else Effective(key, options, source)
+        for key, options in base.items()
+    ) + tuple(Effective(key, options, origin) for key, options in own.items() if key not in base)
+
+
+def resolve(dataset: Dataset, unit: Item | Turn) -> tuple[Effective, ...]:
+    """The evaluators of a unit of a dataset."""
+    origin: Origin = "turn" if isinstance(unit, Turn) else "item"
+    return effective(dataset.default_evaluators, unit.evaluators, unit.evaluators_mode, origin)
+
+
+def allowed_tools(dataset: Dataset, unit: Item | Turn) -> tuple[str, ...]:
+    """The tools the target may use in a unit: the dataset's and its own, or only its own; none where nobody says."""
+    own = tuple(tool.strip() for tool in unit.allowed_tools or ())
+    if unit.allowed_tools is not None and unit.allowed_tools_mode == "replace":
+        return own
+    return tuple(dict.fromkeys((*(tool.strip() for tool in dataset.default_allowed_tools or ()), *own)))

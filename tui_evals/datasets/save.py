@@ -1,0 +1,128 @@
+"""Writing a dataset: whole or not at all, in the style it had, and never over somebody else's change."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .document import Document, digest_of, load
+from .formats import samples, table
+from .layout import pretty, rewrite
+
+
+class ChangedOnDisk(Exception):
+    """The file is no longer the one that was read, so writing it would lose somebody's work."""
+
+
+class CannotSave(Exception):
+    """The file could not be written; nothing was changed."""
+
+
+class Saved(NamedTuple):
+    """The document as it now is, and the backup of the older shape it replaced."""
+
+    document: Document
+    backup: Path | None = None
+
+
+def save(document: Document, data: dict[str, Any]) -> Saved:
+    """Write `data` to the document's file; an older shape becomes a versioned document, the original kept beside it."""
+    text = _text_of(document, data)
+    if text == document.text:
+        return Saved(document)
+    if digest_of(document.file) != document.digest:
+        raise ChangedOnDisk(
+            f"{document.file} was changed by someone else since it was read; "
+            "save under another name, read it again, or overwrite it"
+        )
+    return _write(document, text)
+
+
+def overwrite(document: Document, data: dict[str, Any]) -> Saved:
+    """Write `data` whatever the file holds now."""
+    return _write(document, _text_of(document, data))
+
+
+def _write(document: Document, text: str) -> Saved:
+    backup = back_up(document.file) if document.needs_upgrade and document.file.exists() else None
+    write_atomically(document.file, text.encode("utf-8"))
+    return Saved(load(document.file), backup)
+
+
+def _text_of(document: Document, data: dict[str, Any]) -> str:
+    if document.file.suffix == ".gz":
+        raise CannotSave(f"{document.file} is packed; save the dataset under another name")
+    if document.dialect in ("csv", "jsonl") and data == document.data:
+        return document.text
+    if document.dialect == "csv":
+        return _whole(document, table.write(data["items"], raw=True))
+    if document.dialect == "jsonl":
+        return _whole(document, samples.write(data["items"]))
+    return rewrite(document.text, data) if document.dialect == "document" else pretty(data)
+
+
+def _whole(document: Document, written: tuple[str, list[str]]) -> str:
+    text, lost = written
+    if lost:
+        raise CannotSave(f"{document.file} cannot hold this dataset: {lost[0]}; save it as a .json file")
+    return text
+
+
+def back_up(file: Path, now: Callable[[], datetime] = datetime.now) -> Path:
+    """A byte-identical copy beside the file, named after the time; an earlier backup is never overwritten."""
+    content = file.read_bytes()
+    stamp = now().strftime("%Y%m%d%H%M%S")
+    number = 0
+    while True:
+        backup = file.with_name(f"{file.name}.bak.{stamp}" + (f"-{number}" if number else ""))
+        try:
+            with open(backup, "xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            return backup
+        except FileExistsError:
+            number += 1
+
+
+def write_atomically(file: Path, content: bytes) -> None:
+    """Replace the file in one step: a kill at any moment leaves the old one or the new one whole."""
+    target = file.resolve()
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    except OSError as problem:
+        raise CannotSave(f"{target.parent} cannot be written to: {problem.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, _mode_of(target))
+        os.replace(name, target)
+        _sync_folder(target.parent)
+    except OSError as problem:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise CannotSave(f"{file} could not be written: {problem.strerror}; it is as it was") from None
+
+
+def _mode_of(file: Path) -> int:
+    try:
+        return file.stat().st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,66 @@
+"""The starter datasets that `init` writes, and the project folder beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .layout import pretty
+from .model import CURRENT_VERSION
+from .save import write_atomically
+
+TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "basic": (
+        "Basic agent evaluation tests",
+        (
+            ("What can you help me with?", "I can help you with [specific capabilities]."),
+            ("Who are you?", "I'm [agent name], specialized in [domain]."),
+        ),
+    ),
+    "knowledge-base": (
+        "Knowledge base accuracy tests",
+        (
+            ("What is [key concept from your knowledge]?", "[Accurate definition from knowledge base]"),
+            ("How do I [perform key task]?", "[Step-by-step guidance from knowledge]"),
+        ),
+    ),
+    "tool-usage": (
+        "Plugin and tool integration tests",
+        (
+            ("What's on my calendar today?", "[Calendar data retrieved via Graph API]"),
+            ("Find documents about [topic]", "[Search results from SharePoint/OneDrive]"),
+        ),
+    ),
+}
+
+_IGNORED = """\
+# The database, logs and results stay on this machine; the configuration is shared.
+*
+!.gitignore
+!config.toml
+"""
+
+
+def starter(template: str) -> dict[str, Any]:
+    """The dataset of a template."""
+    description, pairs = TEMPLATES[template]
+    items = [{"prompt": prompt, "expected_response": expected} for prompt, expected in pairs]
+    return {"schemaVersion": CURRENT_VERSION, "description": description, "items": items}
+
+
+def write_starter(file: Path, template: str = "basic") -> None:
+    """Write a starter dataset where none is yet."""
+    if file.exists():
+        raise FileExistsError(f"{file} is already there; nothing was written")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, pretty(starter(template)).encode("utf-8"))
+
+
+def make_project(root: Path) -> Path:
+    """The project's `.evals/`, readable by its owner only, with a `.gitignore` that keeps the configuration."""
+    folder = root / ".evals"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, _IGNORED.encode("utf-8"))
+    return folder

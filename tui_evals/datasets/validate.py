@@ -1,0 +1,291 @@
+"""Every problem of a dataset at once: what is wrong for us, and what keeps it from being run by runevals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tui_evals.text.nearest import did_you_mean
+
+from . import portable
+from .document import Document
+from .layout import Path
+from .model import CURRENT_VERSION, Dataset, Item, Turn
+from .portable import PUBLIC, Catalogue
+from .problems import DatasetError, Problem
+
+_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+_ON_TURNS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What validation found; `portability` holds only what is wrong for runevals and right for us."""
+
+    dataset: Dataset | None
+    problems: tuple[Problem, ...]
+    portability: tuple[Problem, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether the dataset can be run here."""
+        return not any(problem.severity == "error" for problem in self.problems)
+
+    @property
+    def portable(self) -> bool:
+        """Whether runevals would take the file as it is."""
+        return self.valid and not self.portability
+
+
+def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> Report:
+    """Check a document against the format and a catalogue of evaluator options; `custom` are the project's own."""
+    data = document.data
+    dataset, problems = typed(data)
+    if not any(problem.path in ((), ("items",)) for problem in problems):
+        problems += _sense(data)
+        problems += _evaluators(data, {**catalogue, **dict.fromkeys(custom, portable.Custom)})
+    portability: list[Problem] = []
+    if document.dialect in ("csv", "jsonl"):
+        portability = [Problem("is no eval document; `tui-evals convert --to m365` writes one")]
+    elif document.needs_upgrade:
+        portability = [Problem("has an older shape; `tui-evals upgrade` writes it as a versioned document")]
+    if not any(problem.severity == "error" for problem in problems):
+        portability += _folded([*portable.refused_fields(data), *_evaluators(data, PUBLIC, frozenset(custom))])
+    return Report(
+        None if any(problem.severity == "error" for problem in problems) else dataset,
+        tuple(placed(problems, document)),
+        tuple(placed(portability, document)),
+    )
+
+
+def dataset_of(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> Dataset:
+    """The typed dataset of a valid document; DatasetError holds every problem of an invalid one."""
+    report = validate(document, catalogue, custom)
+    if report.dataset is None:
+        raise DatasetError(str(document.file), [p for p in report.problems if p.severity == "error"])
+    return report.dataset
+
+
+def refusal(key: str, options: Mapping[str, Any], custom: Iterable[str] = ()) -> str | None:
+    """Why runevals would refuse an evaluator of a valid document, or None."""
+    found = next(_check(key, options, PUBLIC, frozenset(custom)), None)
+    return str(found) if found else None
+
+
+def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """One problem for each thing said, at its first place; a field of our own is often in every item."""
+    found: dict[str, list[Problem]] = {}
+    for problem in problems:
+        found.setdefault(problem.message, []).append(problem)
+    for message, (first, *more) in found.items():
+        also = f" (and in {len(more)} more place{'s' if len(more) > 1 else ''})" if more else ""
+        yield replace(first, message=message + also)
+
+
+def placed(problems: Iterable[Problem], document: Document) -> list[Problem]:
+    """The problems with their lines, in the order of the file."""
+    found = [replace(problem, line=document.line(problem.path)) for problem in problems]
+    return sorted(found, key=lambda problem: problem.line or 0)
+
+
+def typed(data: Mapping[str, Any]) -> tuple[Dataset | None, list[Problem]]:
+    """The dataset of a document, or what is wrong with its version, fields and types."""
+    if problem := version_problem(data.get("schemaVersion")):
+        return None, [problem]
+    try:
+        return Dataset.model_validate(data), []
+    except ValidationError as errors:
+        return None, [problem_of(error, Dataset) for error in errors.errors(include_url=False)]
+
+
+def version_problem(version: object) -> Problem | None:
+    """What is wrong with a schemaVersion: no version at all, or one of a later release."""
+    if not isinstance(version, str):
+        return None
+    numbers = version.split(".")
+    if len(numbers) != 3 or not all(part.isdecimal() and part.isascii() and len(part) < 10 for part in numbers):
+        return Problem(f"'{version}' is not a version such as {CURRENT_VERSION}", ("schemaVersion",))
+    if tuple(map(int, numbers)) > tuple(map(int, CURRENT_VERSION.split("."))):
+        return Problem(
+            f"the document has version {version}, newer than {CURRENT_VERSION}, the newest this release reads; "
+            "upgrade tui-evals",
+            ("schemaVersion",),
+        )
+    return None
+
+
+def problem_of(error: ErrorDetails, model: type[BaseModel], base: Path = ()) -> Problem:
+    """One error of pydantic as a sentence at its place; names of its own branches do not belong to the path."""
+    path, kind, context = tuple(error["loc"]), error["type"], error.get("ctx", {})
+    given, name = error["input"], str(path[-1]) if path else ""
+    if kind == "extra_forbidden":
+        known = _fields_at(model, path[:-1])
+        return Problem(f"unknown field '{name}'{did_you_mean(name, known)}", base + path[:-1])
+    if kind == "missing":
+        return Problem(f"{name} is missing", base + path[:-1])
+    if path and path[-1] == "[key]":
+        return Problem(
+            f"'{given}' is not an evaluator name: a letter first, then letters, digits and _", base + path[:-2]
+        )
+    return Problem(_said(kind, context, given, error["msg"]), base + path)
+
+
+def _said(kind: str, context: Mapping[str, Any], given: object, message: str) -> str:
+    match kind:
+        case "literal_error":
+            wanted = context["expected"]
+            return f"must be {wanted}, not {_quoted(given)}{did_you_mean(str(given), wanted.split(chr(39))[1::2])}"
+        case "string_too_short":
+            return "must not be empty"
+        case "too_short":
+            return "must hold at least one entry"
+        case "too_long":
+            return f"holds {context['actual_length']} entries; {context['max_length']} is the most"
+        case "greater_than_equal":
+            return f"must be at least {_number(context['ge'])}, not {_quoted(given)}"
+        case "less_than_equal":
+            return f"must be at most {_number(context['le'])}, not {_quoted(given)}"
+        case "string_pattern_mismatch":
+            return f"{_quoted(given)} does not have the right form"
+        case "value_error":
+            return str(context["error"])
+        case "finite_number":
+            return "must be a finite number"
+    for suffix, meaning in _WANTED:
+        if kind.startswith(suffix):
+            return f"must be {meaning}, not {_quoted(given)}"
+    return message[:1].lower() + message[1:]
+
+
+_WANTED = (
+    ("string", "text"),
+    ("list", "a list"),
+    ("dict", "an object"),
+    ("model", "an object"),
+    ("bool", "true or false"),
+    ("int", "a whole number"),
+    ("float", "a number"),
+)
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def _quoted(given: object) -> str:
+    if given is None:
+        return "null"
+    if isinstance(given, (dict, list)):
+        return _KINDS[type(given)]
+    text = json.dumps(given, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
+    """The fields known where an unknown one was met; the evaluator options know theirs from their own model."""
+    if model is not Dataset:
+        return frozenset(model.model_fields)
+    if len(path) >= 4 and path[2] == "turns":
+        return frozenset(Turn.model_fields)
+    return frozenset(Item.model_fields)
+
+
+def _sense(data: Mapping[str, Any]) -> list[Problem]:
+    """The rules that need more than one field."""
+    problems = [*_nulls(data, (), Dataset)]
+    seen: dict[str, int] = {}
+    has_prompt = "messages" in data or "prompt_file" in data
+    for number, item in enumerate(data["items"]):
+        path: Path = ("items", number)
+        if not isinstance(item, dict):
+            continue
+        problems += _shape(item, path, has_prompt)
+        name = item.get("testId")
+        if isinstance(name, str) and seen.setdefault(name, number) != number:
+            message = f"testId '{name}' is also that of items[{seen[name]}]; runs are compared by it"
+            problems.append(Problem(message, (*path, "testId"), severity="warning"))
+        turns = item.get("turns")
+        for place, unit in _units(item, path, turns):
+            problems += _nulls(unit, place, Item)
+            if "evaluators_mode" in unit and "evaluators" not in unit:
+                message = "evaluators_mode has no effect without evaluators"
+                problems.append(Problem(message, (*place, "evaluators_mode"), severity="warning"))
+    return problems
+
+
+def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Path, dict[str, Any]]]:
+    yield path, item
+    for place, turn in enumerate(turns if isinstance(turns, list) else ()):
+        if isinstance(turn, dict):
+            yield (*path, "turns", place), turn
+
+
+def _shape(item: dict[str, Any], path: Path, has_prompt: bool) -> Iterator[Problem]:
+    if "turns" not in item:
+        if "prompt" not in item and "messages" not in item and not has_prompt:
+            yield Problem("has neither prompt nor turns; give it one of them", path)
+        return
+    if "prompt" in item:
+        yield Problem("has both prompt and turns; keep one of them", path)
+    for name in sorted(_ON_TURNS & item.keys() - {"prompt"}):
+        yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about", path)
+
+
+def _nulls(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:
+    for name, value in unit.items():
+        if value is None and name in model.model_fields:
+            yield Problem("is null; give it a value or leave the field out", (*path, name))
+
+
+def _evaluators(data: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str] = frozenset()) -> list[Problem]:
+    """What is wrong with the evaluators of a document, by the catalogue that is asked."""
+    problems: list[Problem] = []
+    checked: dict[str, tuple[Problem, ...]] = {}
+    for path, evaluators in _maps(data):
+        for key, options in evaluators.items():
+            if isinstance(options, dict):
+                mark = json.dumps([key, options])
+                if mark not in checked:
+                    checked[mark] = tuple(_check(key, options, catalogue, custom))
+                problems += [replace(found, path=(*path, key, *found.path)) for found in checked[mark]]
+    return problems
+
+
+def _maps(data: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    if isinstance(defaults := data.get("default_evaluators"), dict):
+        yield ("default_evaluators",), defaults
+    for number, item in enumerate(data["items"]):
+        if isinstance(item, dict):
+            for path, unit in _units(item, ("items", number), item.get("turns")):
+                if isinstance(own := unit.get("evaluators"), dict):
+                    yield (*path, "evaluators"), own
+
+
+def _check(key: str, options: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str]) -> Iterator[Problem]:
+    public = catalogue is PUBLIC
+    name = options.get("type", key)
+    if not isinstance(name, str):
+        yield Problem("must be the name of an evaluator", ("type",))
+        return
+    if public and "type" in options:
+        yield Problem("runevals does not know labels with a type; name the evaluator itself")
+        return
+    model = catalogue.get(name) or (portable.Custom if name in custom else None)
+    if model is None:
+        if public:
+            yield Problem(f"'{name}' is not an evaluator of runevals")
+        else:
+            yield Problem(
+                f"unknown evaluator '{name}'{did_you_mean(name, catalogue)}; `tui-evals evaluators` lists all"
+            )
+        return
+    try:
+        model.model_validate({field: value for field, value in options.items() if field != "type"})
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False):
+            yield problem_of(error, model)
