@@ -1,0 +1,75 @@
+"""Help, doctor, and what becomes of a wrong command."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tui_evals import __version__
+from tui_evals.cli.helping import pages
+from tui_evals.cli.main import SECTIONS
+
+COMMANDS = [name for commands in SECTIONS.values() for name in commands]
+
+
+def test_every_command_has_help_and_stands_in_the_list(shell):
+    listed = shell("--help").out
+    for command in COMMANDS:
+        done = shell(command, "--help")
+        assert done.code == 0 and f"tui-evals {command}" in done.out
+        assert re.search(rf"^  {command} ", listed, re.MULTILINE)
+
+
+def test_version(shell):
+    assert shell("--version").out == f"tui-evals {__version__}\n"
+
+
+def test_a_wrong_command_suggests_the_nearest(shell):
+    done = shell("valdate")
+    assert done.code == 2 and "did you mean 'validate'" in done.err
+
+
+@pytest.mark.parametrize("topic", sorted(pages()))
+def test_every_page_of_the_manual_shows(shell, topic):
+    done = shell("help", topic)
+    assert done.code == 0 and len(done.out.splitlines()) > 3
+    assert topic in shell("help").out
+
+
+def test_pages_name_only_commands_that_exist():
+    for topic, text in pages().items():
+        for command in re.findall(r"(?:`|    )tui-evals ([a-z-]+)", text):
+            assert command in COMMANDS, f"{topic} speaks of `tui-evals {command}`"
+
+
+def test_an_unknown_page_suggests_the_nearest(shell):
+    done = shell("help", "dataset")
+    assert done.code == 2 and "did you mean 'datasets'" in done.err
+
+
+def test_doctor_finds_keys_without_showing_them(shell, project, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-4711")
+    done = shell("doctor")
+    assert re.search(r"OPENAI_API_KEY +found", done.out)
+    assert "canary" not in done.out + done.err
+    assert str(project) in done.out
+
+
+def test_doctor_refuses_a_malicious_release(shell, project, monkeypatch):
+    monkeypatch.setattr("tui_evals.cli.helping._version", lambda name: "1.82.8" if name == "litellm" else "1.0")
+    done = shell("doctor")
+    assert done.code == 1 and "malicious release" in done.out
+
+
+def test_doctor_names_start_up_files_that_run_code(shell, project, monkeypatch):
+    (project / "litellm_init.pth").write_text("import os\n")
+    (project / "paths.pth").write_text("/some/where\n")
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(project)])
+    done = shell("doctor")
+    assert done.code == 1 and "litellm_init.pth" in done.out and "paths.pth" not in done.out
+
+
+def test_the_readme_names_only_commands_that_exist():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    for command in re.findall(r"tui-evals ([a-z]+)", readme):
+        assert command in COMMANDS

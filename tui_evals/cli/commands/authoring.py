@@ -1,0 +1,77 @@
+"""init, validate, resolve, upgrade, convert."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_file = click.Path(path_type=Path)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+
+
+@click.command("init")
+@click.option("--template", type=click.Choice(["basic", "knowledge-base", "tool-usage"]), default="basic")
+def init_command(template: str) -> None:
+    """Write a starter dataset to ./evals/evals.json and make the project folder .evals/.
+
+    Nothing that is already there is overwritten.
+    """
+    from tui_evals.cli.authoring import initialise
+
+    initialise(template)
+
+
+@click.command("validate")
+@click.argument("files", nargs=-1, type=_file)
+@click.option("--strict-schema", is_flag=True, help="Refuse what the published runevals schema refuses.")
+@_as_json
+def validate_command(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
+    """Check datasets and prompt files, every problem at once.
+
+    FILES may be datasets (.json, .csv, .jsonl, also .gz), prompt files (.prompty) or folders of them; without any,
+    the usual places are searched. Two verdicts are given apart: whether tui-evals can run a dataset, and whether it
+    is portable to runevals as it is. Exit code 2 when something is wrong.
+    """
+    from tui_evals.cli.authoring import validate_files
+
+    return validate_files(files, strict_schema, as_json)
+
+
+@click.command("resolve")
+@click.argument("file", type=_file)
+@click.option("--item", "number", type=click.IntRange(min=1), help="Only this item, counted from 1.")
+@_as_json
+def resolve_command(file: Path, number: int | None, as_json: bool) -> None:
+    """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from."""
+    from tui_evals.cli.authoring import show_resolved
+
+    show_resolved(file, number, as_json)
+
+
+@click.command("upgrade")
+@click.argument("file", type=_file)
+def upgrade_command(file: Path) -> None:
+    """Bring the dataset FILE to the current version of the format.
+
+    A bare array or another unversioned shape is rewritten, with a byte-identical backup beside it; an older version
+    only gets its version changed.
+    """
+    from tui_evals.cli.authoring import upgrade_file
+
+    upgrade_file(file)
+
+
+@click.command("convert")
+@click.argument("file", type=_file)
+@click.option("--to", "kind", type=click.Choice(["m365", "csv", "jsonl"]), required=True, help="What to write.")
+@click.option("-o", "--output", type=_file, help="Where to; standard output when absent.")
+@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
+def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
+    """Write the dataset FILE as another format, and say what that format cannot hold.
+
+    m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals.
+    """
+    from tui_evals.cli.authoring import convert_file
+
+    convert_file(file, kind, output, raw_csv)

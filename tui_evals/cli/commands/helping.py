@@ -1,0 +1,22 @@
+"""help, doctor."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("help")
+@click.argument("topic", required=False)
+def help_command(topic: str | None) -> None:
+    """Show a page of the manual, or the list of pages."""
+    from tui_evals.cli.helping import show_page
+
+    show_page(topic)
+
+
+@click.command("doctor")
+def doctor_command() -> int:
+    """Check this installation, the project and the terminal; keys are looked for, never shown."""
+    from tui_evals.cli.helping import doctor
+
+    return doctor()

@@ -1,0 +1,57 @@
+"""The one way out to the terminal: nothing is printed but through here."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+import click
+
+from tui_evals.text.safe import safe, safe_line
+
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def say(text: str = "", *, err: bool = False, **style: Any) -> None:
+    """Print text, made safe for the terminal first."""
+    click.echo(click.style(safe(text), **style) if style else safe(text), err=err)
+
+
+def warn(text: str) -> None:
+    """Say something on the error stream."""
+    say(text, err=True)
+
+
+def cell(text: str, width: int) -> str:
+    """Text for one cell of a table: one line, no wider than `width`."""
+    return safe_line(text, width)
+
+
+def say_json(value: object) -> None:
+    """Print JSON: what a terminal might obey is spelled as an escape, so the data stays what it was."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    click.echo(_UNSAFE_IN_JSON.sub(_spelled, text))
+
+
+def say_json_line(value: object) -> None:
+    """Print one line of JSON, spelled as in `say_json`."""
+    click.echo(_UNSAFE_IN_JSON.sub(_spelled, json.dumps(value, ensure_ascii=False)))
+
+
+def say_data(text: str) -> None:
+    """Print data another program will read: to the byte, unless a person's terminal would read it."""
+    click.echo(safe(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"\\u{ord(match.group()):04x}"
+
+
+class Stop(Exception):
+    """Ends the command with a sentence and an exit code."""
+
+    def __init__(self, message: str, code: int = 2) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,61 @@
+"""What every command knows of the project: its root, its evaluators, its datasets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from tui_evals.datasets.discover import STARTER, discover, project_root
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.starter import make_project, write_starter
+from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.trust import Trust
+
+from .output import Stop, say
+
+SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz", ".prompty")
+
+
+def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
+    """The evaluators of the project and the metrics beside a prompt; `trusting` lets the project's code run unasked."""
+    return registry(project_root(Path.cwd()), Trust(always=trusting), prompt.parent if prompt else None)
+
+
+def read(file: Path) -> Document:
+    """The document of a file, or the end of the command with what is wrong with it."""
+    try:
+        return load(file)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+
+
+def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
+    """The files named, those inside named folders, or the one that discovery finds."""
+    if not named:
+        yield found_or_started()
+    for path in named:
+        if path.is_dir():
+            yield from sorted(file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
+        else:
+            yield path
+
+
+def found_or_started() -> Path:
+    """The dataset that discovery finds; where there is none, a person at a terminal is offered a starter."""
+    found = discover(Path())
+    if found is not None:
+        return found
+    message = "no dataset found in the current directory or ./evals/ (prompts.json, evals.json or tests.json)"
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Stop(f"{message}; name a file, or run `tui-evals init`")
+    say(f"⚠ {message}")
+    if not click.confirm("Create a starter evals file with sample prompts?", default=True):
+        raise Stop("nothing was written; name a file, or run `tui-evals init`")
+    write_starter(STARTER)
+    make_project(Path.cwd())
+    say(f"wrote {STARTER}; edit it, then run this command again")
+    raise SystemExit(0)

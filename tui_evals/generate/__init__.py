@@ -1,0 +1,1 @@
+"""From a prompt to its rules, its tests and its ground truth."""

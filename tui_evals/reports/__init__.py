@@ -1,0 +1,1 @@
+"""What is handed on: files made from what the store holds."""

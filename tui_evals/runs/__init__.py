@@ -1,0 +1,1 @@
+"""Asking and judging: from a dataset to cells, from cells to records."""

@@ -1,0 +1,1 @@
+"""What answers: models, recorded answers, functions and commands."""
