@@ -236,18 +236,18 @@ def test_no_answer_is_not_judged(project: Path) -> None:
     [
         ("import os, signal", "os.kill(os.getpid(), signal.SIGSEGV)"),
         ("import os", "os._exit(0)"),
-        ("import os", "[os.close(number) for number in range(3, 20)]", "import time; time.sleep(60)"),
+        ("import os", "[os.close(number) for number in range(3, 1000)]", "import time; time.sleep(60)"),
         (
             "import os",
-            "[os.write(number, b'nonsense\\n') for number in range(3, 20) if _is_open(number)]",
+            "[os.write(number, b'nonsense\\n') for number in range(3, 1000) if _is_open(number)]",
         ),
         (
             "import os",
-            "[os.write(number, b'[1]\\n{\"done\": 3}\\n') for number in range(3, 20) if _is_open(number)]",
+            "[os.write(number, b'[1]\\n{\"done\": 3}\\n') for number in range(3, 1000) if _is_open(number)]",
         ),
         (
             "import os",
-            "[os.write(number, b'[' * 90_000 + b'\\n') for number in range(3, 20) if _is_open(number)]",
+            "[os.write(number, b'[' * 90_000 + b'\\n') for number in range(3, 1000) if _is_open(number)]",
         ),
     ],
 )
