@@ -26,6 +26,26 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "score": ("judging", "Judge one answer, or rows of answers, by hand."),
         "trust": ("judging", "Let evaluators written in this project run."),
     },
+    "Run": {
+        "run": ("running", "Ask every item of every target, judge the answers, keep all of it."),
+        "watch": ("running", "Follow a run, whichever process executes it."),
+        "pause": ("running", "Let a run start nothing new until it is resumed."),
+        "stop": ("running", "End a run once what is in flight has its answer."),
+        "resume": ("running", "Go on with a run where it stopped."),
+        "rerun": ("running", "Ask items of a run again, in a new run."),
+        "rescore": ("running", "Judge the answers of a run again."),
+        "targets": ("reading", "List the targets; `targets check NAME` makes one call."),
+        "judge": ("reading", "`judge check` says whether a judge can be trusted."),
+    },
+    "Look at runs": {
+        "runs": ("reading", "List the runs; `runs prune` deletes old ones."),
+        "show": ("reading", "Show a run, or one item of it."),
+        "search": ("reading", "Find a text in the answers of all runs."),
+        "export": ("reading", "Write the results of a run as JSON, CSV or JSON lines."),
+        "label": ("reading", "Give a verdict of your own on an answer."),
+        "delete": ("reading", "Delete a run."),
+        "cache": ("reading", "What need not be asked again: info, clear, why."),
+    },
     "Look up": {
         "help": ("helping", "Show a page of the manual."),
         "doctor": ("helping", "Check this installation, the project and the terminal."),
@@ -68,10 +88,13 @@ class _Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.option("--db", metavar="PATH", help="The database; .evals/evals.db of the project when absent.")
 @click.version_option(__version__, "-V", "--version", message="tui-evals %(version)s")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, db: str | None) -> None:
     """Evaluate language-model prompts and agents: write a dataset, run it, see what failed and why."""
+    if db is not None:
+        os.environ["TUI_EVALS_DB"] = db
     if ctx.invoked_subcommand is None:
         say(ctx.get_help())
 

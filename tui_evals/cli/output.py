@@ -29,6 +29,12 @@ def cell(text: str, width: int) -> str:
     return safe_line(text, width)
 
 
+def rewind(lines: int) -> None:
+    """Go back over lines just printed on a terminal, and clear them."""
+    if lines:
+        click.echo(f"\x1b[{lines}F\x1b[J", nl=False)
+
+
 def say_json(value: object) -> None:
     """Print JSON: what a terminal might obey is spelled as an escape, so the data stays what it was."""
     text = json.dumps(value, ensure_ascii=False, indent=2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -11,12 +13,18 @@ import click
 from tui_evals.datasets.discover import STARTER, discover, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.evaluators.registry import Registry, registry
 from tui_evals.evaluators.trust import Trust
+from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.store.writer import Writer
 
 from .output import Stop, say
 
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz", ".prompty")
 
 
@@ -31,6 +39,43 @@ def read(file: Path) -> Document:
         return load(file)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
+
+
+def store_path() -> Path:
+    """The database of this project, made where there is none yet."""
+    named = os.environ.get("TUI_EVALS_DB")
+    path = Path(named) if named else project_root(Path.cwd()) / ".evals" / "evals.db"
+    try:
+        if not named:
+            make_project(path.parent.parent)
+        return open_store(path)
+    except StoreError as problem:
+        raise Stop(str(problem), 1) from None
+    except (OSError, CannotSave) as problem:
+        raise Stop(f"the database {path} cannot be made: {problem}", 1) from None
+
+
+def reader() -> Reader:
+    """A reader of the project's store."""
+    return Reader(store_path())
+
+
+def writer(environment: Mapping[str, str]) -> Writer:
+    """The writing door of the project's store; what looks like a secret of the environment never passes it."""
+    return Writer(store_path(), secrets=_secrets(environment))
+
+
+def _secrets(environment: Mapping[str, str]) -> list[str]:
+    """The values of variables whose names say that they are secret."""
+    return [value for name, value in environment.items() if value and _SECRET.search(name.upper())]
+
+
+def run_named(reader: Reader, word: str) -> RunRow:
+    """The run a person means, or the end of the command."""
+    try:
+        return reader.find_run(word)
+    except LookupError as problem:
+        raise Stop(str(problem.args[0])) from None
 
 
 def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:

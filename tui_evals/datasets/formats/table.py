@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tui_evals.text.cells import guard
 from tui_evals.text.nearest import did_you_mean
 
 COLUMNS: Mapping[str, str] = {
@@ -16,7 +17,6 @@ COLUMNS: Mapping[str, str] = {
     "context": "context",
 }
 _AS_THEY_ARE = ("testId", "category", "notes", "name")
-_TRIGGERS = tuple("=+-@\t\r＝＋－＠")
 
 
 class TableError(ValueError):
@@ -101,17 +101,6 @@ def write(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str
             f"{guarded} cells that a spreadsheet would run as a formula now start with ' (--raw-csv keeps them)"
         )
     return out.getvalue(), lost
-
-
-def guard(cell: str) -> str:
-    """The cell, made harmless where a spreadsheet would take it for a formula; numbers stay."""
-    if not cell.startswith(_TRIGGERS):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return "'" + cell
-    return cell
 
 
 def _flat(number: int, item: Mapping[str, Any], lost: list[str]) -> Iterator[dict[str, str]]:

@@ -1,0 +1,116 @@
+"""A project beside a real server, and the real command line to run in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server import Server, running
+from tui_evals.store.reader import Reader
+
+
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Server]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(one_server: Server) -> Server:
+    one_server.reset()
+    return one_server
+
+
+@dataclass
+class Project:
+    """A folder with a configuration, and what a person does in it."""
+
+    folder: Path
+    server: Server
+
+    @property
+    def database(self) -> Path:
+        return self.folder / ".evals" / "evals.db"
+
+    def configure(self, text: str = "", **target: Any) -> None:
+        lines = [f"{name} = {json.dumps(value)}" for name, value in target.items()]
+        folder = self.folder / ".evals"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.toml").write_text(
+            f'[targets.main]\nmodel = "openai/test-model"\nbase_url = "{self.server.url}"\n'
+            + "\n".join(lines)
+            + f"\n{text}\n"
+        )
+
+    def dataset(self, count: int, prompt: Callable[[int], str] = "question {}".format, **root: Any) -> Path:
+        items = [{"prompt": prompt(number), "expected_response": f"question {number}"} for number in range(count)]
+        document = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, **root, "items": items}
+        file = self.folder / "data.json"
+        file.write_text(json.dumps(document))
+        return file
+
+    def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tui_evals", *map(str, arguments)]
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def do(self, *arguments: object, code: int | None = 0, **environment: str) -> str:
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=120)
+        assert code is None or process.returncode == code, f"exit {process.returncode}\n{out}\n{err}"
+        assert "Traceback" not in err
+        return out + err
+
+    def reader(self) -> Reader:
+        return Reader(self.database)
+
+    def table(self) -> list[tuple[Any, ...]]:
+        """What a run came to, without what depends on the clock."""
+        with self.reader() as reader:
+            run = reader.find_run("last")
+            found = dict(reader.scores(run.id))
+            return [
+                (row.name, row.turn, row.status, row.score, row.code, row.preview, _verdict(found.get(row.id)))
+                for row in reader.all_rows(run.id)
+            ]
+
+
+def _verdict(record: Any) -> Any:
+    return None if record is None else (record.key, record.score, record.result, record.reason)
+
+
+@pytest.fixture
+def project(tmp_path: Path, server: Server) -> Project:
+    made = Project(tmp_path, server)
+    made.configure()
+    return made
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for a condition; the bound only keeps a broken test from hanging."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
+        time.sleep(0.005)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()

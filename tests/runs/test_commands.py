@@ -1,0 +1,331 @@
+"""Every run command against a real server, as a person or a script uses it."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.portable import PUBLIC
+from tui_evals.datasets.validate import validate
+
+from .conftest import until
+
+SEED = {
+    "schemaVersion": "1.2.0",
+    "default_evaluators": {"Relevance": {}, "Coherence": {}},
+    "items": [
+        {
+            "prompt": "What is Microsoft Graph?",
+            "expected_response": "A unified API endpoint for Microsoft services.",
+            "evaluators": {"Citations": {"citation_format": "mixed"}},
+            "evaluators_mode": "extend",
+        },
+        {
+            "name": "Expense policy flow",
+            "turns": [
+                {
+                    "prompt": "I spent $250 on dinner. Is that okay?",
+                    "expected_response": "The per-diem meal allowance is $200.",
+                },
+                {
+                    "prompt": "What should I do about the overage?",
+                    "expected_response": "Request manager approval.",
+                    "evaluators": {"ExactMatch": {"case_sensitive": False}},
+                    "evaluators_mode": "replace",
+                },
+            ],
+        },
+    ],
+}
+
+
+def judged(project, verdict: str = '{"reason": "fine", "score": 4}') -> None:
+    project.server.behave(model="judge-model", say=verdict, markers=False)
+    judge = f'[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "{project.server.url}"\n'
+    project.configure(f'{judge}\n[judge]\ntarget = "judge"')
+
+
+def test_the_seed_example_gives_results_that_are_an_eval_document(project):
+    judged(project)
+    (project.folder / "data.json").write_text(json.dumps(SEED))
+    project.do("run", "data.json", "--target", "main", "--quiet", "--output", "results.json")
+    document = load(project.folder / "results.json")
+    report = validate(document, PUBLIC)
+    assert report.valid and report.portable, report
+    graph, flow = document.data["items"]
+    assert graph["status"] == "fail" and graph["scores"]["relevance"]["score"] == 4
+    assert graph["scores"]["citations"] == {"result": "fail", "count": 0, "threshold": 1} | {
+        "reason": graph["scores"]["citations"]["reason"]
+    }
+    assert flow["turns"][0]["status"] == "pass"
+    assert flow["turns"][1]["scores"]["exactMatch"]["match"] is False
+    assert flow["summary"] == {
+        "turns_total": 2,
+        "turns_passed": 1,
+        "turns_failed": 1,
+        "turns_partial": 0,
+        "turns_errored": 0,
+        "overall_status": "fail",
+    }
+    asked = project.server.last()["body"]["messages"]
+    assert [message["role"] for message in asked] in (["user"], ["user", "assistant", "user"], ["system", "user"])
+
+
+def test_golden_07_statuses_of_answers_and_conversations(project):
+    judged(project, "no verdict at all")
+    turns = [
+        {"prompt": "one", "evaluators": {"StartsWith": {"value": "Answer"}}, "evaluators_mode": "replace"},
+        {"prompt": "two", "evaluators": {"Relevance": {}, "StartsWith": {"value": "x"}}, "evaluators_mode": "replace"},
+        {"prompt": "three", "evaluators": {"StartsWith": {"value": "x"}}, "evaluators_mode": "replace"},
+    ]
+    broken = [{"prompt": "first"}, {"prompt": "second [[400]]"}, {"prompt": "third"}]
+    items = [{"name": "a", "turns": turns}, {"name": "b", "turns": broken}]
+    project.dataset(1, default_evaluators={"StartsWith": {"value": "Answer"}})
+    document = json.loads((project.folder / "data.json").read_text())
+    (project.folder / "data.json").write_text(json.dumps({**document, "items": items}))
+    project.do("run", "data.json", "--target", "main", "--quiet", "-o", "r.json")
+    first, second = json.loads((project.folder / "r.json").read_text())["items"]
+    assert [turn["status"] for turn in first["turns"]] == ["pass", "partial", "fail"]
+    assert first["turns"][1]["error"] == {
+        "code": "evaluatorsFailed",
+        "message": "Agent response obtained. 1 of 2 evaluators failed to run.",
+    }
+    assert list(first["summary"].values()) == [3, 1, 1, 1, 0, "partial"]
+    assert [turn["status"] for turn in second["turns"]] == ["pass", "error", "error"]
+    assert [turn.get("error", {}).get("code") for turn in second["turns"]] == [
+        None,
+        "agentRequestFailed",
+        "turnSkipped",
+    ]
+    assert list(second["summary"].values()) == [3, 1, 0, 0, 2, "error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["run", "data.json"], 3, "no target is named"),
+        (["run", "absent.json", "--target", "main"], 2, "no such file"),
+        (["run", "data.json", "--target", "mian"], 3, "mian"),
+        (["run", "--prompts", "a", "b", "--expected", "x", "--target", "main"], 2, "2 prompts but 1 expected"),
+        (["run", "data.json", "--prompts", "a", "--target", "main"], 2, "one source"),
+        (["run", "data.json", "--target", "main", "--only", "failed"], 2, "--from RUN"),
+        (["run", "data.json", "--target", "main", "--fail-under", "120"], 2, "120"),
+        (["run", "data.json", "--target", "main", "--fail-under", "100", "--quiet"], 0, ""),
+        (["run", "data.json", "--target", "main", "--fail-on", "fail", "--quiet"], 0, ""),
+        (["resume", "nosuchrun"], 2, "nosuchrun"),
+        (["show", "nosuchrun"], 2, "nosuchrun"),
+        (["run", "data.json", "--target", "nobody"], 3, "nobody"),
+    ],
+)
+def test_exit_codes_and_their_sentences(project, arguments, code, said):
+    project.dataset(2)
+    assert said in project.do(*arguments, code=code)
+
+
+def test_a_gate_that_is_not_met_is_exit_1_and_low_scores_alone_are_not(project):
+    project.dataset(4, lambda number: f"question {number}" + (" [[say no]]" if number else ""))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    assert "less than 50" in project.do("run", "data.json", "--target", "main", "--quiet", "--fail-under", 50, code=1)
+    assert "3 answers" in project.do("run", "data.json", "--target", "main", "--quiet", "--fail-on", "fail", code=1)
+
+
+def test_golden_15_no_answer_at_all_is_exit_1_with_the_report_written(project):
+    project.dataset(2, lambda number: f"question {number} [[empty_answer]]")
+    project.do("run", "data.json", "--target", "main", "--quiet", "-o", "r.json", code=1)
+    assert (project.folder / "r.json").exists()
+    project.dataset(2, lambda number: f"question {number}" + (" [[empty_answer]]" if number else ""))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("[[401]]", "main: "),
+        ("[[404]]", "main: "),
+    ],
+)
+def test_a_wrong_key_or_model_stops_the_run_before_it_fails_item_by_item(project, setting, said):
+    project.configure(concurrency=2)
+    project.dataset(30, lambda number: f"question {number} {setting}")
+    out = project.do("run", "data.json", "--target", "main", "--quiet", code=3)
+    assert said in out and "resume" in out
+    assert project.server.counts()["asked"] <= 4
+    assert {row[2] for row in project.table()} == {"pending"} or "error" not in {row[2] for row in project.table()}
+
+
+def test_no_key_and_nobody_there_are_sentences(project):
+    project.dataset(2)
+    project.configure(api_key="env:NOT_SET_ANYWHERE")
+    assert "NOT_SET_ANYWHERE" in project.do("run", "data.json", "--target", "main", "--quiet", code=3)
+    project.configure()
+    text = (project.folder / ".evals/config.toml").read_text()
+    (project.folder / ".evals/config.toml").write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", text))
+    assert "127.0.0.1:1" in project.do("run", "data.json", "--target", "main", "--quiet", code=3)
+
+
+def test_an_evaluator_that_needs_a_judge_stops_the_run_before_anything_is_spent(project):
+    project.dataset(2, default_evaluators={"Relevance": {}})
+    said = project.do("run", "data.json", "--target", "main", code=3)
+    assert "--judge" in said and "--without-judges" in said
+    assert project.server.counts()["asked"] == 0
+    project.do("run", "data.json", "--target", "main", "--without-judges", "--quiet")
+    assert "skipped 2" in project.do("show", "last", "--by", "evaluator")
+
+
+def test_what_is_known_is_not_asked_again_unless_wished(project):
+    project.dataset(3)
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    assert project.server.counts()["asked"] == 3
+    assert "from the cache" in project.do("show", "last", "--item", "#1")
+    assert '"messages"' in project.do("cache", "why", "last", "#1")
+    assert project.do("cache", "info").startswith("3 answers")
+    project.do("run", "data.json", "--target", "main", "--quiet", "--no-cache")
+    assert project.server.counts()["asked"] == 6
+    project.do("run", "data.json", "--target", "main", "--quiet", "--repeats", 2)
+    assert project.server.counts()["asked"] == 9
+    project.do("cache", "clear", "--yes")
+    assert project.do("cache", "info").startswith("0 answers")
+
+
+def test_rescoring_asks_no_target_and_keeps_the_earlier_scores(project):
+    project.dataset(3)
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    document = json.loads((project.folder / "data.json").read_text())
+    (project.folder / "other.json").write_text(
+        json.dumps({**document, "default_evaluators": {"Regex": {"pattern": "zzz"}}})
+    )
+    project.do("rescore", "last", "--dataset", "other.json", "--quiet")
+    assert project.server.counts()["asked"] == 3
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        assert run.status == "finished"
+        assert [len(list(reader.scores(run.id, number))) for number in (1, 2)] == [3, 3]
+        assert {row.status for row in reader.all_rows(run.id)} == {"fail"}
+
+
+def test_rerun_asks_the_failed_again_in_a_run_that_names_its_parent(project):
+    project.dataset(4, lambda number: f"question {number}" + (" [[say no]]" if number == 2 else ""))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    project.do("rerun", "last", "--only", "failed", "--quiet")
+    with project.reader() as reader:
+        again, first = reader.runs()
+        assert (again.parent, again.total) == (first.id, 1)
+    assert project.server.counts()["asked"] == 5
+    assert "fits" in project.do("rerun", "last", "--only", "errored", code=2)
+
+
+def test_filters_limits_and_several_columns(project):
+    items = [{"prompt": f"question {n}", "testId": f"T-{n}", "category": "ab"[n % 2]} for n in range(6)]
+    project.dataset(1)
+    document = json.loads((project.folder / "data.json").read_text())
+    document["default_evaluators"] = {"Regex": {"pattern": "Answer"}}
+    (project.folder / "data.json").write_text(json.dumps({**document, "items": items}))
+    project.configure(f'[targets.other]\nmodel = "openai/other"\nbase_url = "{project.server.url}"')
+    project.do("run", "data.json", "--target", "main,other", "--only", "category:a !id:T-0", "--limit", 1, "--quiet")
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        assert [(row.name, row.target) for row in reader.all_rows(run.id)] == [("T-2", 0), ("T-2", 1)]
+    plan = json.loads(project.do("run", "data.json", "--target", "main,other", "--plan", "--json"))
+    assert (plan["answers"], plan["judge_calls"]) == (12, 0)
+
+
+def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stopped(project):
+    project.server.behave(latency=0.1)
+    project.configure(concurrency=2)
+    project.dataset(100)
+    key = project.do("run", "data.json", "--target", "main", "--detach").strip()
+    status = lambda: json.loads(project.do("runs", "--json"))[0]["status"]  # noqa: E731
+    assert status() == "running"
+    assert "being executed" in project.do("resume", key, code=1)
+    project.do("pause", key)
+    until(lambda: status() == "paused" and project.server.counts()["in_flight"] == 0)
+    asked = project.server.counts()["asked"]
+    project.do("resume", key)
+    until(lambda: project.server.counts()["asked"] > asked + 8)
+    project.do("stop", key)
+    until(lambda: status() == "interrupted")
+    assert project.server.counts()["asked"] < 100
+    project.do("resume", key, "--quiet")
+    assert [row[2] for row in project.table()] == ["pass"] * 100
+    assert (project.folder / f".evals/logs/{key}.log").exists()
+
+
+def test_a_detached_run_that_cannot_begin_is_reported(project):
+    project.configure(api_key="env:NOT_SET_ANYWHERE")
+    project.dataset(2)
+    out = project.do("run", "data.json", "--target", "main", "--detach", code=None)
+    assert "NOT_SET_ANYWHERE" in out or re.fullmatch(r"\w+\n", out)
+
+
+def test_exports_are_faithful_and_safe(project):
+    hostile = "=cmd|' /C calc'!A0 \x1b]52;c;aGk=\x07 é \u202e"
+    project.dataset(2, lambda number: f"question {number} [[say {hostile}]]")
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    project.do("export", "last", "--to", "json", "-o", "out.json")
+    assert json.loads((project.folder / "out.json").read_text())["items"][0]["response"] == hostile
+    project.do("export", "last", "--to", "jsonl", "-o", "out.jsonl")
+    lines = (project.folder / "out.jsonl").read_text().split("\n")[:-1]
+    assert json.loads(lines[1])["answer"]["text"] == hostile
+    project.do("export", "last", "--to", "csv", "-o", "out.csv")
+    rows = list(csv.DictReader(io.StringIO((project.folder / "out.csv").read_text(), newline="")))
+    assert rows[0]["response"] == "'" + hostile
+    assert not any(cell.startswith(("=", "+", "@", "\t")) for row in rows for cell in row.values())
+    for arguments in (["show", "last"], ["show", "last", "--item", "#1"], ["search", "cmd"]):
+        out = project.do(*arguments)
+        assert "cmd" in out and "\x1b" not in out and "\u202e" not in out
+
+
+def test_labels_search_and_deletion(project):
+    project.dataset(2)
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    project.do("label", "last", "#1", "fail", "--note", "too short", "--author", "Ada")
+    assert "Ada says fail: too short" in project.do("show", "last", "--item", "#1")
+    assert "#2" in project.do("search", "question 1")
+    project.do("delete", "last", "--yes")
+    assert "no runs yet" in project.do("runs")
+
+
+def test_targets_and_judges_are_checked_with_real_calls(project):
+    judged(project)
+    assert "judges" in project.do("targets")
+    assert "✓ main" in project.do("targets", "check", "main")
+    assert "✗" in project.do("judge", "check", code=1)
+    project.server.behave(always="401")
+    assert "✗ main" in project.do("targets", "check", "main", code=3)
+
+
+def test_events_as_json_are_one_object_a_line(project):
+    project.dataset(3)
+    lines = project.do("run", "data.json", "--target", "main", "--json").splitlines()
+    events = [json.loads(line) for line in lines]
+    assert [event["event"] for event in events] == ["start", "answer", "answer", "answer", "end"]
+    assert events[-1]["totals"]["passed"] == 3
+
+
+def test_a_prompt_under_test_is_rendered_for_each_item(project):
+    (project.folder / "p.prompty").write_text("system:\nBe brief.\nuser:\nTag {{word}}.\n")
+    items = [{"variables": {"word": "{{7*7}}"}}, {"variables": {}}]
+    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {"Includes": {}}}
+    (project.folder / "data.json").write_text(json.dumps({**document, "items": items}))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    assert project.server.last()["body"]["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Tag {{7*7}}."},
+    ]
+    table = project.table()
+    assert table[1][2] == "error" and table[1][4] == "agentRequestFailed"
+    assert "word" in project.do("show", "last", "--item", "#2")
+
+
+def test_json_answers_must_be_json(project):
+    project.dataset(1, default_evaluators={"Regex": {"pattern": "."}}, response_format="json")
+    items = [{"prompt": "a"}, {"prompt": "b [[say not json]]"}]
+    document = json.loads((project.folder / "data.json").read_text())
+    (project.folder / "data.json").write_text(json.dumps({**document, "items": items}))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    assert [(row[2], row[3]) for row in project.table()] == [("pass", 100.0), ("fail", 0.0)]
+    assert project.server.last()["body"]["response_format"] == {"type": "json_object"}

@@ -1,0 +1,148 @@
+"""Runs against a real server that fails, and processes that are killed: nothing is lost, nothing is paid twice."""
+
+import json
+import random
+import sqlite3
+
+import pytest
+
+from .conftest import Project, kill, until
+
+CONCURRENCY = 10
+
+
+def undisturbed(project: Project, tmp_path_factory: pytest.TempPathFactory) -> list[tuple]:
+    other = Project(tmp_path_factory.mktemp("undisturbed"), project.server)
+    other.configure(concurrency=CONCURRENCY)
+    other.dataset(500)
+    other.do("run", "data.json", "--target", "main", "--quiet")
+    return other.table()
+
+
+@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.soak)])
+def test_killed_at_random_moments_a_run_ends_as_if_undisturbed(project, tmp_path_factory, rounds):
+    wanted = undisturbed(project, tmp_path_factory)
+    server = project.server
+    server.reset()
+    server.behave(latency=0.02, jitter=0.02)
+    project.configure(concurrency=CONCURRENCY)
+    project.dataset(500)
+    draw = random.Random(rounds)
+    moments = sorted(draw.sample(range(1, 495), rounds))
+    process = project.start("run", "data.json", "--target", "main", "--quiet")
+    for moment in moments:
+        until(lambda moment=moment, process=process: server.counts()["asked"] >= moment or process.poll() is not None)
+        kill(process)
+        assert project.database.exists(), "the plan is committed before the first question"
+        process = project.start("resume", "last", "--quiet")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    assert project.table() == wanted
+    counts = server.counts()
+    assert len(counts["questions"]) == 500
+    assert counts["asked"] <= 500 + rounds * CONCURRENCY
+    integrity = sqlite3.connect(project.database).execute("PRAGMA integrity_check").fetchone()
+    assert integrity == ("ok",)
+
+
+def test_nothing_that_was_answered_and_committed_is_asked_again(project):
+    server = project.server
+    server.behave(latency=0.02)
+    project.configure(concurrency=CONCURRENCY)
+    project.dataset(200)
+    process = project.start("run", "data.json", "--target", "main", "--quiet")
+    until(lambda: server.counts()["asked"] >= 80)
+    kill(process)
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        assert run.status == "interrupted"
+        committed = {row.name for row in reader.all_rows(run.id) if row.status not in ("pending", "running")}
+    assert committed
+    project.do("resume", "last", "--quiet")
+    asked = {question["text"]: question["asked"] for question in server.counts()["questions"]}
+    assert {asked[f"question {int(name.removeprefix('#')) - 1}"] for name in committed} == {1}
+
+
+def test_a_tenth_429_and_a_tenth_500_lose_nothing(project):
+    project.server.behave(shares={"429": 0.1, "500": 0.1}, retry_after=0.05)
+    project.configure(concurrency=20)
+    project.dataset(200)
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    statuses = [row[2] for row in project.table()]
+    assert statuses == ["pass"] * 200
+    met = project.server.counts()["met"]
+    assert met["429"] and met["500"]
+
+
+def test_calls_that_hang_end_as_timeouts_and_do_not_hold_up_the_rest(project):
+    project.configure(timeout=0.5, concurrency=20)
+    project.dataset(60, lambda number: f"question {number}" + (" [[hang]]" if number % 20 == 0 else ""))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    codes = [row[4] for row in project.table()]
+    assert [number for number, code in enumerate(codes) if code] == [0, 20, 40]
+    assert {code for code in codes if code} == {"agentTimeout"}
+
+
+def test_two_runs_at_once_and_a_reader_share_one_database(project):
+    project.configure(concurrency=50)
+    project.dataset(2_000)
+    first = project.start("run", "data.json", "--target", "main", "--quiet", "--name", "one", "--no-cache")
+    second = project.start("run", "data.json", "--target", "main", "--quiet", "--name", "two", "--no-cache")
+    until(lambda: project.database.exists())
+    until(lambda: len(json.loads(project.do("runs", "--json"))) == 2)
+    seen = 0
+    with project.reader() as reader:
+        while first.poll() is None or second.poll() is None:
+            rows = reader.changed(seen)
+            seen = max([seen, *(row.seq for row in rows)])
+            assert all(row.preview for row in rows if row.status == "pass")
+    for process in (first, second):
+        out, err = process.communicate()
+        assert (process.returncode, err) == (0, ""), out
+    with project.reader() as reader:
+        for name in ("one", "two"):
+            totals = reader.totals(reader.find_run(name).id)
+            assert (totals.total, totals.passed) == (2_000, 2_000)
+
+
+def test_a_budget_is_never_exceeded_and_the_run_can_go_on(project):
+    project.configure(
+        "[targets.main.price]\ninput_per_million = 1000.0\noutput_per_million = 1000.0\n"
+        "[targets.main.params]\nmax_tokens = 50\n",
+        concurrency=5,
+    )
+    project.dataset(40)
+    said = project.do("run", "data.json", "--target", "main", "--max-cost", "0.5", "--quiet", code=1)
+    assert "the budget is spent" in said and "resume" in said
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        cost, unpriced = reader.spent(run.id)
+        totals = reader.totals(run.id)
+    assert 0 < cost <= 0.5 and not unpriced
+    assert 0 < totals.passed < 40 and totals.errored == 0
+    project.do("resume", "last", "--max-cost", "50", "--quiet")
+    assert [row[2] for row in project.table()] == ["pass"] * 40
+
+
+def test_a_budget_without_a_price_is_refused_before_anything_is_spent(project):
+    project.dataset(3)
+    said = project.do("run", "data.json", "--target", "main", "--max-cost", "1", "--quiet", code=3)
+    assert "price" in said and project.server.counts()["asked"] == 0
+
+
+CANARY = "sk-canary-9f8e7d6c5b4a"
+
+
+def test_no_secret_is_stored_or_exported(project):
+    project.configure(api_key="env:MY_API_KEY")
+    project.dataset(4, lambda number: f"question {number}" + (" [[echo]]" if number % 2 else ""))
+    (project.folder / ".env.local.user").write_text(f"OTHER_TOKEN={CANARY}\n")
+    process = project.start("run", "data.json", "--target", "main", MY_API_KEY=CANARY)
+    out, err = process.communicate()
+    kept = [path for path in project.folder.rglob("*") if path.is_file() and path.name != ".env.local.user"]
+    for kind in ("json", "csv", "jsonl"):
+        project.do("export", "last", "--to", kind)
+    kept += (project.folder / ".evals" / "results").iterdir()
+    assert CANARY not in out + err
+    for path in kept:
+        assert CANARY.encode() not in path.read_bytes(), path

@@ -1,0 +1,225 @@
+"""An OpenAI-compatible server on loopback that answers predictably and fails on request.
+
+`python -m tests.server --port 0 --latency 0.05` prints its port and serves until it is ended. What a question meets
+is decided by, in this order: a marker in its last user message (`[[429]]`, `[[429*2]]` = the first two times it is
+asked, `[[say TEXT]]`), the model's name after a plus (`any+html`), and the behaviour of that model or of `*`.
+Numbers mean an HTTP status; the other words are the keys of `server_replies.KINDS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from tests.server_replies import BROKEN, KINDS, MARKER, Behaviour, Call, refused
+
+
+@dataclass
+class Question:
+    """A distinct chat put to a model, and how often it was asked and answered."""
+
+    model: str
+    text: str
+    asked: int = 0
+    answered: int = 0
+
+
+@dataclass
+class State:
+    """All the server knows."""
+
+    behaviours: dict[str, Behaviour] = field(default_factory=lambda: {"*": Behaviour()})
+    questions: dict[tuple[str, str], Question] = field(default_factory=dict)
+    met: Counter[str] = field(default_factory=Counter)
+    in_flight: int = 0
+    peak: int = 0
+    last: dict[str, Any] = field(default_factory=dict)
+
+
+STATE: web.AppKey[State] = web.AppKey("state", State)
+
+
+def kind_of(call: Call, attempt: int) -> str:
+    """What this call meets; shares are drawn from the seed, the question and the attempt, whatever the order."""
+    marked = call.behaviour.markers and MARKER.search(call.text)
+    if marked and (marked[2] is None or attempt <= int(marked[2])):
+        return marked[1]
+    if named := call.body["model"].partition("+")[2]:
+        return str(named)
+    if attempt <= len(call.behaviour.first):
+        return call.behaviour.first[attempt - 1]
+    point = random.Random(f"{call.behaviour.seed} {call.key} {attempt}").random()
+    for kind, share in call.behaviour.shares.items():
+        point -= share
+        if point < 0:
+            return kind
+    return call.behaviour.always
+
+
+def told(content: Any) -> str:
+    """The text of a message, which may come in parts."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or ())
+
+
+async def chat(http: web.Request) -> web.StreamResponse:
+    state = http.app[STATE]
+    body = await http.json()
+    said = [told(message["content"]) for message in body["messages"] if message["role"] == "user"]
+    text = said[-1] if said else ""
+    key = hashlib.sha256(json.dumps(body["messages"], sort_keys=True).encode()).hexdigest()[:12]
+    behaviour = state.behaviours.get(body["model"]) or state.behaviours["*"]
+    call = Call(http, body, text, key, behaviour)
+    question = state.questions.setdefault((body["model"], key), Question(body["model"], text))
+    question.asked += 1
+    state.last = {"body": body, "headers": dict(http.headers)}
+    state.in_flight += 1
+    state.peak = max(state.peak, state.in_flight)
+    try:
+        kind = kind_of(call, question.asked)
+        state.met[kind] += 1
+        late = random.Random(f"late {behaviour.seed} {key} {question.asked}").random() if behaviour.jitter else 0
+        await asyncio.sleep(behaviour.latency + behaviour.jitter * late)
+        response = await KINDS[kind](call) if kind in KINDS else refused(kind, call)
+        question.answered += response.status == 200 and kind not in BROKEN
+        return response
+    finally:
+        state.in_flight -= 1
+
+
+async def models(http: web.Request) -> web.Response:
+    names = {"test-model"} | {model for model, _ in http.app[STATE].questions}
+    return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in sorted(names)]})
+
+
+async def counts(http: web.Request) -> web.Response:
+    state = http.app[STATE]
+    questions = [{"key": key, **vars(question)} for (_, key), question in state.questions.items()]
+    totals = {word: sum(question[word] for question in questions) for word in ("asked", "answered")}
+    flight = {"in_flight": state.in_flight, "peak": state.peak, "met": state.met}
+    return web.json_response({**totals, **flight, "questions": questions})
+
+
+async def last(http: web.Request) -> web.Response:
+    return web.json_response(http.app[STATE].last)
+
+
+async def behave(http: web.Request) -> web.Response:
+    wanted = await http.json()
+    model = wanted.pop("model", "*")
+    try:
+        http.app[STATE].behaviours[model] = Behaviour(**wanted)
+    except TypeError as error:
+        return web.json_response({"error": str(error)}, status=400)
+    return web.json_response({"model": model})
+
+
+async def forget(http: web.Request) -> web.Response:
+    fresh, state = State(), http.app[STATE]
+    fresh.behaviours["*"] = http.app[START]
+    vars(state).update({name: value for name, value in vars(fresh).items() if name != "in_flight"})
+    return web.json_response({})
+
+
+START: web.AppKey[Behaviour] = web.AppKey("start", Behaviour)
+
+
+async def serve(port: int, start: Behaviour, until_stdin_closes: bool) -> None:
+    app = web.Application(client_max_size=64_000_000)
+    app[STATE], app[START] = State(), start
+    app[STATE].behaviours["*"] = start
+    app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
+    app.add_routes([web.post("/v1/messages", chat)])
+    app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
+    app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
+    await site.start()
+    print(runner.addresses[0][1], flush=True)
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if until_stdin_closes:
+        loop.add_reader(0, stop.set)
+    await stop.wait()
+    await runner.cleanup()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server as its tests see it."""
+
+    origin: str
+
+    @property
+    def url(self) -> str:
+        """What a target is given as its base URL."""
+        return f"{self.origin}/v1"
+
+    def behave(self, model: str = "*", **wanted: Any) -> None:
+        """Set the behaviour of a model, or of all that have none of their own."""
+        self._talk("behaviour", {"model": model, **wanted})
+
+    def reset(self) -> None:
+        """Forget all counts and behaviours."""
+        self._talk("reset", {})
+
+    def counts(self) -> dict[str, Any]:
+        """How often each question was asked and answered, and what the calls met."""
+        return self._talk("counts")
+
+    def last(self) -> dict[str, Any]:
+        """The body and headers of the latest request."""
+        return self._talk("last")
+
+    def _talk(self, word: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.origin}/control/{word}", data)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=10) as response:
+            return dict(json.load(response))
+
+
+@contextmanager
+def running(*options: str) -> Iterator[Server]:
+    """A server in a process of its own, which ends with this block and with its parent."""
+    command = [sys.executable, "-m", "tests.server", "--until-stdin-closes", *options]
+    root = Path(__file__).parent.parent
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root) as process:
+        assert process.stdout is not None and process.stdin is not None
+        port = process.stdout.readline().decode().strip()
+        assert port, "the test server did not start"
+        try:
+            yield Server(f"http://127.0.0.1:{port}")
+        finally:
+            process.stdin.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    for word, kind in (("latency", float), ("jitter", float), ("seed", int), ("size", int)):
+        parser.add_argument(f"--{word}", type=kind, default=getattr(Behaviour(), word))
+    parser.add_argument("--until-stdin-closes", action="store_true")
+    given = vars(parser.parse_args())
+    port, until = given.pop("port"), given.pop("until_stdin_closes")
+    asyncio.run(serve(port, replace(Behaviour(), **given), until))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+import pytest
+
+from tui_evals.store.database import open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
+
+
+@pytest.fixture
+def path(tmp_path):
+    return open_store(tmp_path / ".evals" / "evals.db")
+
+
+@pytest.fixture
+def writer(path):
+    with Writer(path) as writer:
+        yield writer
+
+
+@pytest.fixture
+def reader(path):
+    with Reader(path) as reader:
+        yield reader

@@ -1,0 +1,158 @@
+"""run, resume, rerun, rescore, watch, pause, stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+_file = click.Path(path_type=Path)
+_env = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
+_trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators unasked.")
+_quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")
+_FAIL_ON = ["fail", "partial", "error"]
+
+
+class Variadic(click.Command):
+    """A command whose --prompts and --expected take every word up to the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option before each of its words, which is how click wants it."""
+        spread: list[str] = []
+        option = ""
+        for word in args:
+            if word.startswith("-") and word != "-":
+                option = word if word in ("--prompts", "--expected") else ""
+                if not option:
+                    spread.append(word)
+            elif option:
+                spread += [option, word]
+            else:
+                spread.append(word)
+        return super().parse_args(ctx, spread)
+
+
+def _gates(command: Any) -> Any:
+    for option in (
+        click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit 1 when a column scores less."),
+        click.option("--fail-on", type=click.Choice(_FAIL_ON), help="Exit 1 when an answer is that bad or worse."),
+        click.option("-o", "--output", "outputs", multiple=True, type=_file, help="Write results: .json .csv .jsonl"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("run", cls=Variadic)
+@click.argument("dataset", required=False, type=_file)
+@click.option("-t", "--target", "targets", multiple=True, help="What answers; may be repeated, or several by commas.")
+@click.option("-p", "--prompt", "prompts", multiple=True, type=_file, help="A .prompty under test; may be repeated.")
+@click.option("-j", "--judge", help="The target that judges.")
+@click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
+@click.option("-n", "--repeats", type=click.IntRange(min=1), help="How often each item is asked.")
+@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once, per target.")
+@click.option("--only", metavar="FILTER", help="Only these items: id:…, category:…, words; with --from any filter.")
+@click.option("--from", "from_run", metavar="RUN", help="The run whose answers --only looks at.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many items.")
+@click.option("--seed", type=int, help="Sample the items of --limit with this seed, instead of the first ones.")
+@click.option("--name", help="A name for the run.")
+@click.option("--tag", "tags", multiple=True, help="A tag for the run; may be repeated.")
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
+@click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
+@click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
+@click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
+@click.option("--prompts", "inline", multiple=True, metavar="TEXT…", help="Prompts instead of a dataset.")
+@click.option("--expected", multiple=True, metavar="TEXT…", help="The expected responses of --prompts.")
+@click.option("--prompts-file", type=_file, help="The same as DATASET.")
+@click.option("--interactive", is_flag=True, help="Ask for prompts, one at a time.")
+@click.option("--snapshot", metavar="HASH", help="Run a dataset the store holds.")
+@_gates
+@_env
+@_trusting
+@_quiet
+@_as_json
+def run_command(**options: Any) -> int:
+    """Ask every item of DATASET of every target, judge the answers, and keep all of it.
+
+    Without DATASET the usual places are searched. Prompts x targets x repeats is one run with comparable columns.
+    The first Ctrl-C finishes what is in flight, the second stops; either way `tui-evals resume` goes on where it was.
+    """
+    from tui_evals.cli.running import start
+
+    return start(**options)
+
+
+@click.command("resume")
+@click.argument("run")
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="A new limit in US dollars.")
+@_gates
+@_env
+@_trusting
+@_quiet
+@_as_json
+def resume_command(run: str, **options: Any) -> int:
+    """Go on with RUN where it stopped; nothing answered is asked again."""
+    from tui_evals.cli.running import resume
+
+    return resume(run, **options)
+
+
+@click.command("rerun")
+@click.argument("run")
+@click.option("--only", metavar="FILTER", required=True, help="failed, errored, flaky, or any filter.")
+@_gates
+@_env
+@_trusting
+@_quiet
+@_as_json
+def rerun_command(run: str, only: str, **options: Any) -> int:
+    """Ask the items of RUN that a filter finds again, in a new run that names it as its parent."""
+    from tui_evals.cli.running import rerun
+
+    return rerun(run, only, **options)
+
+
+@click.command("rescore")
+@click.argument("run")
+@click.option("--dataset", "dataset", type=_file, help="Take the evaluators from this dataset instead.")
+@click.option("-j", "--judge", help="The target that judges.")
+@click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
+@_gates
+@_env
+@_trusting
+@_quiet
+@_as_json
+def rescore_command(run: str, **options: Any) -> int:
+    """Judge the answers of RUN again without asking any target; earlier scores are kept."""
+    from tui_evals.cli.running import rescore
+
+    return rescore(run, **options)
+
+
+@click.command("watch")
+@click.argument("run", default="last")
+@_as_json
+def watch_command(run: str, as_json: bool) -> int:
+    """Follow RUN, whichever process executes it."""
+    from tui_evals.cli.watching import watch
+
+    return watch(run, as_json)
+
+
+@click.command("pause")
+@click.argument("run", default="last")
+def pause_command(run: str) -> None:
+    """Let RUN start nothing new until it is resumed."""
+    from tui_evals.cli.managing import say_control
+
+    say_control(run, "pause")
+
+
+@click.command("stop")
+@click.argument("run", default="last")
+def stop_command(run: str) -> None:
+    """End RUN once what is in flight has its answer; it can be resumed."""
+    from tui_evals.cli.managing import say_control
+
+    say_control(run, "stop")

@@ -1,0 +1,191 @@
+"""Looking at runs: the list, one run, one item, a text in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Literal
+
+from tui_evals.store.filters import Filter, FilterError, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.rows import Detail
+
+from . import project
+from .finishing import sentence
+from .output import Stop, cell, say, say_json
+
+MARKS = {
+    "pass": ("✓", "green"),
+    "fail": ("✗", "red"),
+    "partial": ("◐", "yellow"),
+    "error": ("!", "magenta"),
+    "answered": ("…", None),
+    "running": ("▸", None),
+    "pending": ("·", None),
+}
+
+
+By = Literal["category", "target", "prompt", "evaluator"]
+
+
+def list_runs(limit: int, as_json: bool) -> None:
+    """The runs, newest first."""
+    with project.reader() as reader:
+        runs = reader.runs(limit=limit)
+        if as_json:
+            say_json([asdict(run) for run in runs])
+            return
+        if not runs:
+            say("no runs yet; `tui-evals run DATASET --target demo` makes one")
+        for run in runs:
+            total = reader.totals(run.id)
+            when = datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M")
+            done = total.passed + total.failed + total.partial + total.errored
+            tags = f"  {' '.join(run.tags)}" if run.tags else ""
+            say(
+                f"{run.key}  {when}  {run.status:<11} {done}/{run.total}  ✓ {total.passed} ✗ {total.failed} "
+                f"! {total.partial + total.errored}  {cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
+            )
+
+
+def show(word: str, *, item: str | None, only: str | None, by: By | None, as_json: bool) -> None:
+    """A run, or one item of it."""
+    with project.reader() as reader:
+        run = project.run_named(reader, word)
+        if item is not None:
+            _show_item(reader, run, item, as_json)
+        elif by is not None:
+            _show_by(reader, run, by, as_json)
+        else:
+            _show_run(reader, run, only, as_json)
+
+
+def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
+    rows = reader.rows(reader.ids(run.id, _filter(only)))
+    if as_json:
+        say_json({"run": asdict(run), "answers": [asdict(row) for row in rows]})
+        return
+    say(f"{run.key}  {run.name}  {run.status}", bold=True)
+    for target, found in reader.totals_by(run.id, "target").items():
+        say(f"{run.targets[target]}: {sentence(found)}")
+    for row in rows:
+        say_row(row, run)
+
+
+def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
+    """One answer in one line."""
+    mark, colour = MARKS[row.status]
+    score = "" if row.score is None else f"{row.score:.0f}"
+    turn = f".{row.turn + 1}" if row.turn else ""
+    column = run.targets[row.target] if len(run.targets) > 1 else ""
+    repeat = f" ×{row.repeat + 1}" if row.repeat else ""
+    text = f"{lead}{mark} {row.status:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
+    say(f"{text}{cell(column, 16)}{'  ' if column else ''}{cell(row.preview, 90)}", fg=colour)
+
+
+def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
+    if by == "evaluator":
+        means = reader.evaluator_means(run.id)
+        if as_json:
+            say_json([asdict(mean) for mean in means])
+            return
+        for mean in means:
+            shown = "" if mean.mean is None else f"mean {mean.mean:.3f}"
+            say(
+                f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
+                f"scored {mean.scored}  {shown}"
+            )
+        return
+    names = {"target": run.targets, "prompt": run.prompts}.get(by)
+    found = {str(names[key] if names else key): totals for key, totals in reader.totals_by(run.id, by).items()}
+    if as_json:
+        say_json({name: asdict(totals) for name, totals in found.items()})
+        return
+    for name, totals in found.items():
+        say(f"{name or '(none)'}: {sentence(totals)}")
+
+
+def _filter(text: str | None) -> Filter | None:
+    try:
+        return parse_filter(text) if text else None
+    except FilterError as problem:
+        raise Stop(str(problem)) from None
+
+
+def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) -> list[AnswerRow]:
+    """The answers to an item of a run, by its testId or #position."""
+    rows = [row for row in reader.all_rows(run.id) if row.name == item or item == f"#{row.item + 1}"]
+    if turn is not None:
+        rows = [row for row in rows if row.turn == turn - 1]
+    if not rows:
+        raise Stop(f"{run.key} has no answer to {item}{'' if turn is None else f', turn {turn}'}")
+    return rows
+
+
+def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
+    details = [reader.detail(row.id) for row in answers_to(reader, run, item)]
+    if as_json:
+        say_json([asdict(detail) for detail in details])
+        return
+    document = reader.snapshot(run.snapshot)
+    for detail in details:
+        _say_detail(detail, run, document["items"][detail.row.item])
+
+
+def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
+    row, answer = detail.row, detail.answer
+    say_row(row, run)
+    units = item.get("turns") or [item]
+    unit = units[row.turn] if isinstance(units, list) else item
+    for title, text in (
+        ("prompt", unit.get("prompt")),
+        ("expected", unit.get("expected_response") or "\n".join(unit.get("ideal") or ())),
+        ("context", unit.get("context")),
+        ("answer", answer.text if answer else None),
+        ("error", f"{answer.code}: {answer.message}" if answer and answer.code else None),
+    ):
+        if text:
+            say(f"  {title}", bold=True)
+            say("\n".join(f"    {line}" for line in str(text).splitlines()))
+    for record in detail.scores.get(run.scoring_pass, ()):
+        _say_score(record)
+    for label in detail.labels:
+        about = f" of {label.evaluator}" if label.evaluator else ""
+        say(f"  {label.author} says {label.verdict}{about}{': ' + label.note if label.note else ''}")
+    if answer:
+        say(f"  {_facts(row, answer.from_cache, answer.scripted, len(detail.calls))}", dim=True)
+
+
+def _say_score(record: ScoreRecord) -> None:
+    mark, colour = MARKS.get(record.result or "", ("·", None))
+    number = "" if record.score is None else f" {record.score:g}"
+    limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
+    say(f"  {mark} {record.key}{number}{limit}  {record.reason}", fg=colour)
+
+
+def _facts(row: AnswerRow, from_cache: bool, scripted: bool, calls: int) -> str:
+    parts: Sequence[str] = [
+        "scripted" if scripted else "",
+        "from the cache" if from_cache else f"{row.latency_ms or 0:.0f} ms",
+        f"{row.input_tokens or 0} + {row.output_tokens or 0} tokens",
+        "unpriced" if row.cost is None else f"{row.cost:.6f} USD",
+        f"{row.attempts} attempts" if row.attempts > 1 else "",
+        f"{calls} calls in all" if calls > 1 else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def search(text: str, limit: int, as_json: bool) -> None:
+    """Answers of all runs that hold a text."""
+    with project.reader() as reader:
+        found = reader.search(_filter(f'"{text}"') or parse_filter(text), limit=limit)
+        if as_json:
+            say_json([asdict(row) for row in found])
+            return
+        keys = {run.id: run for run in reader.runs(limit=100_000)}
+        for row in found:
+            say_row(row, keys[row.run], f"{keys[row.run].key}  ")
+        if not found:
+            say(f"no answer holds {text!r}")

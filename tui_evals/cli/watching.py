@@ -1,0 +1,125 @@
+"""Following a run from the store: one live line per target on a terminal, plain lines elsewhere, events as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import deque
+from dataclasses import asdict
+from pathlib import Path
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+
+from . import project
+from .output import rewind, say, say_json_line
+
+_EVERY = 0.5
+_PLAIN_EVERY = 5.0
+_RATE_OVER = 20.0
+_ENOUGH = 5
+_OVER = ("finished", "interrupted")
+
+
+class Pace:
+    """How fast answers come, from the last seconds only, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, done: int) -> None:
+        """Remember how many were done by now."""
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[0][0] > _RATE_OVER:
+            self._seen.popleft()
+
+    def sentence(self, left: int) -> str:
+        """The rate, and the time left once there is enough to tell."""
+        (first, before), (last, done) = self._seen[0], self._seen[-1]
+        if done - before < _ENOUGH or last <= first:
+            return ""
+        rate = (done - before) / (last - first)
+        seconds = int(left / rate)
+        shown = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+        return f" · {rate:.1f}/s · {shown} left" if left else f" · {rate:.1f}/s"
+
+
+class Progress:
+    """Shows a run that goes on somewhere."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+        self._live = sys.stdout.isatty() and not quiet and not as_json
+        self._lines = 0
+        self._paces: dict[str, Pace] = {}
+        self._seq = 0
+        self._said = 0.0
+
+    async def follow(self, path: Path, run: RunRow, work: asyncio.Task[object] | None = None) -> RunRow:
+        """Show the run until it is over, or until the work is."""
+        with Reader(path) as reader:
+            if self._as_json:
+                say_json_line({"event": "start", "run": run.key, "total": run.total})
+            elif not self._quiet:
+                say(f"run {run.key} · {run.total} answers")
+            while True:
+                over = work.done() if work is not None else False
+                run = reader.find_run(run.key)
+                over = over or (work is None and run.status in _OVER)
+                if not self._quiet:
+                    self._show(reader, run, over)
+                if over:
+                    return run
+                waiting = asyncio.sleep(_EVERY)
+                if work is None:
+                    await waiting
+                else:
+                    waiting.close()
+                    await asyncio.wait([work], timeout=_EVERY)
+
+    def _show(self, reader: Reader, run: RunRow, over: bool) -> None:
+        if self._as_json:
+            self._events(reader, run)
+            return
+        now = time.monotonic()
+        if not self._live and not over and now - self._said < _PLAIN_EVERY:
+            return
+        self._said = now
+        columns = reader.totals_by(run.id, "target").items()
+        lines = [self._line(run.targets[target], found, now) for target, found in columns]
+        if self._live:
+            rewind(self._lines)
+            self._lines = len(lines)
+        for line in lines:
+            say(line)
+
+    def _line(self, name: str, found: Totals, now: float) -> str:
+        done = found.passed + found.failed + found.partial + found.errored
+        pace = self._paces.setdefault(name, Pace())
+        pace.note(now, done)
+        counts = f"✓ {found.passed} ✗ {found.failed} ! {found.errored + found.partial}"
+        cost = f" · {found.cost + found.judge_cost:.4f} USD"
+        flying = f" · {found.running} in flight" if found.running else ""
+        return f"{name}: {done}/{found.total}  {counts}{flying}{pace.sentence(found.total - done)}{cost}"
+
+    def _events(self, reader: Reader, run: RunRow) -> None:
+        for row in reader.changed(self._seq, run.id):
+            self._seq = max(self._seq, row.seq)
+            if row.status not in ("pending", "running"):
+                say_json_line({"event": "answer", **asdict(row), "target": run.targets[row.target]})
+
+
+def watch(word: str, as_json: bool) -> int:
+    """`tui-evals watch`."""
+    with project.reader() as reader:
+        run = project.run_named(reader, word)
+    try:
+        run = asyncio.run(Progress(as_json=as_json).follow(project.store_path(), run))
+    except KeyboardInterrupt:
+        say(f"\nno longer watching; {run.key} goes on")
+        return 0
+    if not as_json:
+        say(f"run {run.key} is {run.status}")
+    return 0

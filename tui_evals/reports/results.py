@@ -1,0 +1,244 @@
+"""The results of a run as files: an eval document, a table, or lines of JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+from tui_evals import __version__
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
+from tui_evals.text.cells import guard
+
+_PUBLIC = frozenset(
+    {"Relevance", "Coherence", "Groundedness", "Similarity", "Citations", "ExactMatch", "PartialMatch"}
+    | {"RetrievalQuery", "RetrievalResult", "ToolCallSelection", "ToolCallExecution"}
+)
+_SUMMARY = {"pass": "turns_passed", "fail": "turns_failed", "partial": "turns_partial", "error": "turns_errored"}
+_WORST = ("error", "partial", "fail", "pass")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One answer with the unit it answers and what was found of it."""
+
+    row: AnswerRow
+    record: AnswerRecord | None
+    scores: tuple[ScoreRecord, ...]
+    unit: Mapping[str, Any]
+
+
+def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[Answered]]]:
+    """Each conversation of a run: its item, and its answers turn by turn."""
+    items = reader.snapshot(run.snapshot)["items"]
+    for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
+        found = list(rows)
+        item = items[found[0].item]
+        units = item.get("turns") or [item]
+        yield item, [_answered(reader, run, row, units[row.turn]) for row in found]
+
+
+def _answered(reader: Reader, run: RunRow, row: AnswerRow, unit: Mapping[str, Any]) -> Answered:
+    if row.status in ("pending", "running"):
+        return Answered(row, None, (), unit)
+    detail = reader.detail(row.id)
+    return Answered(row, detail.answer, detail.scores.get(run.scoring_pass, ()), unit)
+
+
+def document(reader: Reader, run: RunRow) -> dict[str, Any]:
+    """The results as an eval document: the dataset with its output fields filled in."""
+    source = reader.snapshot(run.snapshot)
+    metadata = {
+        **(source.get("metadata") or {}),
+        "evaluatedAt": datetime.fromtimestamp(run.finished or run.created, UTC).isoformat(),
+        "agentName": ", ".join(run.targets),
+        "cliVersion": __version__,
+    }
+    several = len(run.targets) * len(run.prompts) > 1
+    items = [_item(item, found, run, several) for item, found in answers(reader, run)]
+    return {**source, "metadata": metadata, "items": items}
+
+
+def _item(item: Mapping[str, Any], found: list[Answered], run: RunRow, several: bool) -> dict[str, Any]:
+    first = found[0].row
+    written = dict(item)
+    if several or first.repeat:
+        column = {"target": run.targets[first.target], "repeat": first.repeat + 1}
+        if run.prompts[first.prompt]:
+            column["prompt"] = run.prompts[first.prompt]
+        written["extensions"] = {**(item.get("extensions") or {}), "tui_evals_run": column}
+    if "turns" not in item:
+        return {**written, **_outputs(found[0])}
+    written["turns"] = [{**answered.unit, **_outputs(answered)} for answered in found]
+    statuses = [answered.row.status for answered in found]
+    if all(status in _SUMMARY for status in statuses):
+        counts = {field: statuses.count(status) for status, field in _SUMMARY.items()}  # type: ignore[arg-type]
+        overall = next(status for status in _WORST if status in statuses)
+        written["summary"] = {"turns_total": len(found), **counts, "overall_status": overall}
+    return written
+
+
+def _outputs(answered: Answered) -> dict[str, Any]:
+    row, record = answered.row, answered.record
+    if record is None:
+        return {}
+    found: dict[str, Any] = {"status": row.status} if row.status in _SUMMARY else {}
+    if record.text is not None:
+        found["response"] = record.text
+    if record.diagnostics:
+        found["diagnostics"] = dict(record.diagnostics)
+    found["scores"] = {key_of(score): score_object(score) for score in answered.scores if score.result != "skipped"}
+    if row.status == "error":
+        found["error"] = {"code": record.code or "agentRequestFailed", "message": record.message or ""}
+    elif row.status == "partial":
+        errored = sum(score.result == "error" for score in answered.scores)
+        total = len(answered.scores)
+        message = f"Agent response obtained. {errored} of {total} evaluators failed to run."
+        found["error"] = {"code": "evaluatorsFailed", "message": message}
+    return found
+
+
+def key_of(score: ScoreRecord) -> str:
+    """The name of a score in a results document: the published names start in lower case, ours stay."""
+    if score.key == score.evaluator and score.evaluator in _PUBLIC:
+        return score.key[0].lower() + score.key[1:]
+    return score.key
+
+
+def score_object(score: ScoreRecord) -> dict[str, Any]:
+    """A score as results documents hold it."""
+    if score.result == "error":
+        code = score.details.get("code")
+        found: dict[str, Any] = {"result": "error", "error": score.reason or "no reason was given"}
+        return {**found, "code": code} if code else found
+    record: dict[str, Any] = {"result": score.result}
+    if score.evaluator == "ExactMatch":
+        record["match"] = score.score == 1.0
+    elif score.evaluator == "Citations":
+        record["count"] = int(score.score or 0)
+    else:
+        record["score"] = score.score
+    if score.threshold is not None:
+        record["threshold"] = score.threshold
+    if score.label is not None:
+        record["label"] = score.label
+    return {**record, "reason": score.reason}
+
+
+def json_text(reader: Reader, run: RunRow) -> str:
+    """The results document as text."""
+    return json.dumps(document(reader, run), ensure_ascii=False, indent=2) + "\n"
+
+
+def json_lines(reader: Reader, run: RunRow) -> Iterator[str]:
+    """One line of JSON for each answer, with everything that is known of it."""
+    for item, found in answers(reader, run):
+        for answered in found:
+            yield json.dumps(_line(item, answered, run), ensure_ascii=False) + "\n"
+
+
+def _line(item: Mapping[str, Any], answered: Answered, run: RunRow) -> dict[str, Any]:
+    row, record = answered.row, answered.record
+    return {
+        "run": run.key,
+        "item": row.name,
+        "turn": row.turn + 1,
+        "target": run.targets[row.target],
+        "prompt_under_test": run.prompts[row.prompt],
+        "repeat": row.repeat + 1,
+        "category": item.get("category"),
+        "prompt": answered.unit.get("prompt"),
+        "expected_response": answered.unit.get("expected_response"),
+        "status": row.status,
+        "score": row.score,
+        "answer": None if record is None else {k: v for k, v in asdict(record).items() if k != "request"},
+        "scores": [asdict(score) for score in answered.scores],
+    }
+
+
+def table(reader: Reader, run: RunRow, *, raw: bool = False) -> str:
+    """The results as a table, a row for each answer; formulas are made harmless unless `raw`."""
+    keys: dict[str, None] = {}
+    rows = []
+    for item, found in answers(reader, run):
+        for answered in found:
+            keys |= dict.fromkeys(score.key for score in answered.scores)
+            rows.append(_row(item, answered, run))
+    columns = [*_COLUMNS, *(f"{key}.{part}" for key in keys for part in ("score", "result", "threshold", "reason"))]
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = [_cell(row.get(column)) for column in columns]
+        writer.writerow(cells if raw else [guard(cell) for cell in cells])
+    return out.getvalue()
+
+
+_COLUMNS = (
+    "kind",
+    "item",
+    "thread",
+    "turn",
+    "target",
+    "repeat",
+    "prompt",
+    "expected_response",
+    "response",
+    "status",
+    "score",
+    "error_code",
+    "error_message",
+    "latency_ms",
+    "input_tokens",
+    "output_tokens",
+    "cost",
+    "tags",
+    "extensions",
+    "conversation_id",
+)
+
+
+def _row(item: Mapping[str, Any], answered: Answered, run: RunRow) -> dict[str, Any]:
+    row, record, unit = answered.row, answered.record, answered.unit
+    found: dict[str, Any] = {
+        "kind": "turn" if "turns" in item else "item",
+        "item": row.name,
+        "thread": item.get("name") if "turns" in item else None,
+        "turn": row.turn + 1,
+        "target": run.targets[row.target],
+        "repeat": row.repeat + 1,
+        "prompt": unit.get("prompt"),
+        "expected_response": unit.get("expected_response"),
+        "response": record.text if record else None,
+        "status": row.status,
+        "score": row.score,
+        "error_code": record.code if record else None,
+        "error_message": record.message if record else None,
+        "latency_ms": row.latency_ms,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "cost": row.cost,
+        "tags": item.get("tags"),
+        "extensions": item.get("extensions"),
+        "conversation_id": item.get("conversation_id"),
+    }
+    for score in answered.scores:
+        found |= {
+            f"{score.key}.score": score.score,
+            f"{score.key}.result": score.result,
+            f"{score.key}.threshold": score.threshold,
+            f"{score.key}.reason": score.reason,
+        }
+    return found
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,140 @@
+"""One target as a run asks it: through its gate, within the budget, every attempt noted, errors as records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tui_evals.store.records import CallRecord
+from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
+
+from .budget import ANSWER_TOKENS, Budget, BudgetSpent, most_it_can_cost
+from .executors.base import Sink, Stopped
+from .limits import Gate, persistent
+
+RECIPE = 1
+"""Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
+
+current_answer: ContextVar[int | None] = ContextVar("current_answer", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A reply with what asking for it took."""
+
+    reply: Reply
+    latency_ms: float
+    attempts: int
+    cost: float | None
+
+
+def cache_key(identity: Mapping[str, Any], request: Request) -> str:
+    """The key of an answer: target configuration, messages, tools, form, parameters and repeat."""
+    return hashlib.sha256(json.dumps(recipe(identity, request), sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """What a cache key is made of, in words a person can compare."""
+    form = request.response_format
+    return {
+        "recipe": RECIPE,
+        "target": dict(identity),
+        "messages": [dict(message) for message in request.messages],
+        "tools": [dict(tool) for tool in request.tools],
+        "response_format": dict(form) if isinstance(form, Mapping) else form,
+        "params": dict(request.params),
+        "repeat": request.repeat,
+    }
+
+
+@dataclass
+class Asked:
+    """A target with its gate and its price."""
+
+    config: TargetConfig
+    target: Target
+    identity: Mapping[str, Any]
+    price: Price | None
+    budget: Budget
+    kind: Literal["target", "judge"] = "target"
+    cacheable: bool = True
+    """Whether the same question always deserves the same answer; code and files change without a new name."""
+    answered_once: bool = False
+    gate: Gate = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gate = Gate(self.config)
+
+    def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
+        params = {**self.config.params, **request_params}
+        if self.budget.most is not None and not params.keys() & {"max_tokens", "max_completion_tokens"}:
+            params["max_tokens"] = ANSWER_TOKENS
+        return params
+
+    async def ask(self, request: Request, sink: Sink) -> Said:
+        """The reply, or TargetError; Stopped when asking any further cannot succeed."""
+        reserved = most_it_can_cost(request.messages, request.params, self.price) if self.price else 0.0
+        try:
+            self.budget.reserve(reserved)
+        except BudgetSpent as spent:
+            raise Stopped(f"the budget is spent: {spent}") from None
+        took = cost = None
+        started = time.time()
+
+        def told(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
+            nonlocal took, cost
+            took = seconds
+            cost = self._cost(outcome)
+            sink.called(self._call(attempt, started, seconds, outcome, cost))
+
+        try:
+            reply, attempts = await persistent(lambda: self.target.ask(request), self.gate, self.config.timeout, told)
+        except TargetError as problem:
+            if self._hopeless(problem):
+                raise Stopped(f"{self.config.name}: {problem}", configuration=True) from None
+            raise
+        except ConfigurationError as problem:
+            raise Stopped(f"{self.config.name}: {problem}", configuration=True) from None
+        finally:
+            self.budget.settle(reserved, cost)
+        self.answered_once = True
+        return Said(reply, 1000 * (took or 0.0), attempts, cost)
+
+    def _cost(self, outcome: Reply | TargetError) -> float | None:
+        if isinstance(outcome, TargetError):
+            return None
+        if outcome.cost is not None:
+            return outcome.cost
+        return self.price.cost(outcome.usage) if self.price and outcome.usage else None
+
+    def _call(
+        self, attempt: int, started: float, seconds: float, outcome: Reply | TargetError, cost: float | None
+    ) -> CallRecord:
+        usage = None if isinstance(outcome, TargetError) else outcome.usage
+        return CallRecord(
+            answer=current_answer.get(),
+            kind=self.kind,
+            target=self.config.name,
+            attempt=attempt,
+            started=started,
+            latency_ms=1000 * seconds,
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+            cost=cost,
+            code=outcome.code if isinstance(outcome, TargetError) else None,
+            message=str(outcome) if isinstance(outcome, TargetError) else None,
+        )
+
+    def _hopeless(self, problem: TargetError) -> bool:
+        """A wrong key or model, or nobody there, before the target ever answered: more asking cannot help."""
+        if self.answered_once:
+            return False
+        refused = problem.status in (401, 403, 404) or problem.code == "agentAuthenticationError"
+        unreachable = problem.status is None and problem.retryable and problem.code == "agentRequestFailed"
+        return refused or unreachable

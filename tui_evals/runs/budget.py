@@ -1,0 +1,46 @@
+"""The money a run may spend: reserved before a call, settled after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tui_evals.targets.base import Price
+from tui_evals.text import strictjson
+
+ANSWER_TOKENS = 4096
+"""The longest answer a call may give under a budget where the configuration names no max_tokens."""
+
+
+class BudgetSpent(Exception):
+    """The next call could exceed what the run may spend."""
+
+
+class Budget:
+    """What is left of a run's money; None means no limit."""
+
+    def __init__(self, most: float | None, spent: float = 0.0) -> None:
+        self.most = most
+        self.spent = spent
+        self._reserved = 0.0
+
+    def reserve(self, cost: float) -> None:
+        """Set money aside for one call, or refuse the call."""
+        if self.most is not None and self.spent + self._reserved + cost > self.most:
+            raise BudgetSpent(
+                f"the next call could cost {cost:.4f} USD and {max(self.most - self.spent - self._reserved, 0):.4f} of "
+                f"{self.most:g} are left; resume with a larger --max-cost"
+            )
+        self._reserved += cost
+
+    def settle(self, reserved: float, cost: float | None) -> None:
+        """Replace what was set aside by what the call cost; nothing is spent where nothing was charged."""
+        self._reserved -= reserved
+        self.spent += cost or 0.0
+
+
+def most_it_can_cost(messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], price: Price) -> float:
+    """An upper bound of a call's cost: no token is shorter than a byte, no answer longer than its limit."""
+    written = len(strictjson.dumps(list(messages)).encode("utf-8", "surrogatepass"))
+    answer = params.get("max_tokens") or params.get("max_completion_tokens") or ANSWER_TOKENS
+    return (written * price.input_per_million + int(answer) * price.output_per_million) / 1e6

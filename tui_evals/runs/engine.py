@@ -1,0 +1,229 @@
+"""The engine of a run: it feeds an executor from the store, commits what comes back, and obeys the store's control."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from tui_evals.evaluators.base import Evidence, evaluate
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
+from tui_evals.store.results import CacheKey
+from tui_evals.store.writer import Writer
+
+from .asking import RECIPE, Asked
+from .executors.base import Cell, Executor, Stopped
+from .executors.local import LocalExecutor
+from .judges import Judges
+from .plan import Plan
+from .status import Status
+
+_POLL = 0.25
+_HEARTBEAT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an execution ended: finished, or why not, and whether the configuration is to blame."""
+
+    finished: bool
+    message: str = ""
+    configuration: bool = False
+
+
+class Engine:
+    """One execution of a run; everything it knows is in the store, so another can take over where it stopped."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        run: RunRow,
+        writer: Writer,
+        reader: Reader,
+        targets: Sequence[Asked],
+        judges: Mapping[str | None, Asked],
+        *,
+        use_cache: bool = True,
+    ) -> None:
+        self._plan = plan
+        self._run = run
+        self._writer = writer
+        self._reader = reader
+        self._targets = targets
+        self._use_cache = use_cache
+        self._judges = Judges(judges, self, use_cache)
+        self._asked = (*targets, *judges.values())
+        self._stop = False
+        self._paused = False
+        self._unpaused = asyncio.Event()
+        self._unpaused.set()
+
+    async def execute(self, *, again: bool = False) -> Outcome:
+        """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
+        cells = self.answered_cells if again else self.cells
+        self._writer.run_status(self._run.id, "running")
+        watcher = asyncio.create_task(self._watch())
+        outcome = Outcome(False, "stopped before the end")
+        try:
+            await self._executor().execute({number: cells(number) for number in range(len(self._targets))})
+            if not self._stop:
+                await self._judge_groups()
+                outcome = Outcome(True)
+        except Stopped as reason:
+            outcome = Outcome(False, str(reason), reason.configuration)
+        finally:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+            finished = self._run.status == "finished" if again else outcome.finished
+            self._writer.run_status(self._run.id, "finished" if finished else "interrupted")
+            await asyncio.gather(*(asked.target.close() for asked in self._asked))
+        return outcome
+
+    def _executor(self) -> Executor:
+        return LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache)
+
+    def stop(self) -> None:
+        """Start nothing new; what is in flight is let finish."""
+        self._stop = True
+        self._unpaused.set()
+
+    async def _watch(self) -> None:
+        """Obey pause, resume and stop, which other processes write into the store, and show that we live."""
+        clock = asyncio.get_running_loop().time
+        beat = version = 0.0
+        while True:
+            if (now := clock()) - beat >= _HEARTBEAT:
+                self._writer.heartbeat(self._run.id)
+                beat = now
+            if (current := self._reader.data_version()) != version:
+                version = current
+                self._obey(self._reader.control(self._run.id))
+            await asyncio.sleep(_POLL)
+
+    def _obey(self, word: str) -> None:
+        if word == "stop" and not self._stop:
+            self._writer.run_status(self._run.id, "stopping")
+            self.stop()
+        elif word == "pause" and not self._paused:
+            self._paused = True
+            self._unpaused.clear()
+            self._writer.run_status(self._run.id, "paused")
+        elif word == "" and self._paused:
+            self._paused = False
+            self._unpaused.set()
+            self._writer.run_status(self._run.id, "running")
+
+    def cells(self, target: int) -> Iterator[Cell]:
+        """The conversations with a target that are not finished, in the order of the run."""
+        rows = (row for row in self._reader.pending(self._run.id) if row.target == target)
+        for _, group in groupby(rows, key=lambda row: row.cell):
+            yield self._cell(list(group))
+
+    def answered_cells(self, target: int) -> Iterator[Cell]:
+        """The conversations with a target as far as they are answered, to be judged again."""
+        rows = (row for row in self._reader.all_rows(self._run.id) if row.target == target)
+        for _, group in groupby(rows, key=lambda row: row.cell):
+            found = [row for row in group if row.status not in ("pending", "running")]
+            if found:
+                known = {row.turn: self._said(row) for row in found}
+                first, ids = found[0], tuple(row.id for row in found)
+                yield Cell(first.item, first.prompt, first.target, first.repeat, ids, known, frozenset())
+
+    def _cell(self, unfinished: list[AnswerRow]) -> Cell:
+        first = unfinished[0]
+        turns = len(self._plan.dataset.items[first.item].units)
+        rows = unfinished
+        if turns != len(unfinished):
+            rows = self._reader.window(self._run.id, first.pos - first.turn, turns)
+        known: dict[int, AnswerRecord] = {}
+        for row in rows:
+            if row.status not in ("pending", "running"):
+                known[row.turn] = self._said(row)
+        waiting = {row.turn for row in unfinished}
+        final = frozenset(range(turns)) - waiting
+        ids = tuple(row.id for row in rows)
+        return Cell(first.item, first.prompt, first.target, first.repeat, ids, known, final)
+
+    def _said(self, row: AnswerRow) -> AnswerRecord:
+        answer = self._reader.detail(row.id).answer
+        return answer if answer is not None else AnswerRecord(text=None, request={}, code="agentRequestFailed")
+
+    # What follows is the Sink of the executor.
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no new cell may start."""
+        return self._stop
+
+    async def may_start(self) -> bool:
+        """Wait while the run is paused; False when it is stopping."""
+        await self._unpaused.wait()
+        return not self._stop
+
+    def running(self, answer: int) -> None:
+        """Show that a question has been put."""
+        self._writer.running([answer], time.time())
+
+    async def answered(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
+        """Commit an answer, and its place in the cache with it."""
+        cache = CacheKey(cache_key, str(RECIPE), target) if cache_key is not None and self._use_cache else None
+        return await self._writer.answered(answer, record, "error" if record.text is None else "answered", cache=cache)
+
+    async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
+        """Commit what the evaluators found."""
+        await self._writer.scored(answer, self._run.scoring_pass, records, status, score)
+
+    def called(self, record: CallRecord) -> None:
+        """Note one attempt."""
+        self._writer.call(record, self._run.id)
+
+    def cached(self, key: str) -> AnswerRecord | None:
+        """What is kept under a key."""
+        kept = self._reader.cache_get(key)
+        return kept.answer if kept else None
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Keep a judge's reply."""
+        if self._use_cache:
+            await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)
+
+    async def _judge_groups(self) -> None:
+        """Put the answers to one item together to the evaluators that judge groups."""
+        rows = self._reader.all_rows(self._run.id)
+        for number, answers in groupby(rows, key=lambda row: row.item):
+            item = self._plan.dataset.items[number]
+            found = list(answers)
+            for turn in range(len(item.units)):
+                assigned = [
+                    entry
+                    for entry in self._plan.evaluators(item, turn, self._judges.ask_of)
+                    if entry.evaluator.scope == "group"
+                ]
+                if not assigned:
+                    continue
+                texts = [self._said(row).text for row in found if row.turn == turn]
+                unit = item.units[turn]
+                evidence = Evidence(
+                    prompt=unit.prompt or "",
+                    expected=unit.reference,
+                    alternatives=tuple(unit.ideal or ()),
+                    context=unit.context,
+                    completions=tuple(text for text in texts if text is not None),
+                )
+                for entry in assigned:
+                    score = await evaluate(entry.evaluator, evidence)
+                    record = ScoreRecord(
+                        key=entry.key,
+                        evaluator=entry.evaluator.name,
+                        score=score.score,
+                        result=score.result,
+                        threshold=score.threshold,
+                        label=score.label,
+                        reason=score.reason,
+                        details=score.details,
+                        weight=entry.weight,
+                    )
+                    await self._writer.group_scored(self._run.id, self._run.scoring_pass, number, turn, record)

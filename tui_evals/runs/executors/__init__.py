@@ -1,0 +1,1 @@
+"""What turns cells into records: in this process, or on a cluster."""

@@ -1,0 +1,78 @@
+"""The seam of a run: an executor turns cells into records; the engine behind the Sink alone commits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tui_evals.runs.status import Status
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One conversation to hold: its place in the plan, and for each turn the id of its answer and what is there yet."""
+
+    item: int
+    prompt: int
+    target: int
+    repeat: int
+    answers: tuple[int, ...]
+    known: Mapping[int, AnswerRecord]
+    """Turns that have their answer already, from a run that was interrupted."""
+    final: frozenset[int]
+    """Turns that are judged already as well."""
+
+
+class Stopped(Exception):
+    """The run must not go on (no key, no such model, budget spent); what is not answered stays pending."""
+
+    def __init__(self, message: str, *, configuration: bool = False) -> None:
+        super().__init__(message)
+        self.configuration = configuration
+
+
+class Sink(Protocol):
+    """Where an executor puts what it made, and asks what is known; each method returns when its records are safe."""
+
+    def running(self, answer: int) -> None:
+        """The question of an answer has been put."""
+        ...
+
+    async def answered(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
+        """Commit an answer, and under a key its place in the cache; False when another was committed first."""
+        ...
+
+    async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
+        """Commit what the evaluators found."""
+        ...
+
+    def called(self, record: CallRecord) -> None:
+        """Note one attempt."""
+        ...
+
+    def cached(self, key: str) -> AnswerRecord | None:
+        """What is kept under a key of the cache."""
+        ...
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Keep a judge's reply."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no new cell may start."""
+        ...
+
+    async def may_start(self) -> bool:
+        """Wait while the run is paused; False when it is stopping."""
+        ...
+
+
+class Executor(Protocol):
+    """Holds the conversations of cells."""
+
+    async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
+        """Work through the cells of each target; Stopped when the run must not go on."""
+        ...

@@ -1,0 +1,203 @@
+"""The executor of this process: a window of conversations per target, each a task made when there is room for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tui_evals.runs.asking import Asked, Said, cache_key, current_answer
+from tui_evals.runs.judges import Judges
+from tui_evals.runs.plan import Assigned, Plan
+from tui_evals.runs.prompting import Chat, chat_for
+from tui_evals.runs.scoring import evidence_for, judge
+from tui_evals.store.records import AnswerRecord
+from tui_evals.targets.base import Request, TargetError
+from tui_evals.text.box import TemplateError
+
+from .base import Cell, Sink, Stopped
+
+
+class LocalExecutor:
+    """Asks and judges with asyncio; the turns of a conversation follow each other, conversations overlap."""
+
+    def __init__(self, plan: Plan, targets: Sequence[Asked], judges: Judges, sink: Sink, use_cache: bool) -> None:
+        self._plan = plan
+        self._targets = targets
+        self._judges = judges
+        self._sink = sink
+        self._use_cache = use_cache
+        self._made: dict[str, list[Assigned]] = {}
+
+    async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
+        """Work through the cells of each target at its own pace; the first reason to stop ends all."""
+        feeders = [asyncio.create_task(self._feed(number, iterator)) for number, iterator in cells.items()]
+        try:
+            await asyncio.gather(*feeders)
+        except BaseException:
+            for feeder in feeders:
+                feeder.cancel()
+            await asyncio.gather(*feeders, return_exceptions=True)
+            raise
+
+    async def _feed(self, target: int, cells: Iterator[Cell]) -> None:
+        """Start a cell whenever there is room; what has started is let finish, unless this is cancelled."""
+        room = asyncio.Semaphore(self._targets[target].config.concurrency)
+        tasks: set[asyncio.Task[None]] = set()
+        reasons: list[BaseException] = []
+
+        def ended(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            room.release()
+            if not task.cancelled() and (reason := task.exception()) is not None:
+                reasons.append(reason)
+
+        try:
+            for cell in cells:
+                await room.acquire()
+                if reasons or not await self._sink.may_start():
+                    room.release()
+                    break
+                task = asyncio.create_task(self._hold(cell))
+                tasks.add(task)
+                task.add_done_callback(ended)
+            while tasks:
+                await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        if reasons:
+            raise reasons[0]
+
+    async def _hold(self, cell: Cell) -> None:
+        """Hold one conversation: ask, commit, judge, commit, turn after turn."""
+        item = self._plan.dataset.items[cell.item]
+        said: list[Mapping[str, Any]] = []
+        failed = False
+        for turn, answer in enumerate(cell.answers):
+            current_answer.set(answer)
+            record, chat = cell.known.get(turn), None
+            if record is None:
+                chat = None if failed else self._chat(cell, turn, said)
+                record = await self._answer(cell, turn, chat, failed)
+                key, target = self._key(cell, turn, chat, record), self._targets[cell.target].config.name
+                if not await self._sink.answered(answer, record, key, target):
+                    return
+            if record.text is None:
+                failed = True
+                continue
+            said.append(_assistant(record))
+            if turn not in cell.final:
+                chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, said[:-1])
+                prompt = self._plan.asked_prompts[cell.prompt]
+                evidence = evidence_for(self._plan, item, turn, prompt, _shown(chat), record)
+                found = await judge(self._evaluators(cell.item, turn), evidence, self._plan, item)
+                await self._sink.scored(answer, found.records, found.status, found.score)
+
+    def _chat(self, cell: Cell, turn: int, said: Sequence[Mapping[str, Any]]) -> Chat | TemplateError:
+        item, prompt = self._plan.dataset.items[cell.item], self._plan.asked_prompts[cell.prompt]
+        try:
+            return chat_for(self._plan.dataset, item, turn, prompt, said)
+        except TemplateError as problem:
+            return problem
+
+    def _evaluators(self, item: int, turn: int) -> list[Assigned]:
+        """The evaluators of a unit; units that are judged alike share them."""
+        resolved = self._plan.resolved(self._plan.dataset.items[item], turn)
+        mark = json.dumps([(entry.key, dict(entry.options)) for entry in resolved])
+        if mark not in self._made:
+            self._made[mark] = self._plan.evaluators(self._plan.dataset.items[item], turn, self._judges.ask_of)
+        return self._made[mark]
+
+    def request(self, cell: Cell, turn: int, chat: Chat) -> Request:
+        """What the target of a cell is sent for a turn."""
+        item, dataset = self._plan.dataset.items[cell.item], self._plan.dataset
+        return Request(
+            messages=chat,
+            tools=tuple(item.tools or dataset.tools or ()),
+            response_format=item.response_format or dataset.response_format,
+            params=self._targets[cell.target].with_params({}),
+            item=self._plan.name_of(cell.item),
+            position=cell.item,
+            turn=turn,
+            repeat=cell.repeat,
+            variables=item.variables or {},
+        )
+
+    def _key(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, record: AnswerRecord) -> str | None:
+        asked = self._targets[cell.target]
+        if not isinstance(chat, tuple) or record.text is None or record.from_cache or not self._caches(asked):
+            return None
+        return cache_key(asked.identity, self.request(cell, turn, chat))
+
+    def _caches(self, asked: Asked) -> bool:
+        return self._use_cache and asked.cacheable
+
+    async def _answer(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, failed: bool) -> AnswerRecord:
+        if failed:
+            return _without("turnSkipped", "Turn not attempted: preceding turn failed", {})
+        if not isinstance(chat, tuple):
+            return _without("agentRequestFailed", f"the prompt cannot be made: {chat}", {})
+        asked, request = self._targets[cell.target], self.request(cell, turn, chat)
+        sent = {"messages": list(request.messages), "params": dict(request.params)}
+        if request.tools:
+            sent["tools"] = list(request.tools)
+        if self._caches(asked) and (kept := self._sink.cached(cache_key(asked.identity, request))) is not None:
+            return _from_cache(kept, sent)
+        self._sink.running(cell.answers[turn])
+        try:
+            said = await asked.ask(request, self._sink)
+        except TargetError as problem:
+            return _without(problem.code, f"Agent request failed: {problem}", sent)
+        return _answered(said, sent)
+
+
+def _shown(chat: Chat | TemplateError) -> Chat:
+    if isinstance(chat, TemplateError):
+        raise Stopped(f"an answered turn cannot be judged, for its prompt cannot be made any more: {chat}")
+    return chat
+
+
+def _assistant(record: AnswerRecord) -> Mapping[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": record.text}
+    if record.tool_calls:
+        message["tool_calls"] = [
+            {
+                "id": call.get("id"),
+                "type": "function",
+                "function": {"name": call.get("name"), "arguments": call.get("arguments")},
+            }
+            for call in record.tool_calls
+        ]
+    return message
+
+
+def _answered(said: Said, sent: Mapping[str, Any]) -> AnswerRecord:
+    reply = said.reply
+    return AnswerRecord(
+        text=reply.text,
+        request=sent,
+        tool_calls=reply.tool_calls,
+        diagnostics=reply.diagnostics,
+        input_tokens=reply.usage.input_tokens if reply.usage else None,
+        output_tokens=reply.usage.output_tokens if reply.usage else None,
+        cost=said.cost,
+        latency_ms=said.latency_ms,
+        attempts=said.attempts,
+        scripted=reply.scripted,
+        model=reply.model,
+        finish_reason=reply.finish_reason,
+    )
+
+
+def _from_cache(kept: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
+    """A kept answer as the answer of now; how long it once took says nothing about now."""
+    return replace(kept, request=sent, from_cache=True, attempts=0, latency_ms=None)
+
+
+def _without(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:
+    return AnswerRecord(text=None, request=sent, code=code, message=message)

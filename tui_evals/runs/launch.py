@@ -1,0 +1,178 @@
+"""From a plan to a run in the store, from a run in the store back to its plan, and from both to an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.prompts import load_prompt
+from tui_evals.evaluators.registry import Registry
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import NewRun, RunRow
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError, Price, TargetConfig
+from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.opening import identity, kind_of, open_target
+from tui_evals.targets.prices import price_of
+from tui_evals.text.prompty import parse_prompty
+
+from .asking import Asked
+from .budget import Budget
+from .engine import Engine
+from .plan import CannotPlan, Plan
+from .prompting import PromptUnderTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On what terms a run is executed."""
+
+    concurrency: int | None = None
+    max_cost: float | None = None
+    use_cache: bool = True
+
+
+def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
+    """The prompts under test of some files; DatasetError says what is wrong with one."""
+    return tuple(PromptUnderTest(file.name.removesuffix(".prompty"), load_prompt(file)) for file in files)
+
+
+def price_for(config: TargetConfig) -> Price | None:
+    """What a target costs: as configured, nothing where nobody charges, else by the table; None is unpriced."""
+    if config.price is not None:
+        return config.price
+    return price_of(config.model) if kind_of(config) in ("openai", "litellm") else Price(0.0, 0.0)
+
+
+def store_plan(
+    plan: Plan,
+    document: Mapping[str, Any],
+    terms: Terms,
+    writer: Writer,
+    environment: Mapping[str, str],
+    *,
+    name: str,
+    source: str,
+    **more: Any,
+) -> RunRow:
+    """Commit a plan: from now on the run exists, whole, with every answer pending."""
+    new = NewRun(
+        name=name,
+        snapshot=writer.snapshot(dict(document), source),
+        source=source,
+        targets=tuple(target.name for target in plan.targets),
+        prompts=tuple(prompt.name for prompt in plan.asked_prompts),
+        config=_kept(plan, terms, environment),
+        **more,
+    )
+    return writer.plan(new, plan.answers())
+
+
+def _kept(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str, Any]:
+    prompts = [{"name": prompt.name, "text": _text(prompt)} for prompt in plan.prompts]
+    return {
+        "targets": [_named(target, environment) for target in plan.targets],
+        "judge": _named(plan.judge, environment) if plan.judge else None,
+        "without_judges": plan.without_judges,
+        "repeats": plan.repeats,
+        "only": sorted(plan.only) if plan.only is not None else None,
+        "prompts": prompts,
+        "terms": {"concurrency": terms.concurrency, "max_cost": terms.max_cost, "use_cache": terms.use_cache},
+    }
+
+
+def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, Any]:
+    return identity(config, environment) | {"name": config.name}
+
+
+def _text(prompt: PromptUnderTest) -> str:
+    if prompt.prompty is None:
+        return ""
+    return "\n".join(f"{section.role}:\n{section.text}\n" for section in prompt.prompty.sections)
+
+
+def terms_of(run: RunRow) -> Terms:
+    """On what terms a stored run was started."""
+    return Terms(**run.config.get("terms", {}))
+
+
+def stored_plan(
+    run: RunRow, reader: Reader, settings: Settings, environment: Mapping[str, str], registry: Registry
+) -> Plan:
+    """The plan of a stored run; CannotPlan when a target has been configured otherwise since."""
+    kept = run.config
+    prompts = tuple(PromptUnderTest(one["name"], parse_prompty(one["text"])) for one in kept["prompts"])
+    return Plan(
+        dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),
+        targets=tuple(_same(one, settings, environment) for one in kept["targets"]),
+        registry=registry,
+        judge=_same(kept["judge"], settings, environment) if kept["judge"] else None,
+        without_judges=kept["without_judges"],
+        prompts=prompts,
+        repeats=kept["repeats"],
+        only=frozenset(kept["only"]) if kept["only"] is not None else None,
+    )
+
+
+def _same(kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str]) -> TargetConfig:
+    config = target_named(kept["name"], settings)
+    if _named(config, environment) != dict(kept):
+        raise CannotPlan(
+            f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
+            "not be comparable; change it back in .evals/config.toml, or start a new run"
+        )
+    return config
+
+
+def assemble(
+    plan: Plan,
+    run: RunRow,
+    terms: Terms,
+    writer: Writer,
+    reader: Reader,
+    settings: Settings,
+    environment: Mapping[str, str],
+    root: Path,
+) -> Engine:
+    """The engine of a run, its targets and judges opened."""
+    budget = Budget(terms.max_cost, reader.spent(run.id)[0])
+
+    def asked(config: TargetConfig, **more: Any) -> Asked:
+        if terms.concurrency is not None:
+            config = replace(config, concurrency=terms.concurrency)
+        price = price_for(config)
+        if price is None and terms.max_cost is not None:
+            raise ConfigurationError(
+                f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
+                f".evals/config.toml: [targets.NAME] price = {{ input_per_million = …, output_per_million = … }}"
+            )
+        target = open_target(config, environment, root, items_of)
+        cacheable = kind_of(config) in ("openai", "litellm")
+        return Asked(config, target, identity(config, environment), price, budget, cacheable=cacheable, **more)
+
+    targets = [asked(config) for config in plan.targets]
+    judges = {name: asked(config, kind="judge") for name, config in _judges(plan, settings).items()}
+    return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache)
+
+
+def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
+    if plan.without_judges:
+        return {}
+    found: dict[str | None, TargetConfig] = {}
+    for name in plan.judges_needed():
+        if name is not None:
+            found[name] = target_named(name, settings)
+    if plan.judge is not None:
+        found[None] = plan.judge
+    return found
+
+
+def items_of(file: Path) -> Sequence[Mapping[str, Any]]:
+    """The items of a dataset file, for targets that replay captured answers."""
+    document: Document = load(file)
+    items: list[Mapping[str, Any]] = document.data["items"]
+    return items

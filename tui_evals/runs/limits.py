@@ -1,0 +1,108 @@
+"""How fast a target may be asked: so many calls at once, fewer after a 429, so many a minute, and when to try again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from tui_evals.targets.base import Reply, TargetConfig, TargetError
+
+ATTEMPTS = 4
+TIMEOUT_ATTEMPTS = 2
+_FIRST_DELAY = 0.5
+_LONGEST_DELAY = 60.0
+_TOLD = Callable[[int, float, "Reply | TargetError"], None]
+
+
+class Gate:
+    """The calls a target may have in flight: one more after a round without a 429, half as many after one."""
+
+    def __init__(self, config: TargetConfig) -> None:
+        self.most = config.concurrency
+        self.now = float(config.concurrency)
+        self.in_flight = 0
+        self._opens_at = 0.0
+        self._interval = 60.0 / config.requests_per_minute if config.requests_per_minute else 0.0
+        self._tokens = 60.0 / config.tokens_per_minute if config.tokens_per_minute else 0.0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """A place among the calls in flight, once it is free and the pause after a 429 is over."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if (pause := self._opens_at - loop.time()) > 0:
+                await asyncio.sleep(pause)
+            elif self.in_flight < int(self.now):
+                break
+            else:
+                waiter: asyncio.Future[None] = loop.create_future()
+                self._waiters.append(waiter)
+                await waiter
+        self.in_flight += 1
+        if self._interval:
+            self._opens_at = max(self._opens_at, loop.time()) + self._interval
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            self._wake()
+
+    def succeeded(self, tokens: int = 0) -> None:
+        """A call went through: room grows by one for each full round."""
+        self.now = min(float(self.most), self.now + 1.0 / max(self.now, 1.0))
+        if self._tokens and tokens:
+            self._opens_at = max(self._opens_at, asyncio.get_running_loop().time()) + tokens * self._tokens
+        self._wake()
+
+    def pushed_back(self, pause: float) -> None:
+        """The target asked for less: half the room, and nobody calls before the pause is over."""
+        self.now = max(1.0, self.now / 2)
+        self._opens_at = max(self._opens_at, asyncio.get_running_loop().time() + pause)
+
+    def _wake(self) -> None:
+        while self._waiters and self.in_flight < int(self.now):
+            waiter = self._waiters.pop(0)
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+
+async def persistent(ask: Callable[[], Awaitable[Reply]], gate: Gate, timeout: float, told: _TOLD) -> tuple[Reply, int]:
+    """The reply, and at which attempt it came; each attempt is told of, the last failure is raised."""
+    clock = asyncio.get_running_loop().time
+    attempt = 0
+    while True:
+        attempt += 1
+        async with gate.place():
+            started = clock()
+            try:
+                async with asyncio.timeout(timeout):
+                    reply = await ask()
+            except TimeoutError:
+                failure = TargetError("agentTimeout", f"no answer within {timeout:g} s", retryable=True)
+            except TargetError as problem:
+                failure = problem
+            else:
+                told(attempt, clock() - started, reply)
+                gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
+                return reply, attempt
+            told(attempt, clock() - started, failure)
+        most = TIMEOUT_ATTEMPTS if failure.code == "agentTimeout" else ATTEMPTS
+        if failure.code == "agentRateLimited":
+            most *= 3
+        if not failure.retryable or attempt >= most:
+            raise failure
+        delay = _delay(attempt, failure.retry_after)
+        if failure.code == "agentRateLimited":
+            gate.pushed_back(delay)
+        else:
+            await asyncio.sleep(delay)
+
+
+def _delay(attempt: int, asked_for: float | None) -> float:
+    """Twice as long each time with jitter; what the target asked for, where it said so."""
+    backoff = min(_FIRST_DELAY * 2 ** (attempt - 1), _LONGEST_DELAY) * random.uniform(0.5, 1.0)
+    return backoff if asked_for is None else min(max(asked_for, 0.0), _LONGEST_DELAY * 5) + random.uniform(0, 0.05)

@@ -1,0 +1,167 @@
+"""What a run will do: dataset × prompts × targets × repeats as cells, and who judges each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tui_evals.datasets.model import Dataset, Item
+from tui_evals.datasets.resolve import Effective, resolve
+from tui_evals.evaluators.base import Ask, Evaluator
+from tui_evals.evaluators.registry import Registry
+from tui_evals.store.records import PlannedAnswer
+from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.text.tokens import estimate_tokens
+
+from .prompting import PromptUnderTest, of_dataset
+
+TYPICAL_ANSWER_TOKENS = 250
+
+
+class CannotPlan(Exception):
+    """The run cannot start; the message says what is missing and the ways out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """One evaluator as it judges one unit: its key in the dataset, and its weight."""
+
+    key: str
+    evaluator: Evaluator
+    weight: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A dataset with everything that is asked of it; made once, and again from the store when a run is resumed."""
+
+    dataset: Dataset
+    targets: tuple[TargetConfig, ...]
+    registry: Registry
+    judge: TargetConfig | None = None
+    without_judges: bool = False
+    prompts: tuple[PromptUnderTest, ...] = ()
+    repeats: int = 1
+    only: frozenset[int] | None = None
+    rules: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def asked_prompts(self) -> tuple[PromptUnderTest, ...]:
+        """The prompts under test: those named, else the dataset's own."""
+        return self.prompts or (of_dataset(self.dataset),)
+
+    def name_of(self, number: int) -> str:
+        """How an item is named: its testId where no other item has it, else its position from 1."""
+        test_id = self.dataset.items[number].testId
+        return test_id if test_id and self._test_ids.get(test_id) == 1 else f"#{number + 1}"
+
+    @cached_property
+    def _test_ids(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for item in self.dataset.items:
+            if item.testId:
+                counts[item.testId] = counts.get(item.testId, 0) + 1
+        return counts
+
+    def repeats_of(self, item: Item) -> int:
+        """How often an item is asked: its own number, else the dataset's, else the run's."""
+        return item.repeats or self.dataset.repeats or self.repeats
+
+    def answers(self) -> Iterator[PlannedAnswer]:
+        """Every answer of the run, the turns of a cell together, prompts and targets of an item together."""
+        cell = 0
+        for number, item in enumerate(self.dataset.items):
+            if self.only is not None and number not in self.only:
+                continue
+            name, category = self.name_of(number), item.category or ""
+            for repeat in range(self.repeats_of(item)):
+                for prompt in range(len(self.asked_prompts)):
+                    for target in range(len(self.targets)):
+                        for turn in range(len(item.units)):
+                            yield PlannedAnswer(cell, number, turn, prompt, target, repeat, name, category)
+                        cell += 1
+
+    def resolved(self, item: Item, turn: int) -> tuple[Effective, ...]:
+        """The evaluators of a unit, as the dataset says."""
+        return resolve(self.dataset, item.units[turn])
+
+    def evaluators(self, item: Item, turn: int, ask_of: Callable[[str | None], Ask | None]) -> list[Assigned]:
+        """The evaluators of a unit, made and given their judge."""
+        return [self._assigned(entry, ask_of) for entry in self.resolved(item, turn)]
+
+    def _assigned(self, entry: Effective, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
+        kind = self.registry.find(entry.evaluator)
+        options = kind.Options.model_validate(entry.settings)
+        ask = ask_of(getattr(options, "judge", None)) if kind.judged or kind.may_ask else None
+        return Assigned(entry.key, kind(options, ask), options.weight)
+
+    def judges_needed(self) -> dict[str | None, str]:
+        """Each judge the evaluators ask for (None is the run's own), with an evaluator that needs it."""
+        needed: dict[str | None, str] = {}
+        for number, item in enumerate(self.dataset.items):
+            if self.only is None or number in self.only:
+                for turn in range(len(item.units)):
+                    for entry in self.resolved(item, turn):
+                        if self.registry.find(entry.evaluator).judged:
+                            needed.setdefault(entry.settings.get("judge"), entry.key)
+        return needed
+
+    def check_judges(self) -> None:
+        """CannotPlan when an evaluator needs a judge and none is named."""
+        if self.without_judges or self.judge is not None:
+            return
+        if key := self.judges_needed().get(None):
+            raise CannotPlan(
+                f"{key} is judged by a model and no judge is named. Name one with --judge TARGET or in "
+                ".evals/config.toml ([judge] target = ...), pass --without-judges to leave such evaluators out, "
+                "or choose evaluators that need none (default_evaluators in the dataset)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will take before it starts: calls for certain, money as a rough guess where prices are known."""
+
+    answers: int
+    judge_calls: int
+    cost: float | None
+
+
+def estimate(plan: Plan, price_of: Callable[[TargetConfig], Price | None]) -> Estimate:
+    """Count the calls of a plan and guess their cost from the length of the texts."""
+    answers = judge_calls = 0
+    cost: float | None = 0.0
+    prices = [price_of(target) for target in plan.targets]
+    judge_price = price_of(plan.judge) if plan.judge else None
+    for answer in plan.answers():
+        item = plan.dataset.items[answer.item]
+        unit = item.units[answer.turn]
+        answers += 1
+        judged = 0
+        if not plan.without_judges:
+            judged = sum(plan.registry.find(entry.evaluator).judged for entry in plan.resolved(item, answer.turn))
+        judge_calls += judged
+        price = prices[answer.target]
+        tokens = estimate_tokens(unit.prompt or "") + 20
+        cost = _more(cost, price, tokens, TYPICAL_ANSWER_TOKENS)
+        if judged:
+            cost = _more(cost, judge_price, judged * (tokens + TYPICAL_ANSWER_TOKENS + 600), judged * 80)
+    return Estimate(answers, judge_calls, cost)
+
+
+def _more(cost: float | None, price: Price | None, read: int, written: int) -> float | None:
+    if cost is None or price is None:
+        return None
+    return cost + (read * price.input_per_million + written * price.output_per_million) / 1e6
+
+
+def limited(plan_items: Sequence[int], limit: int | None, seed: int | None) -> list[int]:
+    """The items of a run cut to a number of them: the first ones, or a seeded sample in the order of the dataset."""
+    if limit is None or limit >= len(plan_items):
+        return list(plan_items)
+    if seed is None:
+        return list(plan_items[:limit])
+    import random
+
+    return sorted(random.Random(seed).sample(list(plan_items), limit))

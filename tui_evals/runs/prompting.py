@@ -1,0 +1,96 @@
+"""What a target is sent for one turn: the prompt under test, the item's history, what was said so far, the question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.datasets.model import Dataset, Item, Message, Turn
+from tui_evals.text.prompty import Prompty, render_messages
+from tui_evals.text.templates import render
+
+Chat = tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptUnderTest:
+    """A prompt whose answers are compared: a `.prompty`, or the dataset's own messages; empty when items ask alone."""
+
+    name: str = ""
+    prompty: Prompty | None = None
+    messages: Chat = ()
+
+    @property
+    def template(self) -> str | None:
+        """Its text as judges see it, without roles."""
+        if self.prompty is not None:
+            return "\n\n".join(section.text for section in self.prompty.sections)
+        texts = [str(message.get("content") or "") for message in self.messages]
+        return "\n\n".join(texts) or None
+
+    def rendered(self, values: Mapping[str, Any]) -> Chat:
+        """Its messages with the item's variables filled in; TemplateError names a variable without a value."""
+        if self.prompty is not None:
+            return tuple(render_messages(self.prompty, {**_defaults(self.prompty), **values}))
+        return tuple(_filled(message, values) for message in self.messages)
+
+
+def of_dataset(dataset: Dataset) -> PromptUnderTest:
+    """The prompt under test that a dataset itself brings as messages."""
+    return PromptUnderTest(messages=plain(dataset.messages or ()))
+
+
+def plain(messages: Sequence[Message]) -> Chat:
+    """Messages of the model as plain chat messages, without what is absent."""
+    return tuple(message.model_dump(exclude_none=True) for message in messages)
+
+
+def variables_of(dataset: Dataset, item: Item) -> dict[str, Any]:
+    """The values for the template: the dataset's, and the item's over them; null leaves a place empty."""
+    values = {**(dataset.variables or {}), **(item.variables or {})}
+    return {name: "" if value is None else value for name, value in values.items()}
+
+
+def chat_for(
+    dataset: Dataset, item: Item, place: int, prompt: PromptUnderTest, answers: Sequence[Mapping[str, Any]]
+) -> Chat:
+    """The whole chat up to the question of a turn; `answers` are the assistant messages of the turns before it."""
+    chat = [*prompt.rendered(variables_of(dataset, item))]
+    if item.turns is not None:
+        chat += plain(item.messages or ())
+    for number, unit in enumerate(item.units[: place + 1]):
+        chat += question_of(unit)
+        if number < place:
+            chat.append(answers[number])
+    return tuple(chat)
+
+
+def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:
+    """The messages one unit adds: its own history, then its prompt."""
+    asked: list[Mapping[str, Any]] = [*plain(unit.messages or ())]
+    if unit.prompt is not None:
+        asked.append({"role": "user", "content": unit.prompt})
+    return asked
+
+
+def asked_text(chat: Chat) -> str:
+    """What judges see as the prompt: the last thing the user said."""
+    said = (message.get("content") for message in reversed(chat) if message.get("role") == "user")
+    return next((text for text in said if isinstance(text, str)), "")
+
+
+def _filled(message: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = message.get("content")
+    return {**message, "content": render(content, values)} if isinstance(content, str) and "{" in content else message
+
+
+def _defaults(prompt: Prompty) -> dict[str, Any]:
+    inputs = prompt.front.get("inputs")
+    found: dict[str, Any] = {}
+    for name, about in inputs.items() if isinstance(inputs, dict) else ():
+        if not isinstance(about, dict):
+            found[name] = about
+        elif "default" in about:
+            found[name] = about["default"]
+    return found

@@ -1,0 +1,141 @@
+"""Judging one answer: the evidence from item and answer, every evaluator on it, and what they make of it together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tui_evals.datasets.model import Dataset, Item
+from tui_evals.evaluators.base import Evidence, Score, ToolCall, evaluate, skipped
+from tui_evals.evaluators.structured import JsonSchema, JsonValid
+from tui_evals.store.records import AnswerRecord, ScoreRecord
+
+from .plan import Assigned, Plan
+from .prompting import Chat, PromptUnderTest, asked_text, variables_of
+from .status import Status, score_of, status_of
+
+FORMAT_KEY = "response_format"
+
+scripted: ContextVar[bool] = ContextVar("scripted", default=False)
+"""Set by a judge whose reply was written beforehand, so that the verdict can say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the evaluators found of one answer, and the status and score that follow."""
+
+    records: tuple[ScoreRecord, ...]
+    status: Status
+    score: float | None
+
+
+def evidence_for(
+    plan: Plan,
+    item: Item,
+    turn: int,
+    prompt: PromptUnderTest,
+    chat: Chat,
+    answer: AnswerRecord,
+    completions: Sequence[str] = (),
+) -> Evidence:
+    """Everything evaluators may look at for one answer."""
+    unit = item.units[turn]
+    wanted = item.response_format or plan.dataset.response_format
+    tokens = None
+    if answer.input_tokens is not None or answer.output_tokens is not None:
+        tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
+    calls = answer.tool_calls
+    return Evidence(
+        prompt=asked_text(chat),
+        response=answer.text,
+        expected=unit.reference,
+        alternatives=tuple(unit.ideal or ()),
+        context=unit.context,
+        history=chat[:-1],
+        variables=variables_of(plan.dataset, item),
+        tool_calls=tuple(tool_call(call) for call in calls),
+        diagnostics=answer.diagnostics,
+        latency_ms=answer.latency_ms,
+        tokens=tokens,
+        cost=answer.cost,
+        from_cache=answer.from_cache,
+        json_response=wanted not in (None, "text"),
+        completions=tuple(completions),
+        rules=_known(plan, item, "rules"),
+        intent=_known(plan, item, "intent"),
+        input_spec=_known(plan, item, "inputSpec"),
+        prompt_template=prompt.template,
+        groundtruth=_known(plan, item, "groundtruth"),
+    )
+
+
+def _known(plan: Plan, item: Item, name: str) -> str | None:
+    own = (item.extensions or {}).get("promptpex")
+    value = own.get(name) if isinstance(own, dict) else None
+    return value if isinstance(value, str) else plan.rules.get(name)
+
+
+def tool_call(call: Mapping[str, Any]) -> ToolCall:
+    """A tool call of a reply, its arguments parsed where they are JSON."""
+    arguments = call.get("arguments")
+    try:
+        return ToolCall(str(call.get("name", "")), json.loads(arguments) if isinstance(arguments, str) else arguments)
+    except (ValueError, RecursionError):
+        return ToolCall(str(call.get("name", "")), arguments)
+
+
+async def judge(evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item) -> Judgement:
+    """Put an answer to its evaluators."""
+    records = [
+        _record(assigned, await _judged(assigned, evidence, plan.without_judges))
+        for assigned in evaluators
+        if assigned.evaluator.scope == "answer"
+    ]
+    format_record = await _format(evidence, item, plan.dataset)
+    if format_record is not None:
+        records.append(format_record)
+    threshold = 1.0 if item.threshold is None else item.threshold
+    if format_record is not None and format_record.result == "fail":
+        return Judgement(tuple(records), "fail", 0.0)
+    return Judgement(tuple(records), status_of(records, threshold), score_of(records))
+
+
+async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) -> Score:
+    if without_judges and assigned.evaluator.judged:
+        return skipped("left out: the run was started without judges")
+    scripted.set(False)
+    score = await evaluate(assigned.evaluator, evidence)
+    if scripted.get():
+        return replace(score, reason=f"scripted: {score.reason}", details={**score.details, "scripted": True})
+    return score
+
+
+async def _format(evidence: Evidence, item: Item, dataset: Dataset) -> ScoreRecord | None:
+    """Whether the answer has the form that was asked for, where a form was asked for."""
+    wanted = item.response_format or dataset.response_format
+    if wanted in (None, "text"):
+        return None
+    if isinstance(wanted, dict):
+        schema = wanted.get("schema", wanted) if "type" not in wanted or wanted["type"] == "json_schema" else wanted
+        evaluator: JsonValid | JsonSchema = JsonSchema(JsonSchema.Options.model_validate({"schema": schema}))
+    else:
+        evaluator = JsonValid()
+    score = await evaluate(evaluator, evidence)
+    return _record(Assigned(FORMAT_KEY, evaluator, 0.0), score)
+
+
+def _record(assigned: Assigned, score: Score) -> ScoreRecord:
+    return ScoreRecord(
+        key=assigned.key,
+        evaluator=assigned.evaluator.name,
+        score=score.score,
+        result=score.result,
+        threshold=score.threshold,
+        label=score.label,
+        reason=score.reason,
+        details=score.details,
+        weight=assigned.weight,
+    )

@@ -1,0 +1,51 @@
+"""From records to a status and a score, for an answer, an item and a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+Status = Literal["pass", "fail", "partial", "error"]
+_WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "pass")
+
+
+class Judged(Protocol):
+    """What of a record counts towards status and score."""
+
+    @property
+    def result(self) -> str | None:
+        """pass, fail, error, skipped, or None."""
+        ...
+
+    @property
+    def weight(self) -> float:
+        """How much it counts."""
+        ...
+
+
+def status_of(records: Sequence[Judged], threshold: float = 1.0) -> Status:
+    """The status of an answer: partial where an evaluator could not judge, else by the share that passed."""
+    if any(record.result == "error" for record in records):
+        return "partial"
+    verdicts = [record.result == "pass" for record in records if record.result in ("pass", "fail")]
+    return "pass" if not verdicts or sum(verdicts) >= threshold * len(verdicts) - 1e-9 else "fail"
+
+
+def score_of(records: Iterable[Judged]) -> float | None:
+    """The weighted share of passed evaluators, 0 to 100; None where nothing was judged or nothing weighs."""
+    judged = [record for record in records if record.result in ("pass", "fail")]
+    weight = sum(record.weight for record in judged)
+    return 100 * sum(record.weight for record in judged if record.result == "pass") / weight if weight else None
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """The status of a conversation: the worst of its turns."""
+    found = set(statuses)
+    return next((status for status in _WORST_FIRST if status in found), "pass")
+
+
+def weighted_mean(scores: Iterable[tuple[float | None, float]]) -> float | None:
+    """The mean of scores by weight; those that are absent do not count."""
+    known = [(score, weight) for score, weight in scores if score is not None]
+    weight = sum(weight for _, weight in known)
+    return sum(score * part for score, part in known) / weight if weight else None

@@ -1,0 +1,219 @@
+"""The one door to the database file: how it is opened, made, locked between processes and checkpointed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import migrations
+
+LOCK_SECONDS = 5.0
+_CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked when somebody asks
+_WAL_LIMIT = 4 * 2**20
+_CHECKPOINT_PAUSE = 0.25
+
+
+class StoreError(Exception):
+    """The store cannot be used: what happened, where, and what to do next."""
+
+
+def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
+    """A sentence for whoever meets an error of the database or of its files."""
+    name = getattr(problem, "sqlite_errorname", "")
+    if name == "SQLITE_FULL" or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return StoreError(
+            f"the disk that holds {path} is full. What was committed is safe; free some space, then resume."
+        )
+    if name.startswith("SQLITE_IOERR"):
+        return StoreError(
+            f"{path} cannot be written or read ({problem}). What was committed is safe; "
+            "look at the disk, its free space and your quota, then resume."
+        )
+    if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
+        return StoreError(
+            f"{path} is damaged or is not a tui-evals store ({problem}). It was left as it is; "
+            "move it away to start a new one, or put a backup in its place."
+        )
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) or isinstance(problem, OSError):
+        return StoreError(
+            f"{path} cannot be opened for this ({problem}). Make sure that you may write in the folder "
+            f"{path.parent}, or name another store with --db."
+        )
+    if name.startswith("SQLITE_BUSY"):
+        return StoreError(f"another program keeps {path} locked. End it, then try again.")
+    return StoreError(f"{path}: the database said: {problem}.")
+
+
+def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
+    """A connection in which the caller begins and ends transactions; without `write` it cannot change a thing."""
+    if not path.exists():
+        raise StoreError(f"there is no store at {path} yet; the first run makes it, or name another with --db.")
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            # Automatic checkpoints would run outside the lock between processes.
+            for pragma in ("busy_timeout=5000", "synchronous=NORMAL", "wal_autocheckpoint=0", "schema_version"):
+                connection.execute(f"PRAGMA {pragma}")
+            if not write:
+                connection.execute("PRAGMA query_only=1")
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as problem:
+        raise explained(problem, path) from problem
+    return connection
+
+
+def found_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema version of a store, 0 for an empty file; refuses newer ones and other programs' databases."""
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if owner != migrations.APPLICATION:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if owner or version or tables:
+            raise StoreError(f"{path} is a database of another program. Name another file with --db.")
+        return 0
+    if version > migrations.VERSION:
+        raise StoreError(
+            f"{path} was written by a newer tui-evals (its schema is {version}, this one knows "
+            f"{migrations.VERSION}). Update tui-evals, or name another store with --db."
+        )
+    return int(version)
+
+
+class StoreLock:
+    """The lock every write transaction of any process holds, because SQLite before 3.51.3 can lose a WAL without it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = threading.Lock()  # one descriptor does not exclude the threads of its own process
+        try:
+            self._file = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as problem:
+            raise explained(problem, path) from problem
+
+    @contextlib.contextmanager
+    def held(self, purpose: str) -> Iterator[None]:
+        """Hold the lock for a block, or say who has had it for too long."""
+        deadline = time.monotonic() + LOCK_SECONDS
+        if not self._threads.acquire(timeout=LOCK_SECONDS):
+            raise self._taken()
+        try:
+            self._acquire(deadline)
+            try:
+                os.ftruncate(self._file, 0)
+                os.pwrite(self._file, f"process {os.getpid()}, {purpose}".encode(), 0)
+                yield
+            finally:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+        finally:
+            self._threads.release()
+
+    def close(self) -> None:
+        """Give back the file."""
+        os.close(self._file)
+
+    def _acquire(self, deadline: float) -> None:
+        pause = 0.0005
+        while True:
+            try:
+                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise self._taken() from None
+            time.sleep(pause)
+            pause = min(pause * 2, 0.01)
+
+    def _taken(self) -> StoreError:
+        holder = os.pread(self._file, 200, 0).decode("utf-8", "replace") or "another process"
+        return StoreError(
+            f"{self._path} has been locked for more than {LOCK_SECONDS:g} s by {holder}. If it is stopped (Ctrl-Z) "
+            "let it go on or end it, then try again."
+        )
+
+
+def checkpoint(connection: sqlite3.Connection, path: Path, last: float) -> float:
+    """Empty a large WAL into the database; only for the holder of the lock. Returns when it was last tried."""
+    now = time.monotonic()
+    if now - last < _CHECKPOINT_PAUSE:
+        return last
+    try:
+        size = os.stat(f"{path}-wal").st_size
+    except FileNotFoundError:
+        return last
+    if size <= _WAL_LIMIT:
+        return last
+    connection.execute("PRAGMA busy_timeout=0")  # a reader in the way is not waited for; the next try will do
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.OperationalError:
+        pass  # everything is in the WAL still, and the commit before it was good
+    finally:
+        connection.execute("PRAGMA busy_timeout=5000")
+    return now
+
+
+def problems(path: Path) -> list[str]:
+    """What a check of every page finds wrong with the file; empty if it is sound."""
+    with contextlib.closing(connect(path)) as connection:
+        return _damage(connection, path)
+
+
+def open_store(path: Path) -> Path:
+    """Make the store or bring it up to date, readable by its owner only; returns where it is."""
+    path = Path(path).absolute()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite gives its other files the mode of this one; an existing file is never opened here, because
+        # closing any descriptor of it would drop the locks of this process.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as problem:
+        raise explained(problem, path) from problem
+    with contextlib.closing(connect(path, write=True)) as connection:
+        try:
+            if found_version(connection, path) != migrations.VERSION:
+                _migrate(connection, path)
+            elif path.stat().st_size < _CHECKED and (damage := _damage(connection, path)):
+                raise _damaged(path, damage)
+        except sqlite3.Error as problem:
+            raise explained(problem, path) from problem
+    return path
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    with contextlib.closing(StoreLock(path)) as lock, lock.held("bringing the store up to date"):
+        version = found_version(connection, path)
+        if version == migrations.VERSION:
+            return
+        if version and (damage := _damage(connection, path)):
+            raise _damaged(path, damage)
+        migrations.migrate(connection, path, version)
+
+
+def _damage(connection: sqlite3.Connection, path: Path) -> list[str]:
+    try:
+        found = [str(text) for (text,) in connection.execute("PRAGMA quick_check(10)").fetchall()]
+    except sqlite3.DatabaseError as problem:
+        found = [str(problem)]
+    return [line for text in found for line in text.splitlines() if line != "ok" and not line.startswith("***")]
+
+
+def _damaged(path: Path, damage: list[str]) -> StoreError:
+    return StoreError(
+        f"{path} is damaged ({damage[0]}). It was left as it is; move it away to start a new one, "
+        "or put a backup in its place."
+    )

@@ -1,0 +1,145 @@
+"""What is written rarely: planning, states and names of runs, labels, drafts, the cache. Each runs in a transaction."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .records import NewRun, PlannedAnswer, RunRow
+from .results import take_seq
+from .rows import RUN_COLUMNS, dumps, run_row
+
+_PAGE = 5_000
+_ABANDONED = 3_600.0  # seconds after which a plan that was never completed is swept away
+_LETTERS, _SIGNS = "abcdefghjkmnpqrstvwxyz", "0123456789abcdefghjkmnpqrstvwxyz"
+_RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs"
+_MUTABLE = frozenset(("status", "control", "name", "tags", "note", "started", "finished", "pid", "host"))
+
+
+def begin(connection: sqlite3.Connection, new: NewRun, config: str) -> int:
+    """The id of a run that nobody sees before `complete`, because its total is not known yet."""
+    now = time.time()
+    key = ""
+    while not key or connection.execute("SELECT 1 FROM runs WHERE key = ?", [key]).fetchone():
+        key = secrets.choice(_LETTERS) + "".join(secrets.choice(_SIGNS) for _ in range(5))
+    values = (
+        key,
+        new.name,
+        new.suite,
+        new.source,
+        new.snapshot,
+        dumps(new.targets),
+        dumps(new.prompts),
+        dumps(new.tags),
+        new.parent,
+        now,
+        config,
+    )
+    (run,) = connection.execute(
+        "INSERT INTO runs(key, name, suite, source, snapshot, targets, prompts, tags, parent, created, config, "
+        "status, control, note, scoring_pass) VALUES (?,?,?,?,?,?,?,?,?,?,?,'planned','','',1) "
+        "RETURNING id",
+        values,
+    ).fetchone()
+    connection.execute("INSERT INTO passes VALUES (?, 1, ?, ?)", [run, now, config])
+    return int(run)
+
+
+def add_planned(connection: sqlite3.Connection, run: int, start: int, answers: Sequence[PlannedAnswer]) -> None:
+    """The next answers of a plan, from this position on."""
+    seq = take_seq(connection, len(answers))
+    connection.executemany(
+        "INSERT INTO answers(run, seq, pos, cell, item, turn, prompt, target, repeat, name, category) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        [
+            (run, seq + n, start + n, a.cell, a.item, a.turn, a.prompt, a.target, a.repeat, a.name, a.category)
+            for n, a in enumerate(answers)
+        ],
+    )
+
+
+def complete(connection: sqlite3.Connection, run: int, total: int) -> RunRow:
+    """The run, now that all its answers are planned."""
+    connection.execute("UPDATE runs SET total = ? WHERE id = ?", [total, run])
+    return run_row(connection.execute(f"{_RUN} WHERE id = ?", [run]).fetchone())
+
+
+def abandoned(connection: sqlite3.Connection) -> list[int]:
+    """Runs whose planning ended before they were complete."""
+    found = connection.execute(
+        "SELECT id FROM runs WHERE total IS NULL AND created < ?", [time.time() - _ABANDONED]
+    ).fetchall()
+    return [run for (run,) in found]
+
+
+def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, Any]) -> None:
+    """Change what may change of a run."""
+    if unknown := values.keys() - _MUTABLE:
+        raise ValueError(f"a run has no {', '.join(sorted(unknown))} that could be changed")
+    sets = ", ".join(f"{name} = ?" for name in values)
+    if not connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), run]).rowcount:
+        raise LookupError(f"run number {run} is not in the store any more")
+
+
+def delete_some(connection: sqlite3.Connection, run: int) -> bool:
+    """Delete a page of a run's answers with all that hangs on them; the run itself last. Says whether more is left."""
+    connection.execute("UPDATE meta SET v = v + 1 WHERE k = 'generation'")
+    page = connection.execute("SELECT id FROM answers WHERE run = ? LIMIT ?", [run, _PAGE]).fetchall()
+    ids = [dumps([answer for (answer,) in page])]
+    chosen = "IN (SELECT value FROM json_each(?))"
+    connection.execute(
+        f"DELETE FROM bodies WHERE id IN (SELECT body FROM answers WHERE id {chosen}) "
+        "AND id NOT IN (SELECT body FROM cache)",
+        ids,
+    )
+    connection.execute(f"DELETE FROM scores WHERE answer {chosen}", ids)
+    connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
+    if len(page) == _PAGE:
+        return True
+    for table in ("passes", "group_scores", "calls", "labels"):
+        connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
+    connection.execute("DELETE FROM runs WHERE id = ?", [run])
+    connection.execute(
+        "DELETE FROM snapshots WHERE hash NOT IN (SELECT snapshot FROM runs) AND created < ?",
+        [time.time() - _ABANDONED],
+    )
+    return False
+
+
+def new_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
+    """The number of one more scoring pass, which is the one that counts from now on."""
+    (number,) = connection.execute("SELECT ifnull(max(pass), 0) + 1 FROM passes WHERE run = ?", [run]).fetchone()
+    if not connection.execute("UPDATE runs SET scoring_pass = ? WHERE id = ?", [number, run]).rowcount:
+        raise LookupError(f"run number {run} is not in the store any more")
+    connection.execute("INSERT INTO passes VALUES (?,?,?,?)", [run, number, time.time(), config])
+    return int(number)
+
+
+def label(
+    connection: sqlite3.Connection, answer: int, evaluator: str | None, verdict: str | None, author: str, note: str
+) -> None:
+    """An author's verdict on an answer in place of the author's earlier one; None takes it back."""
+    found = connection.execute("SELECT run FROM answers WHERE id = ?", [answer]).fetchone()
+    if found is None:
+        raise LookupError(f"answer number {answer} is not in the store any more")
+    connection.execute(
+        "DELETE FROM labels WHERE run = ? AND answer = ? AND evaluator IS ? AND author = ?",
+        [found[0], answer, evaluator, author],
+    )
+    if verdict is not None:
+        connection.execute(
+            "INSERT INTO labels(run, answer, evaluator, verdict, author, time, note) VALUES (?,?,?,?,?,?,?)",
+            [found[0], answer, evaluator, verdict, author, time.time(), note],
+        )
+
+
+def clear_cache(connection: sqlite3.Connection) -> int:
+    """Forget every cached answer; answers of runs stay. Returns how many there were."""
+    connection.execute(
+        "DELETE FROM bodies WHERE id IN (SELECT body FROM cache) "
+        "AND id NOT IN (SELECT body FROM answers WHERE body IS NOT NULL)"
+    )
+    return connection.execute("DELETE FROM cache").rowcount

@@ -1,0 +1,77 @@
+"""One thing found: the run a person means, and everything that is known of an answer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tui_evals.text.nearest import did_you_mean
+
+from .records import ScoreRecord
+from .rows import (
+    ANSWER_COLUMNS,
+    CALL_COLUMNS,
+    RUN_COLUMNS,
+    SCORE_COLUMNS,
+    Detail,
+    Label,
+    answer_record,
+    answer_row,
+    call_record,
+    score_record,
+)
+
+Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+
+ANSWER = ", ".join(f"answers.{name}" for name in ANSWER_COLUMNS)
+RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE total IS NOT NULL"  # without a total it is still planned
+SCORE = ", ".join(f"s.{name}" for name in SCORE_COLUMNS)
+CALL = ", ".join(CALL_COLUMNS)
+LABEL = "run, answer, evaluator, verdict, author, time, note"
+
+
+def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
+    """The row of a run by `last`, id, name (the latest of that name), or the beginning of one id."""
+    if word == "last":
+        for row in ask(f"{RUN} ORDER BY id DESC LIMIT 1", []):
+            return row
+        raise LookupError(f"there are no runs in {path} yet; start one with `tui-evals run`")
+    for where in ("key = lower(?)", "name = ?"):
+        for row in ask(f"{RUN} AND {where} ORDER BY id DESC LIMIT 1", [word]):
+            return row
+    begins = "? != '' AND substr(key, 1, length(?)) = lower(?)"
+    found = ask(f"{RUN} AND {begins} ORDER BY id DESC LIMIT 10", [word] * 3)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        keys = ", ".join(row[RUN_COLUMNS.index("key")] for row in found)
+        raise LookupError(f"{word!r} is the beginning of several runs ({keys}); write more of the one you mean")
+    known = [name for (name,) in ask("SELECT DISTINCT name FROM runs ORDER BY id DESC LIMIT 1000", [])]
+    raise LookupError(f"there is no run {word!r}{did_you_mean(word, known)}; `tui-evals runs` lists them")
+
+
+def detail(ask: Ask, answer: int) -> Detail:
+    """An answer with its text, request, scores, calls and labels."""
+    for found in ask(f"SELECT {ANSWER} FROM answers WHERE id = ?", [answer]):
+        row = answer_row(found)
+        break
+    else:
+        raise LookupError(f"answer number {answer} is not in the store any more")
+    bodies = ask(
+        "SELECT b.request, b.text, b.answer FROM answers JOIN bodies b ON b.id = body WHERE answers.id = ?", [answer]
+    )
+    scores: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
+    query = f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ? ORDER BY s.pass, s.key"
+    for number, *score in ask(query, [answer]):
+        scores[number].append(score_record(tuple(score)))
+    calls = ask(f"SELECT {CALL} FROM calls WHERE run = ? AND answer = ? ORDER BY id", [row.run, answer])
+    labels = ask(f"SELECT {LABEL} FROM labels WHERE run = ? AND answer = ? ORDER BY id", [row.run, answer])
+    return Detail(
+        row,
+        answer_record(*bodies[0]) if bodies else None,
+        {number: tuple(records) for number, records in scores.items()},
+        tuple(call_record(call) for call in calls),
+        tuple(Label(*label) for label in labels),
+    )

@@ -1,0 +1,95 @@
+"""What the tables are, and how a store of an earlier version becomes one of today."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+APPLICATION = 0x7E5A15  # says "a store of tui-evals" in the header of the file
+
+_FIRST = """
+CREATE TABLE meta(k TEXT PRIMARY KEY, v INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('seq', 0), ('generation', 0), ('schema', 0);
+CREATE TABLE snapshots(hash TEXT PRIMARY KEY, name TEXT NOT NULL, document TEXT NOT NULL, created REAL NOT NULL);
+CREATE TABLE runs(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, suite TEXT NOT NULL,
+  source TEXT NOT NULL, snapshot TEXT NOT NULL, status TEXT NOT NULL, control TEXT NOT NULL, targets TEXT NOT NULL,
+  prompts TEXT NOT NULL, tags TEXT NOT NULL, parent INTEGER, created REAL NOT NULL, started REAL, finished REAL,
+  total INTEGER, config TEXT NOT NULL, note TEXT NOT NULL, pid INTEGER, host TEXT, heartbeat REAL,
+  scoring_pass INTEGER NOT NULL);
+CREATE TABLE answers(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL, seq INTEGER NOT NULL, pos INTEGER NOT NULL,
+  cell INTEGER NOT NULL, item INTEGER NOT NULL, turn INTEGER NOT NULL, prompt INTEGER NOT NULL,
+  target INTEGER NOT NULL, repeat INTEGER NOT NULL, name TEXT NOT NULL, category TEXT NOT NULL,
+  status TEXT NOT NULL DEFAULT 'pending', score REAL, input_tokens INTEGER, output_tokens INTEGER, cost REAL,
+  latency_ms REAL, attempts INTEGER NOT NULL DEFAULT 0, from_cache INTEGER NOT NULL DEFAULT 0,
+  scripted INTEGER NOT NULL DEFAULT 0, started REAL, code TEXT, preview TEXT NOT NULL DEFAULT '', body INTEGER);
+CREATE UNIQUE INDEX answers_run_pos ON answers(run, pos);
+CREATE UNIQUE INDEX answers_seq ON answers(seq);
+CREATE TABLE bodies(id INTEGER PRIMARY KEY, request TEXT NOT NULL, text TEXT, answer TEXT NOT NULL);
+CREATE TABLE passes(
+  run INTEGER NOT NULL, pass INTEGER NOT NULL, created REAL NOT NULL, config TEXT NOT NULL,
+  PRIMARY KEY(run, pass)) WITHOUT ROWID;
+CREATE TABLE scores(
+  answer INTEGER NOT NULL, pass INTEGER NOT NULL, key TEXT NOT NULL, evaluator TEXT NOT NULL, score REAL, result TEXT,
+  threshold REAL, label TEXT, reason TEXT NOT NULL, details TEXT NOT NULL, weight REAL NOT NULL,
+  PRIMARY KEY(answer, pass, key)) WITHOUT ROWID;
+CREATE TABLE group_scores(
+  run INTEGER NOT NULL, pass INTEGER NOT NULL, item INTEGER NOT NULL, turn INTEGER NOT NULL, key TEXT NOT NULL,
+  evaluator TEXT NOT NULL, score REAL, result TEXT, threshold REAL, label TEXT, reason TEXT NOT NULL,
+  details TEXT NOT NULL, weight REAL NOT NULL, PRIMARY KEY(run, pass, item, turn, key)) WITHOUT ROWID;
+CREATE TABLE calls(
+  id INTEGER PRIMARY KEY, run INTEGER NOT NULL, answer INTEGER, kind TEXT NOT NULL, target TEXT NOT NULL,
+  attempt INTEGER NOT NULL, started REAL NOT NULL, latency_ms REAL NOT NULL, input_tokens INTEGER,
+  output_tokens INTEGER, cost REAL, code TEXT, message TEXT, from_cache INTEGER NOT NULL);
+CREATE INDEX calls_run ON calls(run, answer);
+CREATE TABLE cache(
+  key TEXT PRIMARY KEY, recipe TEXT NOT NULL, target TEXT NOT NULL, body INTEGER NOT NULL, created REAL NOT NULL
+  ) WITHOUT ROWID;
+CREATE TABLE labels(
+  id INTEGER PRIMARY KEY, run INTEGER NOT NULL, answer INTEGER NOT NULL, evaluator TEXT,
+  verdict TEXT NOT NULL CHECK(verdict IN ('pass', 'fail')), author TEXT NOT NULL, time REAL NOT NULL,
+  note TEXT NOT NULL);
+CREATE INDEX labels_run ON labels(run, answer);
+CREATE TABLE drafts(file TEXT PRIMARY KEY, digest TEXT NOT NULL, data TEXT NOT NULL, time REAL NOT NULL);
+CREATE TABLE session(k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+def _first(database: Database) -> None:
+    database.executescript(_FIRST)
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (_first,)
+VERSION = len(STEPS)
+
+
+def migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Take the steps a store of this version has not seen, after a backup; only for the holder of the lock."""
+    from sqlite_utils import Database  # a tenth of a second that an up-to-date store need not pay
+
+    if version:
+        back_up(connection, Path(f"{path}.bak.{version}"))
+    connection.execute("PRAGMA journal_mode=WAL")
+    database = Database(connection, recursive_triggers=False, execute_plugins=False)
+    with database.atomic():
+        for step in STEPS[version:]:
+            step(database)
+        database.execute("UPDATE meta SET v = ? WHERE k = 'schema'", [len(STEPS)])
+        connection.execute(f"PRAGMA application_id={APPLICATION}")
+        connection.execute(f"PRAGMA user_version={len(STEPS)}")
+
+
+def back_up(connection: sqlite3.Connection, copy: Path) -> None:
+    """A whole copy of the store, readable by its owner only, in place of an earlier one of that name."""
+    copy.unlink(missing_ok=True)
+    os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    with contextlib.closing(sqlite3.connect(copy)) as target:
+        connection.backup(target)

@@ -1,0 +1,276 @@
+"""Everything that can be asked of the store. Every query is short, so that no reader ever holds up a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from . import figures, lookup, migrations
+from .database import StoreError, connect, explained, found_version
+from .filters import Filter, compiled, like, ordered
+from .records import AnswerRow, CallRecord, Control, RunRow, ScoreRecord, Totals
+from .rows import (
+    Cached,
+    CacheInfo,
+    Detail,
+    Draft,
+    EvaluatorMean,
+    GroupScore,
+    Label,
+    ScoringPass,
+    answer_record,
+    answer_row,
+    call_record,
+    run_row,
+    score_record,
+)
+from .runlock import alive, run_lock
+
+_PAGE = 1_000
+_OWNED = frozenset(("running", "paused", "stopping"))
+
+
+class Reader:
+    """A view of the store that can change nothing in it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(path).absolute()
+        self._connection = connect(self._path)
+        self._host = socket.gethostname()
+        if found_version(self._connection, self._path) != migrations.VERSION:
+            self._connection.close()
+            raise StoreError(f"{self._path} is from an earlier tui-evals; `tui-evals runs` brings it up to date.")
+
+    # -- what changed
+
+    def data_version(self) -> int:
+        """A number that differs whenever somebody else has committed something."""
+        return self._number("PRAGMA data_version")
+
+    def seq(self) -> int:
+        """The sequence number of the latest change of an answer."""
+        return self._number("SELECT v FROM meta WHERE k = 'seq'")
+
+    def generation(self) -> int:
+        """A number that grows when something is deleted: reload what you hold."""
+        return self._number("SELECT v FROM meta WHERE k = 'generation'")
+
+    def changed(self, since: int, run: int | None = None) -> list[AnswerRow]:
+        """The answers that changed after a sequence number, each once and as it is now."""
+        # The plus sign keeps the database on the index of sequence numbers.
+        only, values = ("", [since]) if run is None else (" AND +run = ?", [since, run])
+        return self._answers(f"SELECT {lookup.ANSWER} FROM answers WHERE seq > ?{only} ORDER BY seq", values)
+
+    # -- runs
+
+    def runs(self, limit: int = 50, offset: int = 0, text: str = "") -> list[RunRow]:
+        """Runs, the latest first; every word of the text stands in a name, suite, source, tag or note of theirs."""
+        words = [f"%{like(word)}%" for word in text.split()]
+        where = (
+            " AND key || ' ' || name || ' ' || suite || ' ' || source || ' ' || tags || ' ' || note LIKE ? ESCAPE '~'"
+        )
+        query = f"{lookup.RUN}{where * len(words)} ORDER BY id DESC LIMIT ? OFFSET ?"
+        return [self._run(row) for row in self._all(query, [*words, limit, offset])]
+
+    def run(self, number: int) -> RunRow:
+        """A run by its number; LookupError if it is gone."""
+        for row in self._all(f"{lookup.RUN} AND id = ?", [number]):
+            return self._run(row)
+        raise LookupError(f"run number {number} is not in the store any more")
+
+    def find_run(self, word: str) -> RunRow:
+        """The run that a person means: `last`, an id, a name (its latest run), or the beginning of one id."""
+        return self._run(lookup.find_run(self._all, word, self._path))
+
+    def snapshot(self, digest: str) -> dict[str, Any]:
+        """A dataset document as it was when it was asked."""
+        for (text,) in self._all("SELECT document FROM snapshots WHERE hash = ?", [digest]):
+            document: dict[str, Any] = json.loads(text)
+            return document
+        raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
+
+    def control(self, run: int) -> Control:
+        """What whoever executes the run is asked to do."""
+        for (word,) in self._all("SELECT control FROM runs WHERE id = ?", [run]):
+            control: Control = word
+            return control
+        raise LookupError(f"run number {run} is not in the store any more")
+
+    def totals(self, run: int) -> Totals:
+        """A run in numbers."""
+        return figures.totals(self._all, run)
+
+    def totals_by(self, run: int, by: str) -> dict[Any, Totals]:
+        """The groups of a run in numbers: by target or prompt (numbers), category, or column (prompt and target)."""
+        return figures.totals_by(self._all, run, by)
+
+    def spent(self, run: int) -> tuple[float, int]:
+        """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
+        return figures.spent(self._all, run)
+
+    def passes(self, run: int) -> list[ScoringPass]:
+        """The scoring passes of a run, in order."""
+        rows = self._all("SELECT pass, created, config FROM passes WHERE run = ? ORDER BY pass", [run])
+        return [ScoringPass(number, created, json.loads(config)) for number, created, config in rows]
+
+    # -- answers
+
+    def window(self, run: int, offset: int, limit: int) -> list[AnswerRow]:
+        """The answers of a run from a position on, in the order of the plan."""
+        query = f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
+        return self._answers(query, [run, offset, offset + limit])
+
+    def ids(
+        self, run: int, where: Filter | None = None, sort: str | None = None, descending: bool = False
+    ) -> array[int]:
+        """The ids of a run's answers that a filter lets through, by a column or `evaluator:KEY`; nulls come last."""
+        condition, values = compiled(where, run) if where else ("TRUE", [])
+        join, order, joined = ordered(sort, descending)
+        query = f"SELECT answers.id FROM answers{join} WHERE answers.run = ? AND {condition} ORDER BY {order}"
+        return array("q", [answer for (answer,) in self._all(query, [*joined, run, *values])])
+
+    def rows(self, ids: Iterable[int]) -> list[AnswerRow]:
+        """The answers of these ids, in their order; deleted ones are left out."""
+        query = f"SELECT {lookup.ANSWER} FROM json_each(?) j JOIN answers ON answers.id = j.value ORDER BY j.key"
+        return self._answers(query, [json.dumps(list(ids))])
+
+    def pending(self, run: int) -> Iterator[AnswerRow]:
+        """The answers that are not final yet, in the order of the plan, as they are when each page is read."""
+        query = (
+            f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND pos > ? "
+            f"AND status IN ('pending', 'running', 'answered') ORDER BY pos LIMIT {_PAGE}"
+        )
+        page = self._answers(query, [run, -1])
+        while page:
+            yield from page
+            page = self._answers(query, [run, page[-1].pos])
+
+    def all_rows(self, run: int) -> Iterator[AnswerRow]:
+        """Every answer of a run in the order of the plan, paged."""
+        start = 0
+        while page := self.window(run, start, _PAGE):
+            yield from page
+            start = page[-1].pos + 1
+
+    def search(self, where: Filter, limit: int = 100) -> list[AnswerRow]:
+        """Answers of all runs that a filter lets through, the latest first."""
+        condition, values = compiled(where, None)
+        query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
+        return self._answers(query, [*values, limit])
+
+    def detail(self, answer: int) -> Detail:
+        """Everything known of one answer."""
+        return lookup.detail(self._all, answer)
+
+    # -- scores
+
+    def scores(self, run: int, number: int | None = None) -> Iterator[tuple[int, ScoreRecord]]:
+        """The scores of a pass (None: the one that counts) with the answer's id, in the order of the plan, paged."""
+        query = (
+            f"SELECT answers.id, {lookup.SCORE} FROM answers JOIN scores s ON s.answer = answers.id "
+            "WHERE answers.run = ? AND pos >= ? AND pos < ? AND s.pass = ? ORDER BY pos, s.key"
+        )
+        row = self.run(run)
+        for start in range(0, row.total, _PAGE):
+            page = self._all(query, [run, start, start + _PAGE, number or row.scoring_pass])
+            yield from ((answer, score_record(tuple(score))) for answer, *score in page)
+
+    def scores_of(self, ids: Sequence[int], number: int) -> dict[int, tuple[ScoreRecord, ...]]:
+        """The scores of a pass for these answers."""
+        found: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
+        query = (
+            f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ?"
+        )
+        for answer, *score in self._all(query, [json.dumps(list(ids)), number]):
+            found[answer].append(score_record(tuple(score)))
+        return {answer: tuple(records) for answer, records in found.items()}
+
+    def group_scores(self, run: int, number: int | None = None) -> list[GroupScore]:
+        """The records for groups of answers in a pass (None: the one that counts)."""
+        query = (
+            f"SELECT s.item, s.turn, {lookup.SCORE} FROM group_scores s WHERE s.run = ? AND s.pass = ? "
+            "ORDER BY s.item, s.turn, s.key"
+        )
+        number = number or self.run(run).scoring_pass
+        rows = self._all(query, [run, number])
+        return [GroupScore(number, item, turn, score_record(tuple(score))) for item, turn, *score in rows]
+
+    def evaluator_means(self, run: int, number: int | None = None, *, columns: bool = False) -> list[EvaluatorMean]:
+        """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
+        return figures.evaluator_means(self._all, run, number or self.run(run).scoring_pass, columns)
+
+    # -- calls, people, cache
+
+    def calls(self, run: int) -> Iterator[CallRecord]:
+        """Every attempt of a run in the order they ended, paged."""
+        last = 0
+        query = f"SELECT id, {lookup.CALL} FROM calls WHERE run = ? AND id > ? ORDER BY id LIMIT {_PAGE}"
+        while page := self._all(query, [run, last]):
+            last = page[-1][0]
+            yield from (call_record(row[1:]) for row in page)
+
+    def labels(self, run: int) -> list[Label]:
+        """What people said of a run's answers, the latest last."""
+        return [Label(*row) for row in self._all(f"SELECT {lookup.LABEL} FROM labels WHERE run = ? ORDER BY id", [run])]
+
+    def cache_get(self, key: str) -> Cached | None:
+        """What was answered when the same was asked before."""
+        query = (
+            "SELECT c.key, c.recipe, c.target, c.created, b.request, b.text, b.answer FROM cache c "
+            "JOIN bodies b ON b.id = c.body WHERE c.key = ?"
+        )
+        for found, recipe, target, created, *body in self._all(query, [key]):
+            return Cached(found, recipe, target, created, answer_record(*body))
+        return None
+
+    def cache_info(self) -> CacheInfo:
+        """How much the cache holds."""
+        query = (
+            "SELECT count(*), ifnull(sum(length(b.request) + ifnull(length(b.text), 0) + length(b.answer)), 0), "
+            "min(c.created) FROM cache c JOIN bodies b ON b.id = c.body"
+        )
+        return CacheInfo(*self._all(query, [])[0])
+
+    def drafts(self) -> list[Draft]:
+        """Unsaved edits, the latest first."""
+        return [Draft(*row) for row in self._all("SELECT file, digest, data, time FROM drafts ORDER BY time DESC", [])]
+
+    def session(self, key: str) -> Any:
+        """What the workbench remembered under a key, or None."""
+        return next((json.loads(v) for (v,) in self._all("SELECT v FROM session WHERE k = ?", [key])), None)
+
+    def close(self) -> None:
+        """Give back the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _all(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as problem:
+            raise explained(problem, self._path) from problem
+
+    def _number(self, query: str) -> int:
+        return int(self._all(query)[0][0])
+
+    def _answers(self, query: str, values: Sequence[Any]) -> list[AnswerRow]:
+        return [answer_row(row) for row in self._all(query, values)]
+
+    def _run(self, row: tuple[Any, ...]) -> RunRow:
+        """The run, interrupted if its owner is gone; on another host nobody can tell."""
+        run = run_row(row)
+        if run.status in _OWNED and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
+            return replace(run, status="interrupted")
+        return run

@@ -1,0 +1,176 @@
+"""The rows that go into the store and come out of it: small, frozen, plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
+Control = Literal["", "pause", "stop"]
+AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error"]
+"""`answered` is not judged yet; the four after it are final."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run about to be planned; `config` is what it takes to resume it and holds no secret."""
+
+    name: str
+    snapshot: str
+    """Hash of the dataset document the run asks."""
+    source: str
+    """The dataset file, or a word for where else it came from."""
+    suite: str = ""
+    targets: tuple[str, ...]
+    prompts: tuple[str, ...] = ("",)
+    tags: tuple[str, ...] = ()
+    parent: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAnswer:
+    """One turn of one cell: which item, turn, prompt, target and repeat, each by its position from 0."""
+
+    cell: int
+    item: int
+    turn: int
+    prompt: int
+    target: int
+    repeat: int
+    name: str
+    """How the item is named: its testId, else #position from 1."""
+    category: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """What came of asking: a text, or an error code and message instead of one."""
+
+    text: str | None
+    request: Mapping[str, Any]
+    """What was sent: messages, tools, parameters; no secret."""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    diagnostics: Mapping[str, Any] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    latency_ms: float | None = None
+    attempts: int = 1
+    from_cache: bool = False
+    scripted: bool = False
+    model: str | None = None
+    finish_reason: str | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRecord:
+    """One evaluator's record for one answer in one scoring pass; `key` is its name or label in the dataset."""
+
+    key: str
+    evaluator: str
+    score: float | None
+    result: str | None
+    threshold: float | None = None
+    label: str | None = None
+    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """One attempt at a target or a judge, whatever came of it."""
+
+    answer: int | None
+    kind: Literal["target", "judge"]
+    target: str
+    attempt: int
+    started: float
+    latency_ms: float
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    code: str | None = None
+    message: str | None = None
+    from_cache: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run as lists show it."""
+
+    id: int
+    key: str
+    name: str
+    suite: str
+    source: str
+    snapshot: str
+    status: RunStatus
+    control: Control
+    targets: tuple[str, ...]
+    prompts: tuple[str, ...]
+    tags: tuple[str, ...]
+    parent: int | None
+    created: float
+    started: float | None
+    finished: float | None
+    total: int
+    config: Mapping[str, Any]
+    note: str
+    pid: int | None
+    host: str | None
+    heartbeat: float | None
+    scoring_pass: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer as lists show it; text and reasons are fetched one by one."""
+
+    id: int
+    run: int
+    seq: int
+    pos: int
+    cell: int
+    item: int
+    turn: int
+    prompt: int
+    target: int
+    repeat: int
+    name: str
+    category: str
+    status: AnswerStatus
+    score: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    latency_ms: float | None
+    attempts: int
+    from_cache: bool
+    scripted: bool
+    started: float | None
+    code: str | None
+    preview: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """A run, or one column or group of it, in numbers."""
+
+    total: int
+    pending: int
+    running: int
+    answered: int
+    passed: int
+    failed: int
+    partial: int
+    errored: int
+    cost: float
+    unpriced: int
+    input_tokens: int
+    output_tokens: int
+    judge_cost: float = 0.0

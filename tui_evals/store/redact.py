@@ -1,0 +1,58 @@
+"""Secrets taken out of text before it is stored or shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+GONE = "[redacted]"
+_SHORTEST = 6  # shorter values would blank out ordinary words
+
+_SHAPES = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        (r"\bsk-[\w-]{8,}", GONE),
+        (r"\bgh[pousr]_\w{20,}|\bhf_\w{20,}|\bxox[abpr]-[\w-]{10,}|\bAKIA[A-Z0-9]{16}\b|\bAIza[\w-]{30,}", GONE),
+        (r"\b(bearer\s+)[\w.~+/=-]{6,}", rf"\1{GONE}"),
+        (r"\b(authorization\W{1,4}basic\s+)[\w+/=]{6,}", rf"\1{GONE}"),
+        (
+            r"((?:api|access|auth|secret|client)[-_]?(?:key|token|secret)\\?\"?\s?[=:]\s?\\?\"?)(?!env:)[^\s&\"',;}\\\[]{6,}",
+            rf"\1{GONE}",
+        ),
+        (r"(://[^/\s:@\"]{0,100}:)[^/\s@\"]{1,200}@", rf"\1{GONE}@"),
+    )
+)
+
+
+def spellings(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Every way the secrets may stand in text, JSON or a URL, the longest first."""
+    found = {
+        form
+        for secret in secrets
+        if len(secret) >= _SHORTEST
+        for form in (
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            quote(secret, "", errors="replace"),
+        )
+    }
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def without(text: str, spelled: tuple[str, ...]) -> str:
+    """The text without the secrets, given by their spellings."""
+    for secret in spelled:
+        if secret in text:
+            text = text.replace(secret, GONE)
+    return text
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without the secrets and without anything that has the shape of a key."""
+    text = without(text, spellings(secrets))
+    for shape, replacement in _SHAPES:
+        text = shape.sub(replacement, text)
+    return text

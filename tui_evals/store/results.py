@@ -1,0 +1,149 @@
+"""The statements of the hot path: each takes all rows of its kind in a batch, inside the batch's transaction."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .records import AnswerStatus
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """Under what an answer is kept for next time: the key, what it is made of, and the target that answered."""
+
+    key: str
+    recipe: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer ready to be written."""
+
+    answer: int
+    values: tuple[Any, ...]
+    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview."""
+    body: tuple[str, str | None, str]
+    cache: CacheKey | None
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What one pass made of an answer, ready to be written."""
+
+    answer: int
+    scoring_pass: int
+    scores: tuple[tuple[Any, ...], ...]
+    status: AnswerStatus
+    score: float | None
+
+
+def take_seq(connection: sqlite3.Connection, count: int) -> int:
+    """The first of so many sequence numbers, taken inside the transaction so that they are in order of commits."""
+    (last,) = connection.execute("UPDATE meta SET v = v + ? WHERE k = 'seq' RETURNING v", [count]).fetchone()
+    return int(last) - count + 1
+
+
+def running(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -> list[None]:
+    """Answers that are being asked for since a time; one that is there already stays as it is."""
+    seq = take_seq(connection, len(rows))
+    connection.executemany(
+        "UPDATE answers SET seq = ?, status = 'running', started = ? WHERE id = ? AND status IN ('pending', 'running')",
+        [(seq + n, at, answer) for n, (answer, at) in enumerate(rows)],
+    )
+    return [None] * len(rows)
+
+
+def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[bool]:
+    """Write the answers of cells that have none yet; says of each whether it was the first."""
+    unanswered = {
+        answer
+        for (answer,) in connection.execute(
+            "SELECT id FROM answers WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('pending', 'running')",
+            [json.dumps([row.answer for row in rows])],
+        ).fetchall()
+    }
+    outcomes: list[bool] = []
+    first: list[Answered] = []
+    for row in rows:
+        outcomes.append(row.answer in unanswered)
+        if row.answer in unanswered:
+            unanswered.remove(row.answer)
+            first.append(row)
+        else:
+            _log.info("answer %d was there already; the later one is dropped", row.answer)
+    seq, body = take_seq(connection, len(first)), _add_bodies(connection, [row.body for row in first])
+    connection.executemany(
+        "UPDATE answers SET status = ?, input_tokens = ?, output_tokens = ?, cost = ?, latency_ms = ?, attempts = ?, "
+        "from_cache = ?, scripted = ?, code = ?, preview = ?, seq = ?, body = ? WHERE id = ?",
+        [(*row.values, seq + n, body + n, row.answer) for n, row in enumerate(first)],
+    )
+    _add_cached(connection, [(row.cache, body + n, row.now) for n, row in enumerate(first) if row.cache])
+    return outcomes
+
+
+def cached(
+    connection: sqlite3.Connection, rows: Sequence[tuple[CacheKey, tuple[str, str | None, str], float]]
+) -> list[None]:
+    """Keep answers for the next time the same is asked."""
+    body = _add_bodies(connection, [row[1] for row in rows])
+    _add_cached(connection, [(key, body + n, now) for n, (key, _, now) in enumerate(rows)])
+    return [None] * len(rows)
+
+
+def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]:
+    """Add the scores of a pass, and set what the answer as a whole came to."""
+    seq = take_seq(connection, len(rows))
+    connection.executemany(
+        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        [(row.answer, row.scoring_pass, *score) for row in rows for score in row.scores],
+    )
+    connection.executemany(
+        "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ? AND status NOT IN ('pending', 'running')",
+        [(seq + n, row.status, row.score, row.answer) for n, row in enumerate(rows)],
+    )
+    return [None] * len(rows)
+
+
+def group_scored(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
+    """Add records for groups of answers: run, pass, item, turn, then the score."""
+    connection.executemany("INSERT OR IGNORE INTO group_scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+    return [None] * len(rows)
+
+
+def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
+    """Log attempts: run, then the call."""
+    connection.executemany(
+        "INSERT INTO calls(run, answer, kind, target, attempt, started, latency_ms, input_tokens, output_tokens, "
+        "cost, code, message, from_cache) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        rows,
+    )
+    return [None] * len(rows)
+
+
+def beaten(connection: sqlite3.Connection, rows: Sequence[tuple[float, int]]) -> list[None]:
+    """Set heartbeats: the time, then the run."""
+    connection.executemany("UPDATE runs SET heartbeat = ? WHERE id = ?", rows)
+    return [None] * len(rows)
+
+
+def _add_bodies(connection: sqlite3.Connection, bodies: Sequence[tuple[str, str | None, str]]) -> int:
+    """Append bodies and return the id of the first; keyed by cell they would touch a page for nearly each."""
+    (first,) = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM bodies").fetchone()
+    connection.executemany("INSERT INTO bodies VALUES (?,?,?,?)", [(first + n, *body) for n, body in enumerate(bodies)])
+    return int(first)
+
+
+def _add_cached(connection: sqlite3.Connection, rows: Sequence[tuple[CacheKey, int, float]]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO cache VALUES (?,?,?,?,?)",
+        [(key.key, key.recipe, key.target, body, now) for key, body, now in rows],
+    )

@@ -1,0 +1,196 @@
+"""Between rows of the tables and the frozen records: columns, JSON that can always be stored, and what readers add."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
+
+ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
+RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
+SCORE_COLUMNS = tuple(field.name for field in fields(ScoreRecord))
+CALL_COLUMNS = tuple(field.name for field in fields(CallRecord))
+_FROM_CACHE, _SCRIPTED = ANSWER_COLUMNS.index("from_cache"), ANSWER_COLUMNS.index("scripted")
+_RUN_JSON = ("targets", "prompts", "tags")
+_BODY = tuple((field.name, field.default) for field in fields(AnswerRecord) if field.name not in ("text", "request"))
+_PREVIEW = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a person said of an answer, as a whole or of what one evaluator made of it."""
+
+    run: int
+    answer: int
+    evaluator: str | None
+    verdict: Literal["pass", "fail"]
+    author: str
+    time: float
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Unsaved edits of a file; the digest is that of the file they were made to."""
+
+    file: str
+    digest: str
+    data: str
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """One evaluator's record for the answers of one item and turn together."""
+
+    scoring_pass: int
+    item: int
+    turn: int
+    record: ScoreRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringPass:
+    """One time the answers of a run were scored, and with what."""
+
+    number: int
+    created: float
+    config: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """An answer kept for the next time the same is asked."""
+
+    key: str
+    recipe: str
+    target: str
+    created: float
+    answer: AnswerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """How much the cache holds."""
+
+    entries: int
+    characters: int
+    oldest: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorMean:
+    """How one evaluator scored one column, or the whole run where prompt and target are None."""
+
+    key: str
+    evaluator: str
+    prompt: int | None
+    target: int | None
+    scored: int
+    """How many records hold a number; the mean is over these."""
+    mean: float | None
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Everything that is known of one answer; scores by the number of their pass."""
+
+    row: AnswerRow
+    answer: AnswerRecord | None
+    scores: Mapping[int, tuple[ScoreRecord, ...]]
+    calls: tuple[CallRecord, ...]
+    labels: tuple[Label, ...]
+
+
+def dumps(value: object) -> str:
+    """Compact JSON that SQLite takes, whatever halves of characters a model wrote."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if storable(text) else json.dumps(value, separators=(",", ":"))
+
+
+def storable(text: str) -> bool:
+    """Whether the text can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def plain(text: str) -> str:
+    """The text with what cannot be written as UTF-8 replaced by question marks."""
+    return text if storable(text) else text.encode("utf-8", "replace").decode()
+
+
+def preview(record: AnswerRecord) -> str:
+    """The beginning of the answer, or of why there is none, as one short line."""
+    text = record.text if record.text is not None else record.message or ""
+    return plain(" ".join(text[: _PREVIEW * 5].split())[:_PREVIEW])
+
+
+def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
+    """The request, the text and the rest of an answer as its body holds them; defaults are left out."""
+    rest = {name: value for name, default in _BODY if (value := getattr(record, name)) != default}
+    text = record.text
+    if text is not None and not storable(text):
+        rest["text"] = text
+        text = plain(text)
+    return dumps(record.request), text, dumps(rest)
+
+
+def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
+    """An answer from its body."""
+    found = {"text": text, **json.loads(rest)}
+    if "tool_calls" in found:
+        found["tool_calls"] = tuple(found["tool_calls"])
+    return AnswerRecord(request=json.loads(request), **found)
+
+
+def answer_row(row: tuple[Any, ...]) -> AnswerRow:
+    """A row of the columns ANSWER_COLUMNS."""
+    values = list(row)
+    values[_FROM_CACHE] = row[_FROM_CACHE] == 1
+    values[_SCRIPTED] = row[_SCRIPTED] == 1
+    return AnswerRow(*values)
+
+
+def run_row(row: tuple[Any, ...]) -> RunRow:
+    """A row of the columns RUN_COLUMNS."""
+    found = dict(zip(RUN_COLUMNS, row, strict=True))
+    found |= {name: tuple(json.loads(found[name])) for name in _RUN_JSON}
+    found["config"] = json.loads(found["config"])
+    return RunRow(**found)
+
+
+def score_values(record: ScoreRecord) -> tuple[Any, ...]:
+    """A score as a row of the columns SCORE_COLUMNS."""
+    return (
+        record.key,
+        record.evaluator,
+        record.score,
+        record.result,
+        record.threshold,
+        None if record.label is None else plain(record.label),
+        plain(record.reason),
+        dumps(record.details),
+        record.weight,
+    )
+
+
+def score_record(row: tuple[Any, ...]) -> ScoreRecord:
+    """A row of the columns SCORE_COLUMNS."""
+    found = dict(zip(SCORE_COLUMNS, row, strict=True))
+    return ScoreRecord(**{**found, "details": json.loads(found["details"])})
+
+
+def call_record(row: tuple[Any, ...]) -> CallRecord:
+    """A row of the columns CALL_COLUMNS."""
+    found = dict(zip(CALL_COLUMNS, row, strict=True))
+    return CallRecord(**{**found, "from_cache": found["from_cache"] == 1})

@@ -1,0 +1,66 @@
+"""A run is alive while a process holds the lock file of its id, whatever process numbers and clocks say."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from .database import StoreError, explained
+
+_PATIENCE = 1.0  # seconds; somebody who only looks holds the lock for a microsecond
+
+
+def run_lock(store: Path, key: str) -> Path:
+    """Where the lock file of a run is."""
+    return store.parent / "locks" / f"{key}.lock"
+
+
+@contextlib.contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Own a run for a block; refused while another process owns it."""
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as problem:
+        raise explained(problem, path) from problem
+    try:
+        _acquire(file, path)
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def alive(path: Path) -> bool:
+    """Whether a process owns the run of this lock file."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _acquire(file: int, path: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                owner = os.pread(file, 20, 0).decode("utf-8", "replace") or "unknown"
+                raise StoreError(
+                    f"run {path.stem} is being executed by another process ({owner}). "
+                    f"Watch it with `tui-evals watch {path.stem}`, or stop it first."
+                ) from None
+        time.sleep(0.005)

@@ -1,0 +1,282 @@
+"""Everything that can be written into the store, for any thread or event loop, with no secret in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from . import housekeeping, results
+from .database import StoreError
+from .door import Door
+from .records import (
+    AnswerRecord,
+    AnswerStatus,
+    CallRecord,
+    Control,
+    NewRun,
+    PlannedAnswer,
+    RunRow,
+    RunStatus,
+    ScoreRecord,
+)
+from .redact import redacted, spellings, without
+from .results import CacheKey
+from .rows import body_of, dumps, preview, score_values
+from .runlock import alive, run_lock
+
+_PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
+
+
+def snapshot_hash(document: Mapping[str, Any]) -> str:
+    """The hash of what a document says, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+class Writer:
+    """The one writing door of a process. Methods that wait do so until the commit; `secrets` are taken out of texts."""
+
+    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+        self._path = path
+        self._secrets = tuple(secrets)
+        self._spellings = spellings(self._secrets)
+        self._door = Door(path)
+
+    # -- runs
+
+    def plan(self, new: NewRun, answers: Iterable[PlannedAnswer]) -> RunRow:
+        """Insert every cell as pending; nobody sees the run before the last one is in."""
+        for lost in self._door.call(housekeeping.abandoned):
+            self._delete(lost)
+        new = replace(
+            new,
+            name=self._clean(new.name),
+            source=self._clean(new.source),
+            targets=tuple(map(self._clean, new.targets)),
+        )
+        run: int = self._door.call(partial(housekeeping.begin, new=new, config=self._guarded(dumps(new.config))))
+        total, waiting = 0, iter(answers)
+        try:
+            while page := list(islice(waiting, _PAGE)):
+                self._door.call(partial(housekeeping.add_planned, run=run, start=total, answers=page))
+                total += len(page)
+        except BaseException:
+            self._delete(run)
+            raise
+        row: RunRow = self._door.call(partial(housekeeping.complete, run=run, total=total))
+        return row
+
+    def snapshot(self, document: Mapping[str, Any], name: str) -> str:
+        """Keep a dataset document as it is now; returns its hash, the same for the same content."""
+        text = self._clean(dumps(document))
+        digest = snapshot_hash(json.loads(text))
+        self._write("INSERT OR IGNORE INTO snapshots VALUES (?,?,?,?)", digest, name, text, time.time())
+        return digest
+
+    def run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
+        """Set the status of a run, and with it started, finished, pid, host or control."""
+        self._update(run, {"status": status, **fields})
+
+    def control(self, run: int, word: Control) -> None:
+        """Ask whoever executes a run to pause or stop; the empty word lets it go on."""
+        self._update(run, {"control": word})
+
+    def heartbeat(self, run: int) -> None:
+        """Say that the run is not stuck; does not wait."""
+        now = time.time()
+        self._door.put(results.beaten, (now, run))
+
+    def edit(
+        self, run: int, *, name: str | None = None, tags: Sequence[str] | None = None, note: str | None = None
+    ) -> None:
+        """Rename a run, set its tags, or set its note."""
+        given = {"name": name, "tags": None if tags is None else dumps(tags), "note": note}
+        values = {key: self._clean(value) for key, value in given.items() if value is not None}
+        if values:
+            self._update(run, values)
+
+    def new_pass(self, run: int, config: Mapping[str, Any]) -> int:
+        """Begin one more scoring of a run; scores of earlier passes stay."""
+        step = partial(housekeeping.new_pass, run=run, config=self._guarded(dumps(config)))
+        number: int = self._door.call(step)
+        return number
+
+    def delete_run(self, run: RunRow) -> None:
+        """Delete a run that nobody executes, and what belongs to it alone."""
+        lock = run_lock(self._path, run.key)
+        if alive(lock):
+            raise StoreError(f"run {run.key} is being executed. Stop it with `tui-evals stop {run.key}` first.")
+        self._delete(run.id)
+        lock.unlink(missing_ok=True)
+
+    # -- results
+
+    def running(self, answers: Iterable[int], at: float) -> None:
+        """Say that answers are being asked for since a time; does not wait."""
+        for answer in answers:
+            self._door.put(results.running, (answer, at))
+
+    async def answered(
+        self,
+        answer: int,
+        record: AnswerRecord,
+        status: Literal["answered", "error"],
+        *,
+        cache: CacheKey | None = None,
+    ) -> bool:
+        """Commit an answer, and keep it in the cache; False if somebody committed one before, which then stays."""
+        row = self._answered(answer, record, status, cache)
+        first: bool = await self._door.wait(results.answered, row)
+        return first
+
+    async def scored(
+        self, answer: int, number: int, scores: Sequence[ScoreRecord], status: AnswerStatus, score: float | None
+    ) -> None:
+        """Commit what a scoring pass made of an answer."""
+        values = tuple(self._score(record) for record in scores)
+        await self._door.wait(results.scored, results.Scored(answer, number, values, status, score))
+
+    async def group_scored(self, run: int, number: int, item: int, turn: int, record: ScoreRecord) -> None:
+        """Commit one record for all answers to a turn of an item."""
+        await self._door.wait(results.group_scored, (run, number, item, turn, *self._score(record)))
+
+    def call(self, call: CallRecord, run: int) -> None:
+        """Log an attempt; does not wait."""
+        message = None if call.message is None else self._guarded(call.message)
+        values = (
+            run,
+            call.answer,
+            call.kind,
+            self._clean(call.target),
+            call.attempt,
+            call.started,
+            call.latency_ms,
+            call.input_tokens,
+            call.output_tokens,
+            call.cost,
+            call.code,
+            message,
+            call.from_cache,
+        )
+        self._door.put(results.called, values)
+
+    async def cache_put(self, key: CacheKey, record: AnswerRecord) -> None:
+        """Keep an answer that belongs to no cell, such as a judge's, for the next time the same is asked."""
+        row = self._answered(0, record, "answered", key)
+        await self._door.wait(results.cached, (row.cache, row.body, row.now))
+
+    # -- people
+
+    def label(
+        self,
+        answer: int,
+        verdict: Literal["pass", "fail"] | None,
+        author: str,
+        *,
+        evaluator: str | None = None,
+        note: str = "",
+    ) -> None:
+        """Set an author's verdict on an answer, or on what one evaluator made of it; None takes it back."""
+        note = self._clean(note)
+        step = partial(
+            housekeeping.label, answer=answer, evaluator=evaluator, verdict=verdict, author=author, note=note
+        )
+        self._door.call(step)
+
+    def draft_put(self, file: str, digest: str, data: str) -> None:
+        """Keep unsaved edits of a file."""
+        self._write("INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)", file, digest, data, time.time())
+
+    def draft_drop(self, file: str) -> None:
+        """Forget the unsaved edits of a file."""
+        self._write("DELETE FROM drafts WHERE file = ?", file)
+
+    def session_put(self, key: str, value: object) -> None:
+        """Remember a plain value for the next time the workbench opens."""
+        self._write("INSERT OR REPLACE INTO session VALUES (?,?)", key, dumps(value))
+
+    def cache_clear(self) -> int:
+        """Forget every cached answer; returns how many there were."""
+        count: int = self._door.call(housekeeping.clear_cache)
+        return count
+
+    # -- the door
+
+    @property
+    def kept(self) -> int:
+        """How many rows could not be written and wait for `retry`."""
+        return self._door.kept
+
+    def retry(self) -> None:
+        """Write what could not be written; raises StoreError, and keeps it, if it still cannot."""
+        self._door.retry()
+
+    def flush(self) -> None:
+        """Wait until everything handed over is committed."""
+        self._door.call(lambda _: None)
+
+    def close(self) -> None:
+        """Commit what is left and end."""
+        self._door.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, statement: str, *values: object) -> None:
+        self._door.call(partial(_execute, statement=statement, values=values))
+
+    def _update(self, run: int, values: Mapping[str, Any]) -> None:
+        self._door.call(partial(housekeeping.update_run, run=run, values=values))
+
+    def _delete(self, run: int) -> None:
+        while self._door.call(partial(housekeeping.delete_some, run=run)):
+            pass
+
+    def _answered(self, answer: int, record: AnswerRecord, status: str, cache: CacheKey | None) -> results.Answered:
+        # Cleaned whole, because the preview might cut a secret into a part that nobody recognises.
+        if record.text is not None:
+            record = replace(record, text=self._clean(record.text))
+        if record.message is not None:
+            record = replace(record, message=self._guarded(record.message))
+        request, text, rest = body_of(record)
+        values = (
+            status,
+            record.input_tokens,
+            record.output_tokens,
+            record.cost,
+            record.latency_ms,
+            record.attempts,
+            record.from_cache,
+            record.scripted,
+            record.code,
+            preview(record),
+        )
+        body = (self._clean(request), text, self._clean(rest))
+        if cache is not None:
+            cache = replace(cache, recipe=self._clean(cache.recipe))
+        return results.Answered(answer, values, body, cache, time.time())
+
+    def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
+        return tuple(self._clean(value) if isinstance(value, str) else value for value in score_values(record))
+
+    def _clean(self, text: str) -> str:
+        """Without the secrets that are known."""
+        return without(text, self._spellings)
+
+    def _guarded(self, text: str) -> str:
+        """Without those, and without what has the shape of one."""
+        return redacted(text, self._secrets)
+
+
+def _execute(connection: sqlite3.Connection, statement: str, values: Sequence[object]) -> None:
+    connection.execute(statement, values)

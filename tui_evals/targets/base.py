@@ -1,0 +1,122 @@
+"""The words of asking: what a target is asked (Request), what it says (Reply), and why it did not (TargetError)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+ErrorCode = Literal[
+    "agentRequestFailed",
+    "agentAuthenticationError",
+    "agentRateLimited",
+    "agentTimeout",
+    "agentResponseUnparseable",
+    "toolCallNotAllowed",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One turn put to a target: the chat so far with the question last, and what kind of answer is wanted."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    response_format: Literal["text", "json"] | Mapping[str, Any] | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    item: str = ""
+    """How the item is named: its testId, else #position from 1."""
+    position: int = 0
+    """The item's position in the dataset, from 0."""
+    turn: int = 0
+    repeat: int = 0
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens a call took, as the provider counted them."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a target said; `cost` is what it says the call cost, None where nobody says."""
+
+    text: str
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    """Each {"id", "name", "arguments"}, the arguments as the text that was sent."""
+    usage: Usage | None = None
+    cost: float | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    diagnostics: Mapping[str, Any] | None = None
+    scripted: bool = False
+    """Whether the answer was written beforehand rather than given by a model."""
+
+
+class TargetError(Exception):
+    """No answer: what happened and what to do, and whether asking again may help."""
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.status = status
+
+
+class Target(Protocol):
+    """Whatever answers; one object serves many requests at once."""
+
+    async def ask(self, request: Request) -> Reply:
+        """The answer to one request, or TargetError. Attempts, limits and timeouts are the caller's."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections and processes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens."""
+
+    input_per_million: float
+    output_per_million: float
+
+    def cost(self, usage: Usage) -> float:
+        """What a call that took these tokens costs."""
+        return (usage.input_tokens * self.input_per_million + usage.output_tokens * self.output_per_million) / 1e6
+
+
+class ConfigurationError(Exception):
+    """A target cannot be made from its configuration; the message says which setting and how to mend it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetConfig:
+    """A named target as configured; secrets stay references such as env:NAME and are looked up when asking."""
+
+    name: str
+    model: str
+    """openai/…, another litellm string, replay:PATH, python:module:function, command:ARGV or demo."""
+    base_url: str | None = None
+    api_key: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    concurrency: int = 10
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout: float = 60.0
+    price: Price | None = None
+    via: Literal["auto", "litellm"] = "auto"

@@ -1,0 +1,142 @@
+"""The chat completions protocol: keys by reference, the words of a question and of an answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from .base import ConfigurationError, Reply, Request, TargetConfig, Usage
+
+
+def resolved(value: str | None, environment: Mapping[str, str], setting: str, target: str) -> str | None:
+    """What a setting says, looked up in the environment where it is a reference such as env:NAME."""
+    if value is None or not value.startswith("env:"):
+        return value
+    name = value[4:]
+    if not environment.get(name, "").strip():
+        raise ConfigurationError(
+            f"The target {target} takes its {setting} from the environment variable {name}, which is not set. "
+            f"Set {name}, or write it to .env.local."
+        )
+    return environment[name].strip()
+
+
+def secrets_in(url: str) -> Iterator[str]:
+    """The parts of an address that nobody else may read: its password and what its query says."""
+    parts = urlsplit(url)
+    yield from filter(None, (parts.password, *(value for _, value in parse_qsl(parts.query))))
+
+
+def demand_reference(config: TargetConfig) -> None:
+    """Refuse a key that stands in the configuration itself, where it would be stored and shown."""
+    if config.api_key is not None and not config.api_key.startswith("env:"):
+        raise ConfigurationError(
+            f'The api_key of the target {config.name} must be a reference such as "env:OPENAI_API_KEY", not a key. '
+            "Put the key into an environment variable or .env.local and name that variable."
+        )
+
+
+def body_of(config: TargetConfig, model: str, request: Request) -> dict[str, Any]:
+    """A question as it is sent; parameters of the request win over the target's."""
+    body: dict[str, Any] = {**config.params, **request.params}
+    for name in ("stream", "stream_options"):
+        body.pop(name, None)
+    body |= {"model": model, "messages": request.messages}
+    if request.tools:
+        body["tools"] = request.tools
+    if request.response_format == "json":
+        body["response_format"] = {"type": "json_object"}
+    elif isinstance(request.response_format, Mapping):
+        schema = {"name": "answer", "schema": request.response_format}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return body
+
+
+def parsed(body: bytes, streamed: bool) -> Reply:
+    """The reply a body holds, even if it came as a stream nobody asked for; ValueError if it holds none."""
+    try:
+        return reply_of(_joined(body) if streamed or body.startswith(b"data:") else json.loads(body))
+    except RecursionError:
+        raise ValueError("the brackets are nested too deeply") from None
+
+
+def reply_of(document: Any) -> Reply:
+    """The reply a chat completion holds; ValueError if it holds none."""
+    try:
+        choice = document["choices"][0]
+        message, counted = choice["message"], document.get("usage") or {}
+        refusal = message.get("refusal") or (message.get("provider_specific_fields") or {}).get("refusal")
+        return Reply(
+            text=_text(message.get("content")) or refusal or "",
+            tool_calls=tuple(map(_tool_call, message.get("tool_calls") or ())),
+            usage=_usage(counted),
+            cost=_number(counted.get("cost")),
+            model=document.get("model"),
+            finish_reason=choice.get("finish_reason"),
+            diagnostics={"refusal": refusal} if refusal else None,
+        )
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ValueError("the document is not a chat completion") from None
+
+
+def _text(content: object) -> str:
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part.get("type") == "text")
+    if content is not None and not isinstance(content, str):
+        raise TypeError("content is neither text nor a list of parts")
+    return content or ""
+
+
+def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = function.get("arguments") or ""
+    sent = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": call.get("id") or "", "name": function["name"], "arguments": sent}
+
+
+def _usage(counted: Mapping[str, Any]) -> Usage | None:
+    asked, answered = counted.get("prompt_tokens"), counted.get("completion_tokens")
+    if not isinstance(asked, int) or not isinstance(answered, int):
+        return None
+    # Where a provider counts nothing, litellm puts zeros.
+    return Usage(asked, answered) if asked or answered else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def _joined(body: bytes) -> dict[str, Any]:
+    """What the events of a stream spell together, in the shape of an answer that was not streamed."""
+    whole: dict[str, Any] = {}
+    message: dict[str, Any] = {"content": "", "refusal": ""}
+    calls: dict[int, dict[str, Any]] = {}
+    finish: str | None = None
+    for line in body.splitlines():
+        data = line.removeprefix(b"data:").strip()
+        if not line.startswith(b"data:") or data == b"[DONE]":
+            continue
+        chunk = json.loads(data)
+        try:
+            whole |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+            for choice in (chunk.get("choices") or ())[:1]:
+                finish = choice.get("finish_reason") or finish
+                _add(choice.get("delta") or {}, message, calls)
+        except (KeyError, TypeError, AttributeError):
+            raise ValueError("an event of the stream is not a piece of a chat completion") from None
+    if finish is None:
+        raise ValueError("the stream broke off")
+    return {**whole, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
+
+
+def _add(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:
+    for name in message:
+        message[name] += delta.get(name) or ""
+    for part in delta.get("tool_calls") or ():
+        call = calls.setdefault(part.get("index", len(calls)), {"id": "", "function": {"name": "", "arguments": ""}})
+        call["id"] = part.get("id") or call["id"]
+        for name in call["function"]:
+            call["function"][name] += (part.get("function") or {}).get(name) or ""

@@ -1,0 +1,224 @@
+"""A command as a target: `command:ARGV`, run without a shell in the project's folder.
+
+* By itself it is started for every turn, gets the question as text on its input and answers on its output; a status
+  other than 0 is an error that shows the end of what it complained of.
+* With `params = { protocol = "jsonl" }` it is started once and gets a JSON object a line: `id`, `messages`, `tools`,
+  `response_format`, `params`, `item`, `position`, `turn`, `repeat` and `variables`. It answers each, in any order, with
+  one line: the same `id` and either `text` or `error`; beside `text` it may give `tool_calls`, `usage`, `cost`,
+  `model`, `finish_reason` and `diagnostics`, beside `error` that it is `retryable`. Several requests may be open at
+  once. Whatever else it has to say belongs on its error output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tui_evals.text import strictjson
+
+from .answers import one_line, question_of, reply_of
+from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetError
+from .function import plain
+from .process import Process, Program
+
+MAX_OUTPUT = 16 * 2**20
+
+
+def command_target(config: TargetConfig, environment: Mapping[str, str], root: Path) -> Target:
+    """The target a command line stands for."""
+    program = _program(config.model.removeprefix("command:"), environment, root)
+    params = dict(config.params)
+    protocol = params.pop("protocol", "text")
+    if protocol == "jsonl":
+        return JsonLines(program, params)
+    if protocol != "text" or params:
+        said = f"knows the protocol 'text' or 'jsonl', not {protocol!r}" if protocol != "text" else "takes no params"
+        raise ConfigurationError(f"the target {config.name}: a command {said}; mend its params")
+    return Command(program)
+
+
+def _program(line: str, environment: Mapping[str, str], root: Path) -> Program:
+    try:
+        argv = shlex.split(line)
+    except ValueError as problem:
+        raise ConfigurationError(f"command:{line} cannot be split into words: {str(problem).lower()}") from None
+    if not argv:
+        raise ConfigurationError("command: names no program; write command:PROGRAM ARGUMENTS")
+    in_folder = os.sep in argv[0]
+    found = shutil.which(root / argv[0] if in_folder else argv[0], path=environment.get("PATH", os.defpath))
+    if found is None:
+        where = f"{root}" if in_folder else "the folders of PATH"
+        raise ConfigurationError(f"command:{line}: there is no program {argv[0]} in {where} that can be run")
+    return Program((os.path.abspath(found), *argv[1:]), environment, root)
+
+
+class Command:
+    """One process for every turn."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    async def ask(self, request: Request) -> Reply:
+        """What the program writes when it gets the question; when nobody waits any more, it is killed."""
+        said = bytearray()
+        done = asyncio.Event()
+
+        def heard(data: bytes) -> None:
+            said.extend(data)
+            if len(said) > MAX_OUTPUT:
+                process.kill()
+                done.set()
+
+        process = Process(self._program, heard, done.set)
+        await process.start()
+        try:
+            process.input.write(question_of(request.messages).encode("utf-8", "replace"))
+            process.input.write_eof()
+            await done.wait()
+        finally:
+            await process.end()
+        if len(said) > MAX_OUTPUT:
+            raise _too_much(self._program)
+        if process.status != 0:
+            raise TargetError("agentRequestFailed", process.fate)
+        try:
+            return Reply(text=said.decode("utf-8").removesuffix("\n").removesuffix("\r"))
+        except UnicodeDecodeError:
+            message = f"{self._program.name} wrote something that is not UTF-8 text"
+            raise TargetError("agentResponseUnparseable", message) from None
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class JsonLines:
+    """One process for all turns; it is started when first asked, and again when it has ended."""
+
+    def __init__(self, program: Program, params: Mapping[str, Any]) -> None:
+        self._program = program
+        self._params = params
+        self._starting = asyncio.Lock()
+        self._worker: _Worker | None = None
+
+    async def ask(self, request: Request) -> Reply:
+        """The reply that bears the id of the request."""
+        async with self._starting:
+            if self._worker is None or not self._worker.alive:
+                await self.close()
+                worker = _Worker(self._program)
+                await worker.start()
+                self._worker = worker
+            worker = self._worker
+        params = {name: value for name, value in request.params.items() if name != "protocol"}
+        reply = await worker.ask({**plain(request), "params": {**self._params, **params}})
+        if "error" in reply:
+            said = f"{self._program.name}: {one_line(str(reply['error']))}"
+            raise TargetError("agentRequestFailed", said, retryable=reply.get("retryable") is True)
+        return reply_of({key: value for key, value in reply.items() if key != "id"}, self._program.name)
+
+    async def close(self) -> None:
+        """End the process."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.end()
+
+
+class _Worker:
+    """A process that answers line by line, and who waits for which answer."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._process = Process(program, self._heard, self._gone)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any] | TargetError]] = {}
+        self._rest = bytearray()
+        self._asked = 0
+        self._answered = 0
+        self._problem: TargetError | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._problem is None
+
+    async def start(self) -> None:
+        """Start the process."""
+        await self._process.start()
+
+    async def end(self) -> None:
+        """End the process, whoever still waits."""
+        self._give_up(TargetError("agentRequestFailed", f"{self._program.name} was ended", retryable=True))
+        await self._process.end()
+
+    async def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The object that answers a question."""
+        if self._problem is not None:
+            raise self._problem
+        self._asked += 1
+        number, answered = self._asked, self._answered
+        reply: asyncio.Future[dict[str, Any] | TargetError] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = reply
+        try:
+            self._process.input.write(json.dumps({"id": number, **question}, default=str).encode() + b"\n")
+            answer = await reply
+        except asyncio.CancelledError:
+            # A process that answered nobody while this one waited hangs; who asks next gets a new one.
+            if self._answered == answered:
+                message = f"{self._program.name} answered nobody in time and was ended"
+                self._give_up(TargetError("agentTimeout", message, retryable=True))
+            raise
+        finally:
+            self._waiting.pop(number, None)
+        if isinstance(answer, TargetError):
+            raise answer
+        return answer
+
+    def _heard(self, data: bytes) -> None:
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            line = bytes(self._rest + end)
+            self._rest.clear()
+            if line.strip() and self.alive:
+                self._answer(line)
+        self._rest += rest
+        if len(self._rest) > MAX_OUTPUT:
+            self._give_up(_too_much(self._program))
+
+    def _answer(self, line: bytes) -> None:
+        try:
+            reply = strictjson.loads(line.decode("utf-8"))
+        except ValueError:
+            reply = None
+        number = reply.get("id") if isinstance(reply, dict) else None
+        if not isinstance(reply, dict) or type(number) is not int or not 0 < number <= self._asked:
+            said = one_line(line[:100].decode("utf-8", "replace"))
+            message = f"{self._program.name} wrote a line that is no JSON object with the id of a request: {said}"
+            self._give_up(TargetError("agentResponseUnparseable", message))
+            return
+        self._answered += 1
+        waiting = self._waiting.pop(number, None)  # nobody waits where time was up, or where it answers twice
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    def _gone(self) -> None:
+        message = f"{self._process.fate}; it has to answer every request before it ends"
+        self._give_up(TargetError("agentRequestFailed", message, retryable=True))
+
+    def _give_up(self, problem: TargetError) -> None:
+        """Kill the process and tell everyone who waits why."""
+        if self._problem is not None:
+            return
+        self._problem = problem
+        self._process.kill()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_result(problem)
+
+
+def _too_much(program: Program) -> TargetError:
+    return TargetError("agentResponseUnparseable", f"{program.name} wrote more than {MAX_OUTPUT // 2**20} MiB")

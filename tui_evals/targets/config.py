@@ -1,0 +1,203 @@
+"""`.evals/config.toml`: the defaults of a run, the judge, and the targets by name."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from tui_evals.text.nearest import did_you_mean
+
+from .base import ConfigurationError, Price, TargetConfig
+from .environment import environment as environment
+
+FILE = Path(".evals", "config.toml")
+
+_CONCURRENCY = 10
+
+_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
+_SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
+_QUERIED = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
+_FORM = "a model is written as provider/name, replay:PATH, python:module:function, command:ARGV or demo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDefaults:
+    """What a run takes where the command line says nothing."""
+
+    targets: tuple[str, ...] = ()
+    concurrency: int | None = None
+    repeats: int = 1
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The configuration of a project."""
+
+    run: RunDefaults = field(default_factory=RunDefaults)
+    judge: str | None = None
+    targets: Mapping[str, TargetConfig] = field(default_factory=dict)
+    ui: Mapping[str, Any] = field(default_factory=dict)
+
+
+def is_model(model: str) -> bool:
+    """Whether a model is spelled in one of the known ways."""
+    scheme, colon, rest = model.partition(":")
+    if scheme in ("replay", "python", "command") and colon:
+        return bool(rest.strip())
+    provider, _, name = model.partition("/")
+    return model == "demo" or bool(provider and name)
+
+
+def _reference(value: str) -> str:
+    if not _REFERENCE.fullmatch(value):
+        raise ValueError("must name an environment variable, as in env:OPENAI_API_KEY; a key itself has no place here")
+    return value
+
+
+def _url(value: str) -> str:
+    if _REFERENCE.fullmatch(value):
+        return value
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address such as http://127.0.0.1:8000/v1, or name a variable as in env:MY_URL")
+    if "@" in parts.netloc or any(_QUERIED.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+        raise ValueError(
+            "must hold no key, user or password; write the address into a variable and name it: env:MY_URL"
+        )
+    return value
+
+
+def _params(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("must hold text, finite numbers, true, false, lists and tables only, and no dates") from None
+    if _names_secret(value):
+        raise ValueError("must hold no key or password, for params are stored with every run; use api_key = env:NAME")
+    return value
+
+
+def _names_secret(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(_SECRET.search(name) or _names_secret(part) for name, part in value.items())
+    return isinstance(value, list) and any(map(_names_secret, value))
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class _Run(_Part):
+    targets: list[Annotated[str, Field(min_length=1)]] = []
+    concurrency: int | None = Field(None, ge=1)
+    repeats: int = Field(1, ge=1)
+    max_cost: float | None = Field(None, ge=0)
+
+
+class _Judge(_Part):
+    target: str | None = Field(None, min_length=1)
+
+
+class _Price(_Part):
+    input_per_million: float = Field(ge=0)
+    output_per_million: float = Field(ge=0)
+
+
+class _Target(_Part):
+    model: str = Field(min_length=1)
+    base_url: Annotated[str, AfterValidator(_url)] | None = None
+    api_key: Annotated[str, AfterValidator(_reference)] | None = None
+    params: Annotated[dict[str, Any], AfterValidator(_params)] = {}
+    concurrency: int | None = Field(None, ge=1)
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0)
+    timeout: float = Field(60.0, gt=0)
+    price: _Price | None = None
+    via: Literal["auto", "litellm"] = "auto"
+
+
+class _File(_Part):
+    run: _Run = _Run()
+    judge: _Judge = _Judge()
+    targets: dict[str, _Target] = {}
+    ui: dict[str, Any] = {}
+
+
+_PARTS: Mapping[str, type[_Part]] = {
+    "": _File,
+    "run": _Run,
+    "judge": _Judge,
+    "targets.*": _Target,
+    "targets.*.price": _Price,
+}
+
+
+def load_settings(root: Path) -> Settings:
+    """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
+    file = root / FILE
+    try:
+        written = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigurationError(f"{file} cannot be read: {problem}") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
+    try:
+        return _settings(_File.model_validate(written), file)
+    except ValidationError as problem:
+        faults = "; ".join(_fault(fault) for fault in problem.errors(include_url=False, include_input=False))
+        raise ConfigurationError(f"{file}: {faults}") from None
+
+
+def _settings(read: _File, file: Path) -> Settings:
+    for name, target in read.targets.items():
+        if not is_model(target.model) and target.base_url is None:
+            raise ConfigurationError(f"{file}: targets.{name}.model: {_FORM}, or give a base_url")
+        if "," in name:
+            raise ConfigurationError(f"{file}: targets.{name}: the name of a target must hold no comma")
+    run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
+    targets = {name: _config(name, target, run) for name, target in read.targets.items()}
+    return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui)
+
+
+def _config(name: str, target: _Target, run: RunDefaults) -> TargetConfig:
+    given = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
+    price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
+    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **given}, name=name, price=price)
+
+
+def _fault(fault: Any) -> str:
+    """One thing pydantic found, as a sentence that names the setting and repeats no value."""
+    place = [str(part) for part in fault["loc"]]
+    setting = ".".join(place)
+    if fault["type"] == "extra_forbidden":
+        parent = ["targets", "*", *place[2:-1]] if place[0] == "targets" else place[:-1]
+        known = list(_PARTS[".".join(parent)].model_fields)
+        return f"there is no setting {setting}{did_you_mean(place[-1], known)}; known here are {', '.join(known)}"
+    if fault["type"] == "missing":
+        return f"{setting} is missing"
+    said = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return f"{setting} {said}"
+
+
+def target_named(word: str, settings: Settings) -> TargetConfig:
+    """The target a word means: a section of the configuration, else a model by its spelling."""
+    if word in settings.targets:
+        return settings.targets[word]
+    if is_model(word):
+        return TargetConfig(name=word, model=word, concurrency=settings.run.concurrency or _CONCURRENCY)
+    near = did_you_mean(word, settings.targets)
+    sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"
+    raise ConfigurationError(
+        f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {_FORM}"
+    )

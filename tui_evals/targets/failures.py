@@ -1,0 +1,121 @@
+"""The words of what goes wrong at an endpoint: which code, a sentence, whether to ask again; never a secret."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from .base import ErrorCode, TargetError
+
+MAX_BODY = 32_000_000
+"""Bytes of an answer beyond which it is not read on."""
+READ = 20_000
+EXCERPT = 300
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_BEARER = re.compile(r"\bbearer\s[^\s\"']+", re.IGNORECASE)
+_NO_CREDIT = "The account is out of credit; top it up."
+_ADVICE = {
+    401: "Check the key that api_key refers to.",
+    402: _NO_CREDIT,
+    403: "The key may not use this model; check its rights.",
+    404: "Check the model's name and base_url.",
+    413: "The question is too long; shorten it.",
+    429: "Lower concurrency or set requests_per_minute.",
+}
+_CODES: dict[int, ErrorCode] = {
+    401: "agentAuthenticationError",
+    403: "agentAuthenticationError",
+    408: "agentTimeout",
+    429: "agentRateLimited",
+    504: "agentTimeout",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The failures of one endpoint, named `where`; secrets of the environment and `secrets` are kept out of them."""
+
+    where: str
+    environment: Mapping[str, str]
+    secrets: tuple[str, ...] = ()
+
+    def refused(self, status: int, retry_after: str | None, body: str) -> TargetError:
+        """An HTTP status other than success."""
+        out_of_credit = status == 429 and '"insufficient_quota"' in body
+        passing = status in (408, 409, 429) or status >= 500
+        advice = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
+        return TargetError(
+            _CODES.get(status, "agentRequestFailed"),
+            f"{self.where} answered {status}: {self._said(body)}. {_NO_CREDIT if out_of_credit else advice}",
+            retryable=passing and not out_of_credit,
+            retry_after=seconds(retry_after),
+            status=status,
+        )
+
+    def unreadable(self, body: str) -> TargetError:
+        """An answer that is no chat completion."""
+        message = f"{self.where} answered what is not a chat completion: {self._said(body)}. Check base_url."
+        return TargetError("agentResponseUnparseable", message)
+
+    def too_long(self) -> TargetError:
+        """An answer that does not end."""
+        message = f"{self.where} answered with more than {MAX_BODY // 1_000_000} MB, which was dropped. Set max_tokens."
+        return TargetError("agentResponseUnparseable", message)
+
+    def timed_out(self, after: float) -> TargetError:
+        """An answer that did not come in time."""
+        message = f"{self.where} did not answer within {after:g} s. Raise the target's timeout, or look at the server."
+        return TargetError("agentTimeout", message, retryable=True)
+
+    def unreachable(self, reason: str, retryable: bool = True) -> TargetError:
+        """A connection that could not be made, or broke."""
+        message = f"No answer from {self.where}: {self.readable(reason)}. Check base_url and that the server runs."
+        return TargetError("agentRequestFailed", message, retryable=retryable)
+
+    def readable(self, text: str) -> str:
+        """The text on one line, clipped, with every secret blotted out."""
+        hidden = [value for name, value in self.environment.items() if len(value) >= 8 and _SECRET_NAME.search(name)]
+        # Blotted out before it is clipped, or the first half of a key could remain.
+        for secret in sorted({*hidden, *self.secrets}, key=len, reverse=True):
+            text = text.replace(secret, "[hidden]")
+        line = " ".join(_BEARER.sub("Bearer [hidden]", text).split())
+        return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
+
+    def _said(self, body: str) -> str:
+        """What a body says went wrong."""
+        body = body[:READ].strip()
+        if not body:
+            return "nothing at all"
+        if body.startswith("<"):
+            return "an HTML page"
+        return self.readable(_message(body)).rstrip(".")
+
+
+def _message(body: str) -> str:
+    """The message in an error body of the usual shapes, else the body."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    found = document.get("error", document) if isinstance(document, dict) else document
+    said = (found.get("message") or found.get("detail")) if isinstance(found, dict) else found
+    return said if isinstance(said, str) else body
+
+
+def seconds(retry_after: str | None) -> float | None:
+    """How long to wait, from a Retry-After header of either form."""
+    if retry_after is None:
+        return None
+    try:
+        wait = float(retry_after)
+    except ValueError:
+        try:
+            wait = (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return max(0.0, wait) if math.isfinite(wait) else None

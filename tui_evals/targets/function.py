@@ -1,0 +1,139 @@
+"""A Python function of the user's as a target: `python:module:function`, found from the project's folder.
+
+Its only required parameter says what it is given:
+
+* `prompt`: the question, as text;
+* `messages`: the chat so far with the question last, a list of {"role", "content"};
+* `request`: an object with messages, tools, response_format, params, item, turn, repeat and variables.
+
+It returns the answer as text, or an object with `text` and, as it likes, `tool_calls`, `usage`, `cost`, `model`,
+`finish_reason` and `diagnostics`. It may be sync, and then runs in a thread of its own, or async.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from .answers import one_line, question_of, reply_of
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+
+_GIVEN: Mapping[str, Callable[[Request], Any]] = {
+    "prompt": lambda request: question_of(request.messages),
+    "messages": lambda request: _copied(request.messages),
+    "request": lambda request: plain(request),
+}
+
+
+def plain(request: Request) -> dict[str, Any]:
+    """The request as an object of the user's own, to keep or change."""
+    return {field.name: _copied(getattr(request, field.name)) for field in fields(request)}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _copied(part) for name, part in value.items()}
+    return [_copied(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+class Function:
+    """Asks a function; to name one on the command line or in the configuration is to trust it."""
+
+    def __init__(self, config: TargetConfig, root: Path) -> None:
+        self._name = config.model.removeprefix("python:")
+        self._function = _loaded(self._name, root)
+        self._given = _GIVEN[_parameter(self._function, self._name)]
+
+    async def ask(self, request: Request) -> Reply:
+        """What the function returns, or TargetError with what it raised."""
+        given = self._given(request)
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                answer = await self._function(given)
+            else:
+                answer = await _in_thread(self._function, given)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+        except TargetError:
+            raise
+        except (Exception, SystemExit) as problem:  # whatever the user's code raises is the record of this answer
+            said = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
+            raise TargetError("agentRequestFailed", f"{self._name} failed with {said}") from None
+        return reply_of(answer, self._name)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _loaded(name: str, root: Path) -> Callable[[Any], Any]:
+    module_name, colon, path = name.partition(":")
+    if not (module_name and colon and path):
+        raise ConfigurationError(f"python:{name} names no function; write python:module:function")
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    importlib.invalidate_caches()
+    try:
+        found: Any = importlib.import_module(module_name)
+    except (Exception, SystemExit) as problem:  # a module of the user's may raise anything while it is imported
+        said = one_line(f"{type(problem).__name__}: {problem}")
+        raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({said})") from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise ConfigurationError(f"python:{name}: there is no {part} in {getattr(found, '__name__', module_name)}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ConfigurationError(f"python:{name} is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _parameter(function: Callable[..., Any], name: str) -> str:
+    """The one parameter that is to be filled."""
+    try:
+        every = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        every = []
+    named = [each for each in every if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    required = [each.name for each in every if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
+    required += [each.name for each in named if each.default is each.empty]
+    if named and required in ([named[0].name], []) and named[0].name in _GIVEN:
+        return named[0].name
+    raise ConfigurationError(
+        f"python:{name} must have one required parameter, called prompt, messages or request, and has "
+        f"{', '.join(required) or 'none that is known'}"
+    )
+
+
+async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
+    """The function's result; a thread of its own, a daemon, lets a hung one hold up neither others nor the end."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
+
+    def settle(result: Any, problem: Exception | None) -> None:
+        if not done.done():
+            done.set_result((result, problem))
+
+    def work() -> None:
+        result: Any = None
+        problem: Exception | None = None
+        try:
+            result = function(given)
+        except Exception as raised:  # handed over to the one who waits
+            problem = raised
+        except BaseException as raised:  # what would end the whole run, were it raised there
+            problem = RuntimeError(f"it raised {type(raised).__name__}")
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, problem)
+
+    threading.Thread(target=work, daemon=True, name="function target").start()
+    result, problem = await done
+    if problem is not None:
+        raise problem
+    return result

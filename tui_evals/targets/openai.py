@@ -1,0 +1,166 @@
+"""Every OpenAI-compatible endpoint, spoken to directly: one connection pool, no SDK in between."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
+
+import aiohttp
+from yarl import URL
+
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from .chat import body_of, demand_reference, parsed, resolved, secrets_in
+from .failures import MAX_BODY, READ, Failures
+from .worker import dumped
+
+
+class Provider(NamedTuple):
+    """How an OpenAI-compatible provider's variables start, and where it answers when nobody says otherwise."""
+
+    variables: str
+    url: str | None = None
+
+
+PROVIDERS = {
+    "openai": Provider("OPENAI", "https://api.openai.com/v1"),
+    "hosted_vllm": Provider("HOSTED_VLLM"),
+    "lm_studio": Provider("LM_STUDIO", "http://127.0.0.1:1234/v1"),
+    "ollama_chat": Provider("OLLAMA", "http://127.0.0.1:11434/v1"),
+}
+
+
+def speaks_openai(config: TargetConfig) -> bool:
+    """Whether this client serves the target, rather than litellm."""
+    provider, slash, _ = config.model.partition("/")
+    return config.via == "auto" and (config.base_url is not None or bool(slash and provider in PROVIDERS))
+
+
+class OpenAI:
+    """A model behind an OpenAI-compatible endpoint."""
+
+    def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
+        demand_reference(config)
+        provider, slash, model = config.model.partition("/")
+        known = PROVIDERS.get(provider) if slash else None
+        self._provider = known or PROVIDERS["openai"]
+        self._model = model if known else config.model
+        self._config = config
+        self._environment = environment
+        written = self._base_url()
+        self._base = written.with_user(None)
+        self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
+        self._secrets = tuple(secrets_in(str(written)))
+        self._url = (self._base / "chat/completions").with_query(self._base.query)
+        self._where = self._url.host_port_subcomponent or ""
+        self._session: aiohttp.ClientSession | None = None
+
+    async def ask(self, request: Request) -> Reply:
+        """The answer to one request, or TargetError; one attempt, within the target's timeout."""
+        key = self._key()
+        failures = Failures(self._where, self._environment, (*self._secrets, *filter(None, [key])))
+        headers = {"Content-Type": "application/json"}
+        if shown := f"Bearer {key}" if key else self._login:
+            headers["Authorization"] = shown
+        data = dumped(body_of(self._config, self._model, request))
+        try:
+            async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
+                body = await _bounded(response, MAX_BODY if response.ok else READ)
+        except TimeoutError:
+            raise failures.timed_out(self._config.timeout) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unreachable(failures, error) from None
+        return _understood(response, body, failures)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _base_url(self) -> URL:
+        config, variables = self._config, self._provider.variables
+        found = resolved(config.base_url, self._environment, "base_url", config.name)
+        usual = (self._environment.get(f"{variables}_{word}") for word in ("BASE_URL", "API_BASE"))
+        found = found or next(filter(None, usual), self._provider.url)
+        if found is None:
+            raise ConfigurationError(
+                f"The target {config.name} ({config.model}) needs an address. "
+                f"Set base_url in [targets.{config.name}], or the environment variable {variables}_API_BASE."
+            )
+        try:
+            url = URL(found.rstrip("/"))
+        except ValueError:
+            url = URL()
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ConfigurationError(f"The base_url of the target {config.name} must look like https://host/v1.")
+        return url / "v1" if variables == "OLLAMA" and not url.path.endswith("/v1") else url
+
+    def _key(self) -> str | None:
+        """The key as it is now; a provider's usual key never goes to an address somebody configured."""
+        config = self._config
+        if config.api_key is not None:
+            return resolved(config.api_key, self._environment, "api_key", config.name)
+        if config.base_url is not None:
+            return None
+        variable = f"{self._provider.variables}_API_KEY"
+        key = self._environment.get(variable) or None
+        if key is None and str(self._base) == PROVIDERS["openai"].url:
+            raise ConfigurationError(
+                f"The target {config.name} needs a key. Set {variable} in the environment or .env.local, "
+                f'or name another variable as its api_key, such as "env:{variable}".'
+            )
+        return key
+
+    def _pool(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._config.concurrency),
+                timeout=aiohttp.ClientTimeout(total=self._config.timeout),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                proxy=_proxy(self._url, self._environment),
+            )
+        return self._session
+
+
+def _proxy(url: URL, environment: Mapping[str, str]) -> str | None:
+    """The proxy the environment names for an address; found once, because aiohttp's own way costs time at each call."""
+    named = {
+        name.lower().removesuffix("_proxy"): text for name, text in environment.items() if "_proxy" in name.lower()
+    }
+    return None if proxy_bypass_environment(url.host or "", named) else named.get(url.scheme) or None
+
+
+async def _bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The body, or None if it is longer than that; the start of an error's body is enough."""
+    read = bytearray()
+    async for piece in response.content.iter_any():
+        read += piece
+        if len(read) > limit:
+            response.close()
+            return bytes(read[:limit]) if not response.ok else None
+    return bytes(read)
+
+
+def _understood(response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
+    if body is None:
+        raise failures.too_long()
+    if not 200 <= response.status < 300:
+        raise failures.refused(response.status, response.headers.get("Retry-After"), body.decode("utf-8", "replace"))
+    try:
+        return parsed(body, response.content_type == "text/event-stream")
+    except ValueError:
+        raise failures.unreadable(body.decode("utf-8", "replace")) from None
+
+
+def _unreachable(failures: Failures, error: Exception) -> TargetError:
+    """A refused or broken connection may come back; a host name that does not exist will not."""
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, socket.gaierror):
+        return failures.unreachable("its host name is not known", cause.errno == socket.EAI_AGAIN)
+    if isinstance(cause, ConnectionRefusedError):
+        return failures.unreachable("it refuses connections")
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
+        return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
+    return failures.unreachable("the connection broke")

@@ -1,0 +1,109 @@
+"""Answers captured earlier: from an eval document, a table or JSON lines, matched by testId, else by position."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .answers import tool_calls_of
+from .base import ConfigurationError, Reply, Request, TargetError
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What was said in one turn; `text` is None where nothing was captured."""
+
+    text: str | None
+    tool_calls: tuple[Mapping[str, str], ...] = ()
+    diagnostics: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedItem:
+    """The captured turns of one item."""
+
+    name: str | None
+    turns: tuple[Captured, ...]
+
+
+def captured(items: Sequence[Mapping[str, Any]], source: str) -> tuple[CapturedItem, ...]:
+    """The answers in the items of an eval document; `source` names the file in messages."""
+    return tuple(_item(item, f"{source}, item {number}") for number, item in enumerate(items, 1))
+
+
+def _item(item: object, where: str) -> CapturedItem:
+    if not isinstance(item, Mapping):
+        raise ConfigurationError(f"{where}, is not an object; name a dataset file whose items hold answers")
+    turns = item.get("turns", [item])
+    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+        raise ConfigurationError(f"{where}, has turns that are not a list of objects")
+    name = item.get("testId")
+    try:
+        return CapturedItem(name if isinstance(name, str) else None, tuple(map(_turn, turns)))
+    except ValueError as problem:
+        raise ConfigurationError(f"{where}: {problem}") from None
+
+
+def _turn(turn: Mapping[str, Any]) -> Captured:
+    text, diagnostics = turn.get("response"), turn.get("diagnostics")
+    diagnostics = diagnostics if isinstance(diagnostics, Mapping) else None
+    calls = turn.get("tool_calls")
+    if calls is None:
+        return Captured(text if isinstance(text, str) else None, _executed(diagnostics or {}), diagnostics)
+    # A model that calls tools says nothing beside, so calls without words are a whole answer.
+    return Captured(text if isinstance(text, str) else "", tool_calls_of(calls), diagnostics)
+
+
+def _executed(diagnostics: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
+    """The executions among the diagnostics that say with which arguments a function was called."""
+    calls = diagnostics.get("tool_calls")
+    rows = calls.get("executions") if isinstance(calls, Mapping) else calls
+    shaped = [
+        {**row, "name": row.get("name", row.get("function_name"))}
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, Mapping) and "arguments" in row
+    ]
+    return tool_calls_of([row for row in shaped if isinstance(row["name"], str)])
+
+
+class Replay:
+    """Gives the captured answers; a testId that two items share is passed over and the position counts."""
+
+    def __init__(self, items: Sequence[CapturedItem], source: str) -> None:
+        self._items = items
+        self._source = source
+        uses = Counter(item.name for item in items)
+        self._named = {item.name: item for item in items if uses[item.name] == 1}
+
+    async def ask(self, request: Request) -> Reply:
+        """The captured answer, or TargetError where there is none."""
+        turns = self._found(request).turns
+        answer = turns[request.turn] if request.turn < len(turns) else Captured(None)
+        if answer.text is None:
+            turn = f", turn {request.turn + 1}," if request.turn or len(turns) > 1 else ""
+            raise _missing(f"item {request.item}{turn} has no response in {self._source}; write one there")
+        return Reply(text=answer.text, tool_calls=answer.tool_calls, diagnostics=answer.diagnostics)
+
+    def _found(self, request: Request) -> CapturedItem:
+        if request.item in self._named:
+            return self._named[request.item]
+        place = request.position + 1
+        if request.position >= len(self._items):
+            raise _missing(f"item {request.item} has no response in {self._source}, which ends with item {place - 1}")
+        item = self._items[request.position]
+        # The answer to another question must not be judged, so a position counts only where no name speaks against it.
+        if item.name not in (None, request.item) and request.item != f"#{place}":
+            raise _missing(
+                f"item {request.item} has no response in {self._source}: none has this testId once, and item {place} "
+                f"is {item.name}"
+            )
+        return item
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _missing(message: str) -> TargetError:
+    return TargetError("agentRequestFailed", message)

@@ -1,0 +1,128 @@
+"""A module of ours in a process of its own, which answers jobs in JSON lines over its standard input, many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+Job = Mapping[str, Any]
+_WORKERS: dict[tuple[str, frozenset[tuple[str, str]]], Worker] = {}
+
+
+class Worker:
+    """The process of one module and environment, shared by the targets that need it and replaced when it dies."""
+
+    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+        self._key = module, frozenset(environment.items())
+        self._users = 0
+        self._child = _Child(*self._key)
+
+    @staticmethod
+    def joined(module: str, environment: Mapping[str, str]) -> Worker:
+        """The worker for these, with one more user; it is starting when this returns."""
+        key = module, frozenset(environment.items())
+        worker = _WORKERS.get(key)
+        if worker is None:
+            worker = _WORKERS[key] = Worker(module, environment)
+        worker._users += 1
+        return worker
+
+    async def do(self, job: Job) -> dict[str, Any] | None:
+        """What the process says to a job, None if it dies before it says it."""
+        child = self._child
+        if child.dead or child.loop not in (None, asyncio.get_running_loop()):
+            child.end()
+            child = self._child = _Child(*self._key)
+        return await child.do(job)
+
+    def leave(self) -> None:
+        """One user less; the last one ends the process."""
+        self._users -= 1
+        if not self._users:
+            del _WORKERS[self._key]
+            self._child.end()
+
+
+class _Child(asyncio.Protocol):
+    """One process and the jobs it has not answered yet."""
+
+    def __init__(self, module: str, environment: frozenset[tuple[str, str]]) -> None:
+        self.dead = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._numbers = count()
+        self._waiting: dict[int, asyncio.Future[dict[str, Any] | None]] = {}
+        self._read = bytearray()
+        self._connected: asyncio.Task[asyncio.WriteTransport] | None = None
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", module],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=dict(environment),
+                start_new_session=True,  # Ctrl-C is for the run, which lets jobs in flight finish.
+            )
+
+    async def do(self, job: Job) -> dict[str, Any] | None:
+        if self._connected is None:
+            self.loop = asyncio.get_running_loop()
+            self._connected = self.loop.create_task(self._connect())
+        transport = await asyncio.shield(self._connected)
+        if self.dead:
+            return None
+        number = next(self._numbers)
+        answer: asyncio.Future[dict[str, Any] | None] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        transport.write(dumped({"number": number, **job}))
+        try:
+            done = await answer
+        finally:
+            del self._waiting[number]
+            if answer.cancelled() and not self.dead:
+                transport.write(dumped({"cancel": number}))
+        return done
+
+    async def _connect(self) -> asyncio.WriteTransport:
+        transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self._socket)
+        return transport
+
+    def data_received(self, data: bytes) -> None:
+        """Hand each whole line to the job it answers."""
+        self._read += data
+        if b"\n" not in data:
+            return
+        *lines, self._read = self._read.split(b"\n")
+        for line in lines:
+            done: dict[str, Any] = json.loads(line)
+            answer = self._waiting.get(done["number"])
+            if answer is not None and not answer.done():
+                answer.set_result(done)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell everyone who waits that no answer will come."""
+        self.dead = True
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_result(None)
+
+    def end(self) -> None:
+        """End the process; it has nothing to save."""
+        self.dead = True
+        if self._connected is not None and self._connected.done() and not self._connected.cancelled():
+            self._connected.result().abort()
+        else:
+            self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def dumped(value: object) -> bytes:
+    """A line of JSON; any mapping is an object."""
+    return json.dumps(value, separators=(",", ":"), default=dict).encode() + b"\n"
