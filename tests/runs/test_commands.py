@@ -329,3 +329,18 @@ def test_json_answers_must_be_json(project):
     project.do("run", "data.json", "--target", "main", "--quiet")
     assert [(row[2], row[3]) for row in project.table()] == [("pass", 100.0), ("fail", 0.0)]
     assert project.server.last()["body"]["response_format"] == {"type": "json_object"}
+
+
+def test_answers_of_a_group_are_judged_together(project):
+    judged(project, "Because.\nYes")
+    options = {"Diverse": {"type": "ModelGraded", "spec": "diversity"}}
+    project.dataset(2, default_evaluators=options)
+    project.do("run", "data.json", "--target", "main", "--repeats", 3, "--quiet")
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        found = reader.group_scores(run.id)
+    assert [(score.item, score.record.key, score.record.label) for score in found] == [
+        (0, "Diverse", "Yes"),
+        (1, "Diverse", "Yes"),
+    ]
+    assert found[0].record.score == 1.0

@@ -40,6 +40,9 @@ from .finishing import Gates, finish
 from .output import Stop, say, say_json_line, warn
 from .watching import Progress
 
+_SWITCH = 0.0005
+"""Seconds a busy loop keeps the interpreter from the writer's thread, which needs it at every statement."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -363,6 +366,7 @@ def _execute(
     """Execute a run here, show how it goes, and end with its exit code."""
     path = project.store_path()
     progress = Progress(quiet=quiet, as_json=as_json)
+    sys.setswitchinterval(_SWITCH)
     try:
         with hold(run_lock(path, run.key)), Reader(path) as reader:
             writer.control(run.id, "")

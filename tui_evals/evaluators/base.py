@@ -173,6 +173,8 @@ class Evaluator:
     family: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ("response",)
     scope: Literal["answer", "group"] = "answer"
+    groups: ClassVar[bool] = False
+    """Whether options can make it judge the answers of a group together."""
     judged: ClassVar[bool] = False
     may_ask: ClassVar[bool] = False
     Options: ClassVar[type[Options]] = Options

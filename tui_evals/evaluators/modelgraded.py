@@ -59,6 +59,7 @@ class ModelGraded(Evaluator):
     family = "model-graded"
     needs = ()  # the spec decides which evidence is needed
     judged = True
+    groups = True
     Options = ModelGradedOptions
     example: ClassVar = {
         "options": {"spec": "closedqa", "spec_args": {"criteria": "It names a city."}},

@@ -65,6 +65,8 @@ class Asked:
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     answered_once: bool = False
+    stopped: Stopped | None = None
+    """Why nobody need ask any more."""
     gate: Gate = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +81,8 @@ class Asked:
 
     async def ask(self, request: Request, sink: Sink) -> Said:
         """The reply, or TargetError; Stopped when asking any further cannot succeed."""
+        if self.stopped is not None:
+            raise self.stopped
         reserved = most_it_can_cost(request.messages, request.params, self.price) if self.price else 0.0
         try:
             self.budget.reserve(reserved)
@@ -95,12 +99,11 @@ class Asked:
 
         try:
             reply, attempts = await persistent(lambda: self.target.ask(request), self.gate, self.config.timeout, told)
-        except TargetError as problem:
-            if self._hopeless(problem):
-                raise Stopped(f"{self.config.name}: {problem}", configuration=True) from None
-            raise
-        except ConfigurationError as problem:
-            raise Stopped(f"{self.config.name}: {problem}", configuration=True) from None
+        except (TargetError, ConfigurationError) as problem:
+            if isinstance(problem, TargetError) and not self._hopeless(problem):
+                raise
+            self.stopped = Stopped(f"{self.config.name}: {problem}", configuration=True)
+            raise self.stopped from None
         finally:
             self.budget.settle(reserved, cost)
         self.answered_once = True

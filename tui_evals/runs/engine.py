@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tui_evals.evaluators.base import Evidence, evaluate
+from tui_evals.evaluators.base import Evidence
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
 from tui_evals.store.results import CacheKey
@@ -19,6 +19,7 @@ from .executors.base import Cell, Executor, Stopped
 from .executors.local import LocalExecutor
 from .judges import Judges
 from .plan import Plan
+from .scoring import recorded
 from .status import Status
 
 _POLL = 0.25
@@ -192,6 +193,8 @@ class Engine:
 
     async def _judge_groups(self) -> None:
         """Put the answers to one item together to the evaluators that judge groups."""
+        if not self._plan.judges_groups():
+            return
         rows = self._reader.all_rows(self._run.id)
         for number, answers in groupby(rows, key=lambda row: row.item):
             item = self._plan.dataset.items[number]
@@ -214,16 +217,5 @@ class Engine:
                     completions=tuple(text for text in texts if text is not None),
                 )
                 for entry in assigned:
-                    score = await evaluate(entry.evaluator, evidence)
-                    record = ScoreRecord(
-                        key=entry.key,
-                        evaluator=entry.evaluator.name,
-                        score=score.score,
-                        result=score.result,
-                        threshold=score.threshold,
-                        label=score.label,
-                        reason=score.reason,
-                        details=score.details,
-                        weight=entry.weight,
-                    )
+                    record = await recorded(entry, evidence, self._plan.without_judges)
                     await self._writer.group_scored(self._run.id, self._run.scoring_pass, number, turn, record)

@@ -96,6 +96,13 @@ class Plan:
         ask = ask_of(getattr(options, "judge", None)) if kind.judged or kind.may_ask else None
         return Assigned(entry.key, kind(options, ask), options.weight)
 
+    def judges_groups(self) -> bool:
+        """Whether some evaluator may judge the answers of an item together, which its options decide."""
+        maps = [self.dataset.default_evaluators]
+        maps += [unit.evaluators for item in self.dataset.items for unit in item.units]
+        named = {options.get("type", key) for found in maps if found for key, options in found.items()}
+        return any(self.registry.find(name).groups for name in named)
+
     def judges_needed(self) -> dict[str | None, str]:
         """Each judge the evaluators ask for (None is the run's own), with an evaluator that needs it."""
         needed: dict[str | None, str] = {}

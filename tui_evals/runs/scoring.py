@@ -90,7 +90,7 @@ def tool_call(call: Mapping[str, Any]) -> ToolCall:
 async def judge(evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item) -> Judgement:
     """Put an answer to its evaluators."""
     records = [
-        _record(assigned, await _judged(assigned, evidence, plan.without_judges))
+        await recorded(assigned, evidence, plan.without_judges)
         for assigned in evaluators
         if assigned.evaluator.scope == "answer"
     ]
@@ -101,6 +101,11 @@ async def judge(evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, 
     if format_record is not None and format_record.result == "fail":
         return Judgement(tuple(records), "fail", 0.0)
     return Judgement(tuple(records), status_of(records, threshold), score_of(records))
+
+
+async def recorded(assigned: Assigned, evidence: Evidence, without_judges: bool) -> ScoreRecord:
+    """What one evaluator makes of some evidence, as the store keeps it."""
+    return _record(assigned, await _judged(assigned, evidence, without_judges))
 
 
 async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) -> Score:

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import sqlite3
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -18,9 +17,8 @@ from typing import Any, TypeGuard
 from . import results
 from .database import StoreError, StoreLock, checkpoint, connect, explained
 
-_CLOSES = 0.045  # seconds a batch stays open: what is answered is on disk, and visible, within 50 ms
-_QUIET = 0.005  # and no longer than this after the last row, so that a lone answer is not kept waiting
 _QUEUE = 1_000
+_UNAWAITED = 0.045  # seconds that rows nobody waits for may lie, so that they share the commit of others
 
 Kind = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
 _log = logging.getLogger(__name__)
@@ -60,7 +58,7 @@ class Door:
         self._lock = StoreLock(path)
         self._queue: deque[_Entry] = deque()
         self._wake = threading.Condition()
-        self._urgent = False
+        self._awaited = False
         self._closed = False
         self._checkpointed = 0.0
         self._outside: list[asyncio.Future[Any]] = []
@@ -80,7 +78,7 @@ class Door:
     def call(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
         """Do some housekeeping now, in the transaction of what was handed over before; returns its result."""
         waiter: Future[Any] = Future()
-        self._add(_Entry(each, function, waiter), urgent=True)
+        self._add(_Entry(each, function, waiter))
         return waiter.result()
 
     async def wait(self, kind: Kind, row: Any) -> Any:
@@ -121,15 +119,16 @@ class Door:
             self._outside.append(loop.create_future())
             return self._outside[-1]
 
-    def _add(self, entry: _Entry, urgent: bool = False) -> None:
+    def _add(self, entry: _Entry) -> None:
         with self._wake:
             if self._closed:
                 raise StoreError(
                     f"the writer of {self._path} is closed already; nothing more can be stored through it."
                 )
             self._queue.append(entry)
-            self._urgent |= urgent
-            if urgent or len(self._queue) in (1, _QUEUE):
+            first = len(self._queue) == 1 or (entry.waiter is not None and not self._awaited)
+            self._awaited |= entry.waiter is not None
+            if first:
                 self._wake.notify()
 
     def _work(self) -> None:
@@ -137,21 +136,14 @@ class Door:
             self._commit(batch)
 
     def _batch(self) -> list[_Entry]:
-        """What gathered since the first row came, within the time a batch may stay open; empty at the end."""
+        """What gathered while the batch before was committed; a call holds its place until then. Empty at the end."""
         with self._wake:
-            while not self._queue and not self._closed:
-                self._wake.wait()
-            deadline = time.monotonic() + _CLOSES
-            while not (self._urgent or self._closed) and len(self._queue) < _QUEUE:
-                if (left := deadline - time.monotonic()) <= 0:
-                    break
-                gathered = len(self._queue)
-                self._wake.wait(min(left, _QUIET))
-                if len(self._queue) == gathered:
+            while not (self._awaited or self._closed):
+                if not self._wake.wait(_UNAWAITED if self._queue else None) and self._queue:
                     break
             batch = list(self._queue)
             self._queue.clear()
-            self._urgent = False
+            self._awaited = False
         return batch
 
     def _commit(self, batch: list[_Entry]) -> None:

@@ -19,6 +19,13 @@ from tui_evals.text.box import TemplateError
 
 from .base import Cell, Sink, Stopped
 
+_AHEAD = 4
+"""Conversations under way for each call in flight: while one asks, others are judged and committed."""
+
+
+_SOON = 0.2
+"""Seconds a call may take before it is shown as running; a row that is final sooner need not be written twice."""
+
 
 class LocalExecutor:
     """Asks and judges with asyncio; the turns of a conversation follow each other, conversations overlap."""
@@ -29,6 +36,7 @@ class LocalExecutor:
         self._judges = judges
         self._sink = sink
         self._use_cache = use_cache
+        self._flight = [asyncio.Semaphore(target.config.concurrency) for target in targets]
         self._made: dict[str, list[Assigned]] = {}
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
@@ -44,7 +52,7 @@ class LocalExecutor:
 
     async def _feed(self, target: int, cells: Iterator[Cell]) -> None:
         """Start a cell whenever there is room; what has started is let finish, unless this is cancelled."""
-        room = asyncio.Semaphore(self._targets[target].config.concurrency)
+        room = asyncio.Semaphore(_AHEAD * self._targets[target].config.concurrency)
         tasks: set[asyncio.Task[None]] = set()
         reasons: list[BaseException] = []
 
@@ -83,9 +91,11 @@ class LocalExecutor:
             record, chat = cell.known.get(turn), None
             if record is None:
                 chat = None if failed else self._chat(cell, turn, said)
-                record = await self._answer(cell, turn, chat, failed)
-                key, target = self._key(cell, turn, chat, record), self._targets[cell.target].config.name
-                if not await self._sink.answered(answer, record, key, target):
+                async with self._flight[cell.target]:
+                    record = await self._answer(cell, turn, chat, failed)
+                    key, target = self._key(cell, turn, chat, record), self._targets[cell.target].config.name
+                    first = await self._sink.answered(answer, record, key, target)
+                if not first:
                     return
             if record.text is None:
                 failed = True
@@ -148,11 +158,13 @@ class LocalExecutor:
             sent["tools"] = list(request.tools)
         if self._caches(asked) and (kept := self._sink.cached(cache_key(asked.identity, request))) is not None:
             return _from_cache(kept, sent)
-        self._sink.running(cell.answers[turn])
+        mark = asyncio.get_running_loop().call_later(_SOON, self._sink.running, cell.answers[turn])
         try:
             said = await asked.ask(request, self._sink)
         except TargetError as problem:
             return _without(problem.code, f"Agent request failed: {problem}", sent)
+        finally:
+            mark.cancel()
         return _answered(said, sent)
 
 

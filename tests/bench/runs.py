@@ -1,0 +1,103 @@
+"""Whole runs against a bare loop on the same server: `python -m tests.bench.runs [--items 1000 10000]`.
+
+Each figure is of a whole process, start included: wall seconds, CPU milliseconds per item, peak memory. The two are
+timed in turn, so that a drift of the machine touches both; the ratio is what holds elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from tests.server import running
+
+
+class Figure(NamedTuple):
+    wall: float
+    cpu: float
+    memory: float
+
+
+def timed(command: list[str], folder: Path) -> Figure:
+    """Wall and CPU seconds and peak megabytes of a process and its children."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return Figure(time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def project(folder: Path, url: str, items: int, concurrency: int, via: str) -> None:
+    """A dataset of plain questions with one text evaluator, and a target at the server."""
+    rows = [{"prompt": f"question {number}", "expected_response": f"question {number}"} for number in range(items)]
+    document = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, "items": rows}
+    (folder / "data.json").write_text(json.dumps(document))
+    (folder / ".evals").mkdir()
+    (folder / ".evals" / "config.toml").write_text(
+        f'[targets.main]\nmodel = "openai/test-model"\nbase_url = "{url}"\nconcurrency = {concurrency}\nvia = "{via}"\n'
+        'api_key = "env:BENCH_KEY"\n'
+    )
+
+
+def compare(items: int, latency: float, concurrency: int, repeats: int, via: str) -> None:
+    """One row: our run, the bare loop, and the ratio pair by pair."""
+    ours, floors = [], []
+    root = Path(__file__).parents[2]
+    with running("--latency", str(latency)) as server:
+        for _ in range(repeats):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                project(folder, server.url, items, concurrency, via)
+                run = [
+                    sys.executable,
+                    "-m",
+                    "tui_evals",
+                    "run",
+                    "data.json",
+                    "--target",
+                    "main",
+                    "--quiet",
+                    "--no-cache",
+                ]
+                ours.append(timed(run, folder))
+            floor = "tests.bench.floor" if via == "auto" else "tests.bench.floor_litellm"
+            floors.append(timed([sys.executable, "-m", floor, server.url, str(items), str(concurrency)], root))
+    ratio = median(mine.wall / bare.wall for mine, bare in zip(ours, floors, strict=True))
+    for name, figures in (("tui-evals run", ours), ("bare loop", floors)):
+        wall, cpu, memory = (median(part) for part in zip(*figures, strict=True))
+        print(
+            f"{items:>6} items {latency * 1000:>3.0f} ms {concurrency} at once via {via:<8} {name:<14} "
+            f"{wall:7.2f} s wall  {items / wall:7.0f} items/s  {1000 * cpu / items:6.3f} ms CPU/item  {memory:5.0f} MB"
+        )
+    print(f"{'':>48} wall ratio {ratio:.2f}", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, nargs="+", default=[1000, 10_000])
+    parser.add_argument("--latency", type=float, nargs="+", default=[0.0, 0.05])
+    parser.add_argument("--concurrency", type=int, default=50)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--via", nargs="+", default=["auto", "litellm"])
+    chosen = parser.parse_args()
+    os.environ["BENCH_KEY"] = "bench-key"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+    for via in chosen.via:
+        for items in chosen.items:
+            for latency in chosen.latency:
+                compare(items, latency, chosen.concurrency, chosen.repeats, via)
+
+
+if __name__ == "__main__":
+    main()
