@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from typing import Any
 
@@ -22,6 +23,11 @@ def say(text: str = "", *, err: bool = False, **style: Any) -> None:
 def warn(text: str) -> None:
     """Say something on the error stream."""
     say(text, err=True)
+
+
+def columns() -> int | None:
+    """How wide the terminal is; None where output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def cell(text: str, width: int) -> str:

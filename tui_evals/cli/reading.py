@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
+from tui_evals.runs.prompting import asked_text
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
@@ -14,7 +15,7 @@ from tui_evals.store.rows import Detail
 
 from . import project
 from .finishing import sentence
-from .output import Stop, cell, say, say_json
+from .output import Stop, cell, columns, say, say_json
 
 MARKS = {
     "pass": ("✓", "green"),
@@ -81,8 +82,10 @@ def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
     turn = f".{row.turn + 1}" if row.turn else ""
     column = run.targets[row.target] if len(run.targets) > 1 else ""
     repeat = f" ×{row.repeat + 1}" if row.repeat else ""
-    text = f"{lead}{mark} {row.status:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
-    say(f"{text}{cell(column, 16)}{'  ' if column else ''}{cell(row.preview, 90)}", fg=colour)
+    before = f"{lead}{mark} {row.status:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
+    before += f"{cell(column, 16)}  " if column else ""
+    room = max((columns() or 130) - len(before) - 1, 20)
+    say(before + cell(row.preview, room), fg=colour)
 
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
@@ -140,7 +143,7 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
     units = item.get("turns") or [item]
     unit = units[row.turn] if isinstance(units, list) else item
     for title, text in (
-        ("prompt", unit.get("prompt")),
+        ("prompt", unit.get("prompt") or (asked_text(answer.request.get("messages", ())) if answer else None)),
         ("expected", unit.get("expected_response") or "\n".join(unit.get("ideal") or ())),
         ("context", unit.get("context")),
         ("answer", answer.text if answer else None),

@@ -13,7 +13,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 
 from . import project
-from .output import rewind, say, say_json_line
+from .output import cell, columns, rewind, say, say_json_line
 
 _EVERY = 0.5
 _PLAIN_EVERY = 5.0
@@ -87,13 +87,13 @@ class Progress:
         if not self._live and not over and now - self._said < _PLAIN_EVERY:
             return
         self._said = now
-        columns = reader.totals_by(run.id, "target").items()
-        lines = [self._line(run.targets[target], found, now) for target, found in columns]
+        totals = reader.totals_by(run.id, "target").items()
+        lines = [self._line(run.targets[target], found, now) for target, found in totals]
         if self._live:
             rewind(self._lines)
             self._lines = len(lines)
         for line in lines:
-            say(line)
+            say(cell(line, (columns() or 1000) - 1))
 
     def _line(self, name: str, found: Totals, now: float) -> str:
         done = found.passed + found.failed + found.partial + found.errored
