@@ -344,3 +344,14 @@ def test_answers_of_a_group_are_judged_together(project):
         (1, "Diverse", "Yes"),
     ]
     assert found[0].record.score == 1.0
+
+
+def test_evaluators_can_be_named_on_the_command_line(project):
+    (project.folder / "t.csv").write_text("input,reference_output\nquestion 1,question 1\n")
+    project.do("run", "t.csv", "--target", "main", "-e", "Includes,StartsWith", "--quiet")
+    project.do("rescore", "last", "-e", '{"Regex": {"pattern": "Answer"}}', "--quiet")
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        passes = [{score.key: score.result for _, score in reader.scores(run.id, number)} for number in (1, 2)]
+    assert passes == [{"Includes": "pass", "StartsWith": "fail"}, {"Regex": "pass"}]
+    assert "did you mean 'Includes'" in project.do("run", "t.csv", "--target", "main", "-e", "Include", code=2)

@@ -3,6 +3,8 @@
 import json
 import random
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -146,3 +148,25 @@ def test_no_secret_is_stored_or_exported(project):
     assert CANARY not in out + err
     for path in kept:
         assert CANARY.encode() not in path.read_bytes(), path
+
+
+def test_a_full_disk_ends_in_a_sentence_and_the_run_goes_on_when_there_is_room(project):
+    project.configure(concurrency=5)
+    project.dataset(300)
+    limited = f"trap '' XFSZ; ulimit -f 600; exec {sys.executable} -m tui_evals run data.json --target main --quiet"
+    done = subprocess.run(["bash", "-c", limited], cwd=project.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "What was committed is safe" in done.stderr and "tui-evals resume" in done.stderr
+    project.do("resume", "last", "--quiet")
+    assert [row[2] for row in project.table()] == ["pass"] * 300
+    asked = [question["asked"] for question in project.server.counts()["questions"]]
+    assert len(asked) == 300 and sum(asked) <= 300 + 40
+
+
+@pytest.mark.parametrize("path", ["/proc/nowhere/evals.db", "data.json"])
+def test_a_database_that_cannot_be_used_is_a_sentence(project, path):
+    project.dataset(2)
+    before = (project.folder / "data.json").read_bytes()
+    said = project.do("--db", path, "run", "data.json", "--target", "main", code=1)
+    assert path in said
+    assert (project.folder / "data.json").read_bytes() == before

@@ -34,6 +34,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, load_settings, target_named
 from tui_evals.targets.environment import environment
+from tui_evals.text import strictjson
 
 from . import project
 from .finishing import Gates, finish
@@ -83,6 +84,8 @@ def start(
 ) -> int:
     """`tui-evals run`."""
     document, source = _source(options)
+    if options["evaluators"]:
+        document = replace(document, data={**document.data, "default_evaluators": _maps(options["evaluators"])})
     here = world(env_name, trusting, _prompt(document, prompts))
     defaults = here.settings.run
     words = [word for given in targets for word in given.split(",") if word] or list(defaults.targets)
@@ -158,6 +161,7 @@ def rescore(
     word: str,
     *,
     dataset: Path | None,
+    evaluators: str | None,
     judge: str | None,
     without_judges: bool,
     env_name: str | None,
@@ -174,12 +178,30 @@ def rescore(
         if judge or here.settings.judge:
             plan = replace(plan, judge=_target(judge, here.settings) or plan.judge)
         plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
+        if dataset is not None and evaluators is not None:
+            raise Stop("give --dataset or --evaluators, not both")
+        if evaluators is not None:
+            data = {**reader.snapshot(run.snapshot), "default_evaluators": _maps(evaluators)}
+            plan = replace(plan, dataset=_dataset(_in_memory(data), here.registry))
         if dataset is not None:
             plan = replace(plan, dataset=_with_evaluators(plan.dataset, _dataset(project.read(dataset), here.registry)))
         _checked(plan)
         terms = replace(launch.terms_of(run), max_cost=None)
         run = replace(run, scoring_pass=writer.new_pass(run.id, {"judge": plan.judge.name if plan.judge else None}))
         return _execute(run, plan, terms, writer, here, more, quiet, as_json, again=True)
+
+
+def _maps(text: str) -> dict[str, Any]:
+    """Evaluators as the command line names them."""
+    if not text.lstrip().startswith("{"):
+        return {name.strip(): {} for name in text.split(",") if name.strip()}
+    try:
+        found = strictjson.loads(text)
+    except strictjson.JsonError as problem:
+        raise Stop(f"--evaluators: {problem}") from None
+    if not isinstance(found, dict) or not all(isinstance(options, dict) for options in found.values()):
+        raise Stop("--evaluators: each name needs an object of options, such as {}")
+    return found
 
 
 def _with_evaluators(answered: Dataset, judging: Dataset) -> Dataset:
@@ -230,7 +252,7 @@ def _in_memory(data: dict[str, Any]) -> Document:
     _, problems = typed(data)
     if problems:
         raise DatasetError("prompts", problems)
-    return Document(Path("prompts.json"), "", "", "array", data)
+    return Document(Path("prompts"), strictjson.dumps(data), "", "document", data)
 
 
 def _prompt(document: Document, prompts: Sequence[Path]) -> Path | None:
@@ -250,8 +272,6 @@ def _prompts(document: Document, files: Sequence[Path]) -> tuple[Any, ...]:
 
 def _dataset(document: Document, registry: Registry) -> Dataset:
     try:
-        if not document.text:
-            return Dataset.model_validate(document.data)
         return dataset_of(document, registry.catalogue, registry.own)
     except DatasetError as problem:
         raise Stop(str(problem)) from None

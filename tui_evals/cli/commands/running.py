@@ -12,6 +12,9 @@ _env = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NA
 _trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators unasked.")
 _quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")
+_evaluators = click.option(
+    "-e", "--evaluators", help="Evaluators instead of the dataset's defaults: names by commas, or a JSON object."
+)
 _FAIL_ON = ["fail", "partial", "error"]
 
 
@@ -50,6 +53,7 @@ def _gates(command: Any) -> Any:
 @click.option("-p", "--prompt", "prompts", multiple=True, type=_file, help="A .prompty under test; may be repeated.")
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
+@_evaluators
 @click.option("-n", "--repeats", type=click.IntRange(min=1), help="How often each item is asked.")
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once, per target.")
 @click.option("--only", metavar="FILTER", help="Only these items: id:…, category:…, words; with --from any filter.")
@@ -116,6 +120,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @click.command("rescore")
 @click.argument("run")
 @click.option("--dataset", "dataset", type=_file, help="Take the evaluators from this dataset instead.")
+@_evaluators
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @_gates
