@@ -1,0 +1,193 @@
+"""What a run asks and of whom: datasets, prompts, targets and items as the command line names them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.inline import inline
+from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.prompts import prompt_of
+from tui_evals.datasets.validate import dataset_of, typed
+from tui_evals.evaluators.registry import Registry
+from tui_evals.runs import launch
+from tui_evals.runs.plan import Plan, limited
+from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.config import Settings, target_named
+from tui_evals.text import strictjson
+
+from . import project
+from .output import Stop
+
+
+def evaluators_named(text: str) -> dict[str, Any]:
+    """Evaluators as the command line names them."""
+    if not text.lstrip().startswith("{"):
+        return {name.strip(): {} for name in text.split(",") if name.strip()}
+    try:
+        found = strictjson.loads(text)
+    except strictjson.JsonError as problem:
+        raise Stop(f"--evaluators: {problem}") from None
+    if not isinstance(found, dict) or not all(isinstance(options, dict) for options in found.values()):
+        raise Stop("--evaluators: each name needs an object of options, such as {}")
+    return found
+
+
+def judged_by(answered: Dataset, judging: Dataset) -> Dataset:
+    """The dataset that was run, judged by the evaluators of another of the same shape."""
+    if [len(item.units) for item in answered.items] != [len(item.units) for item in judging.items]:
+        raise Stop("the dataset has other items or turns than the run, so its evaluators do not fit its answers")
+    return judging
+
+
+def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
+    """The dataset a run asks and a word for where it came from."""
+    file = options["dataset"] or options["prompts_file"]
+    given = [bool(file), bool(options["inline"]), options["interactive"], bool(options["snapshot"])]
+    if sum(given) > 1:
+        raise Stop("name one source: a dataset, --prompts, --interactive or --snapshot")
+    if options["expected"] and not options["inline"]:
+        raise Stop("--expected belongs to --prompts")
+    try:
+        if options["inline"]:
+            return in_memory(inline(options["inline"], options["expected"])), "prompts"
+        if options["interactive"]:
+            return in_memory(inline(*_asked())), "interactive"
+        if options["snapshot"]:
+            with project.reader() as reader:
+                return in_memory(reader.snapshot(options["snapshot"])), f"snapshot {options['snapshot'][:12]}"
+        path = file or project.found_or_started()
+        return load(path), str(path)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+    except LookupError as problem:
+        raise Stop(str(problem)) from None
+
+
+def _asked() -> tuple[list[str], list[str]]:
+    """Prompts typed one at a time, until an empty line."""
+    if not sys.stdin.isatty():
+        raise Stop("--interactive needs a terminal; give --prompts instead")
+    prompts: list[str] = []
+    expected: list[str] = []
+    while prompt := click.prompt("Prompt (empty to run)", default="", show_default=False):
+        prompts.append(prompt)
+        expected.append(click.prompt("Expected response", default="", show_default=False))
+    if not prompts:
+        raise Stop("no prompt was given", 2)
+    return prompts, expected if any(expected) else []
+
+
+def in_memory(data: dict[str, Any]) -> Document:
+    """A document that stands in no file."""
+    _, problems = typed(data)
+    if problems:
+        raise DatasetError("prompts", problems)
+    return Document(Path("prompts"), strictjson.dumps(data), "", "document", data)
+
+
+def prompt_file(document: Document, prompts: Sequence[Path]) -> Path | None:
+    """The first prompt under test, beside which metrics are looked for."""
+    try:
+        return prompts[0] if prompts else prompt_of(document)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+
+
+def prompts_of(document: Document, files: Sequence[Path]) -> tuple[Any, ...]:
+    """The prompts under test: those named, else the dataset's own."""
+    try:
+        named = prompt_of(document)
+        return launch.prompts_from(list(files) or ([named] if named else []))
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+
+
+def checked_dataset(document: Document, registry: Registry) -> Dataset:
+    """The typed dataset of a document, or the end of the command with what is wrong."""
+    try:
+        return dataset_of(document, registry.catalogue, registry.own)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+
+
+def targets_named(words: Sequence[str], settings: Settings) -> tuple[TargetConfig, ...]:
+    """The targets that are named, or the ways to name one."""
+    if not words:
+        raise Stop(
+            "no target is named. Name what answers with --target: a model such as openai/gpt-4o-mini, a section of "
+            ".evals/config.toml, replay:FILE for answers you have, or demo to try tui-evals without a model",
+            3,
+        )
+    found = [target_or_stop(word, settings) for word in words]
+    return tuple(target for target in found if target is not None)
+
+
+def target_or_stop(word: str | None, settings: Settings) -> TargetConfig | None:
+    """The target of a name or spelling, or the end of the command."""
+    if word is None:
+        return None
+    try:
+        return target_named(word, settings)
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+
+
+def chosen_items(plan: Plan, options: Mapping[str, Any]) -> frozenset[int] | None:
+    """The items that are run, where not all are."""
+    text, limit = options["only"], options["limit"]
+    if text is None and limit is None:
+        return None
+    if options["from_run"]:
+        with project.reader() as reader:
+            run = project.run_named(reader, options["from_run"])
+            found = sorted(set(items_found(reader, run, text or "")) & set(range(len(plan.dataset.items))))
+    else:
+        found = [number for number in range(len(plan.dataset.items)) if _matches(plan, number, text or "")]
+    if not found:
+        raise Stop(f"no item of the dataset fits --only {text!r}")
+    return frozenset(limited(found, limit, options["seed"]))
+
+
+def _matches(plan: Plan, number: int, text: str) -> bool:
+    """Whether an item fits a filter that needs no run to look at."""
+    item = plan.dataset.items[number]
+    words = " ".join([item.name or "", *(unit.prompt or "" for unit in item.units)]).casefold()
+    for term in text.split():
+        wanted, negated = term.removeprefix("!"), term.startswith("!")
+        field, _, value = wanted.partition(":")
+        if field == "id":
+            fits = fnmatchcase(plan.name_of(number), value)
+        elif field == "category":
+            fits = (item.category or "") == value
+        elif field == "tag":
+            fits = value in (item.tags or ())
+        elif ":" in wanted or wanted in ("failed", "errored", "flaky"):
+            raise Stop(f"--only {term} looks at answers; say of which run with --from RUN")
+        else:
+            fits = wanted.casefold() in words
+        if fits == negated:
+            return False
+    return True
+
+
+def items_found(reader: Reader, run: RunRow, text: str) -> list[int]:
+    """The items of a run that a filter finds."""
+    try:
+        ids = reader.ids(run.id, parse_filter(text))
+    except FilterError as problem:
+        raise Stop(str(problem)) from None
+    items = sorted({row.item for row in reader.rows(ids)})
+    if not items:
+        raise Stop(f"no answer of {run.key} fits {text!r}; nothing was started")
+    return items
