@@ -95,3 +95,17 @@ def test_f1_is_symmetric_and_one_only_for_the_same_tokens(one: list[str], other:
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_unicode_gets_a_verdict(response: str, expected: str) -> None:
     assert score(FuzzyMatch, response=response, expected=expected).result in ("pass", "fail")
+
+
+@pytest.mark.parametrize("row", golden("openai_evals.json", "normalize__legacy_2023_03_13"))
+def test_compat_normalises_the_first_line_only_as_the_first_release_did(row):
+    assert normalize(row["args"]["s"], compat=True) == row["expected"]
+
+
+@pytest.mark.parametrize("row", golden("openai_evals.json", "fuzzy_match__legacy_2023_03_13"))
+def test_compat_compares_first_lines_only(row):
+    options = {"compat": True}
+    record = score(FuzzyMatch, options, response=row["args"]["s1"], expected=row["args"]["s2"])
+    assert (record.result == "pass") is row["expected"]
+    assert score(FuzzyMatch, options, response="other\nworld", expected="world").result == "fail"
+    assert score(FuzzyMatch, {}, response="other\nworld", expected="world").result == "pass"

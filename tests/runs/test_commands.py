@@ -355,3 +355,21 @@ def test_evaluators_can_be_named_on_the_command_line(project):
         passes = [{score.key: score.result for _, score in reader.scores(run.id, number)} for number in (1, 2)]
     assert passes == [{"Includes": "pass", "StartsWith": "fail"}, {"Regex": "pass"}]
     assert "did you mean 'Includes'" in project.do("run", "t.csv", "--target", "main", "-e", "Include", code=2)
+
+
+def test_a_run_is_followed_snapshots_are_run_and_old_runs_pruned(project):
+    project.dataset(2)
+    project.do("run", "data.json", "--target", "main", "--quiet", "--name", "first")
+    assert "main: 2/2" in project.do("watch", "first") and "finished" in project.do("watch", "first")
+    with project.reader() as reader:
+        snapshot = reader.find_run("first").snapshot
+    project.do("run", "--snapshot", snapshot, "--target", "main", "--quiet")
+    assert "snapshot" in project.do("run", "--snapshot", "nosuchhash", "--target", "main", code=2)
+    project.do("runs", "prune", "--keep", 1, "--yes")
+    assert [run["name"] for run in json.loads(project.do("runs", "--json"))] != ["first"]
+    assert len(json.loads(project.do("runs", "--json"))) == 1
+
+
+def test_prompts_of_the_command_line_need_no_file(project):
+    project.do("run", "--prompts", "a", "b", "--expected", "Answer", "zzz", "-t", "main", "-e", "Includes", "--quiet")
+    assert [(row[0], row[2]) for row in project.table()] == [("#1", "pass"), ("#2", "fail")]

@@ -87,7 +87,7 @@ def test_calls_that_hang_end_as_timeouts_and_do_not_hold_up_the_rest(project):
 
 def test_two_runs_at_once_and_a_reader_share_one_database(project):
     project.configure(concurrency=50)
-    project.dataset(2_000)
+    project.dataset(5_000)
     first = project.start("run", "data.json", "--target", "main", "--quiet", "--name", "one", "--no-cache")
     second = project.start("run", "data.json", "--target", "main", "--quiet", "--name", "two", "--no-cache")
     until(lambda: project.database.exists())
@@ -104,7 +104,7 @@ def test_two_runs_at_once_and_a_reader_share_one_database(project):
     with project.reader() as reader:
         for name in ("one", "two"):
             totals = reader.totals(reader.find_run(name).id)
-            assert (totals.total, totals.passed) == (2_000, 2_000)
+            assert (totals.total, totals.passed) == (5_000, 5_000)
 
 
 def test_a_budget_is_never_exceeded_and_the_run_can_go_on(project):

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from string import punctuation
 from typing import ClassVar
 
+from pydantic import Field
+
 from .base import Evaluator, Evidence, Score, ValueOptions, verdict
 from .values import listed, response_texts
 
@@ -15,12 +17,14 @@ _PUNCTUATION = re.compile(f"[{re.escape(punctuation)}]+")
 _ARTICLES = re.compile(r"\b(?:an?|the)\b")
 
 
-def normalize(text: str) -> str:
+def normalize(text: str, *, compat: bool = False) -> str:
     """The text in lower case, without ASCII punctuation and the words a, an, the, single spaces between words.
 
     Punctuation goes first and leaves no space, so hyphenated words fuse and `A.I.` is `ai`. Accents, curly quotes
-    and long dashes stay.
+    and long dashes stay. `compat` keeps the first line only, as the first release of OpenAI Evals did.
     """
+    if compat:
+        text = text.partition("\n")[0]
     return " ".join(_ARTICLES.sub(" ", _PUNCTUATION.sub("", text.lower())).split())
 
 
@@ -40,6 +44,12 @@ def _contain(one: str, other: str) -> bool:
     return one == other if not one or not other else one in other or other in one
 
 
+class FuzzyMatchOptions(ValueOptions):
+    """Options of FuzzyMatch."""
+
+    compat: bool = Field(False, description="Compare the first lines only, as the first release of OpenAI Evals did.")
+
+
 class FuzzyMatch(Evaluator):
     """Passes when answer and any reference contain one another, either way round, once both are normalised.
 
@@ -51,13 +61,14 @@ class FuzzyMatch(Evaluator):
     name = "FuzzyMatch"
     family = "OpenAI basic"
     needs = ("response", "expected")
-    Options = ValueOptions
+    Options = FuzzyMatchOptions
     example: ClassVar = {"response": "It is the Eiffel Tower!", "expected": "eiffel tower"}
 
     def score(self, evidence: Evidence) -> Score:
         """Compare every text of the answer with every reference."""
-        answers = [normalize(text) for text in response_texts(evidence, self.options.json_path)]
-        references = [normalize(reference) for reference in evidence.references]
+        compat = self.options.compat
+        answers = [normalize(text, compat=compat) for text in response_texts(evidence, self.options.json_path)]
+        references = [normalize(reference, compat=compat) for reference in evidence.references]
         passed = any(_contain(answer, reference) for answer in answers for reference in references)
         f1 = max(overlap_f1(answer.split(), reference.split()) for answer in answers for reference in references)
         outcome = "fuzzily matches" if passed else "does not fuzzily match"

@@ -83,7 +83,9 @@ class Asked:
         """The reply, or TargetError; Stopped when asking any further cannot succeed."""
         if self.stopped is not None:
             raise self.stopped
-        reserved = most_it_can_cost(request.messages, request.params, self.price) if self.price else 0.0
+        reserved = 0.0
+        if self.budget.most is not None and self.price is not None:
+            reserved = most_it_can_cost(request.messages, request.params, self.price)
         try:
             self.budget.reserve(reserved)
         except BudgetSpent as spent:
