@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 from tui_evals.targets.base import Reply, TargetConfig, TargetError
 
@@ -28,9 +27,8 @@ class Gate:
         self._tokens = 60.0 / config.tokens_per_minute if config.tokens_per_minute else 0.0
         self._waiters: list[asyncio.Future[None]] = []
 
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """A place among the calls in flight, once it is free and the pause after a 429 is over."""
+    async def enter(self) -> None:
+        """Take a place among the calls in flight, once one is free and the pause after a 429 is over."""
         loop = asyncio.get_running_loop()
         while True:
             if (pause := self._opens_at - loop.time()) > 0:
@@ -44,11 +42,11 @@ class Gate:
         self.in_flight += 1
         if self._interval:
             self._opens_at = max(self._opens_at, loop.time()) + self._interval
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-            self._wake()
+
+    def leave(self) -> None:
+        """Give the place back."""
+        self.in_flight -= 1
+        self._wake()
 
     def succeeded(self, tokens: int = 0) -> None:
         """A call went through: room grows by one for each full round."""
@@ -76,20 +74,22 @@ async def persistent(ask: Callable[[], Awaitable[Reply]], gate: Gate, timeout: f
     attempt = 0
     while True:
         attempt += 1
-        async with gate.place():
-            started = clock()
-            try:
-                async with asyncio.timeout(timeout):
-                    reply = await ask()
-            except TimeoutError:
-                failure = TargetError("agentTimeout", f"no answer within {timeout:g} s", retryable=True)
-            except TargetError as problem:
-                failure = problem
-            else:
-                told(attempt, clock() - started, reply)
-                gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
-                return reply, attempt
-            told(attempt, clock() - started, failure)
+        await gate.enter()
+        started = clock()
+        try:
+            async with asyncio.timeout(timeout):
+                reply = await ask()
+        except TimeoutError:
+            failure = TargetError("agentTimeout", f"no answer within {timeout:g} s", retryable=True)
+        except TargetError as problem:
+            failure = problem
+        else:
+            told(attempt, clock() - started, reply)
+            gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
+            return reply, attempt
+        finally:
+            gate.leave()
+        told(attempt, clock() - started, failure)
         most = TIMEOUT_ATTEMPTS if failure.code == "agentTimeout" else ATTEMPTS
         if failure.code == "agentRateLimited":
             most *= 3

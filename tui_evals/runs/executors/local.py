@@ -117,8 +117,8 @@ class LocalExecutor:
 
     def _evaluators(self, item: int, turn: int) -> list[Assigned]:
         """The evaluators of a unit; units that are judged alike share them."""
-        resolved = self._plan.resolved(self._plan.dataset.items[item], turn)
-        mark = json.dumps([(entry.key, dict(entry.options)) for entry in resolved])
+        own = self._plan.dataset.items[item].units[turn]
+        mark = "" if own.evaluators is None else json.dumps([own.evaluators, own.evaluators_mode])
         if mark not in self._made:
             self._made[mark] = self._plan.evaluators(self._plan.dataset.items[item], turn, self._judges.ask_of)
         return self._made[mark]

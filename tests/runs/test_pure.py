@@ -1,0 +1,173 @@
+"""The arithmetic of runs: statuses, scores, columns, budgets and the gate, without a server."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
+from tui_evals.runs.columns import column_scores
+from tui_evals.runs.limits import ATTEMPTS, TIMEOUT_ATTEMPTS, Gate, persistent
+from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
+from tui_evals.store.records import AnswerRow, ScoreRecord
+from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage
+
+
+@dataclass(frozen=True)
+class Judged:
+    result: str | None
+    weight: float = 1.0
+
+
+@pytest.mark.parametrize(
+    ("results", "threshold", "status"),
+    [
+        (["pass", "pass"], 1.0, "pass"),
+        (["fail", "fail"], 1.0, "fail"),
+        (["pass", "fail"], 1.0, "fail"),
+        (["pass", "fail"], 0.5, "pass"),
+        (["fail", "error"], 1.0, "partial"),
+        (["error", "error"], 0.0, "partial"),
+        ([], 1.0, "pass"),
+        (["skipped", None], 1.0, "pass"),
+        (["fail", "skipped"], 1.0, "fail"),
+        (["pass", "pass", "fail"], 2 / 3, "pass"),
+    ],
+)
+def test_the_status_of_an_answer(results, threshold, status):
+    assert status_of([Judged(result) for result in results], threshold) == status
+
+
+def test_the_worst_turn_is_the_status_of_a_conversation():
+    assert worst(["pass", "fail", "partial", "error"]) == "error"
+    assert worst(["pass", "fail", "partial"]) == "partial"
+    assert worst(["pass", "fail"]) == "fail"
+
+
+def test_scores_are_weighted_and_absent_where_nothing_weighs():
+    assert score_of([Judged("pass", 1.0), Judged("fail", 0.5), Judged("error", 1.0)]) == pytest.approx(200 / 3)
+    assert score_of([Judged("pass", 0.0)]) is None
+    assert score_of([Judged(None), Judged("skipped")]) is None
+    assert weighted_mean([(None, 1.0), (50.0, 0.0)]) is None
+
+
+def row(number: int, item: int, **more: int) -> AnswerRow:
+    places = {"turn": 0, "prompt": 0, "target": 0, "repeat": 0} | more
+    return AnswerRow(
+        number, 1, number, number, number, item, places["turn"], places["prompt"], places["target"], places["repeat"],
+        f"#{item + 1}", "", "pass", None, None, None, None, None, 1, False, False, None, None, "x",
+    )  # fmt: skip
+
+
+def record(result: str, weight: float = 1.0, key: str = "E") -> ScoreRecord:
+    return ScoreRecord(key=key, evaluator="E", score=None, result=result, weight=weight)
+
+
+def test_turns_pool_repeats_average_and_items_weigh():
+    rows = [row(1, 0), row(2, 0, turn=1), row(3, 1), row(4, 1, repeat=1), row(5, 0, target=1)]
+    scores = {
+        1: [record("pass"), record("pass")],
+        2: [record("fail"), record("fail")],
+        3: [record("pass")],
+        4: [record("fail")],
+        5: [record("error")],
+    }
+    items = [{"weight": 1.0}, {"weight": 0.5}]
+    found = column_scores(rows, scores, items)
+    assert found == {(0, 0): pytest.approx(50.0), (0, 1): None}
+    scores[3] = scores[4] = [record("pass")]
+    assert column_scores(rows, scores, items)[0, 0] == pytest.approx((50 * 1 + 100 * 0.5) / 1.5)
+
+
+def test_an_answer_of_the_wrong_form_earns_nothing():
+    wrong = [record("pass"), record("fail", 0.0, "response_format")]
+    assert column_scores([row(1, 0)], {1: wrong}, [{}]) == {(0, 0): 0.0}
+    assert column_scores([row(1, 0)], {1: wrong[1:]}, [{}]) == {(0, 0): 0.0}
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 1)), max_size=30), st.floats(0.1, 3))
+def test_a_budget_is_never_exceeded_while_no_call_costs_more_than_was_set_aside(calls, most):
+    budget = Budget(most)
+    for reserved, share in calls:
+        try:
+            budget.reserve(reserved)
+        except BudgetSpent:
+            assert budget.spent + reserved > most
+        else:
+            budget.settle(reserved, reserved * share)
+        assert budget.spent <= most
+
+
+def test_the_bound_of_a_call_counts_bytes_and_the_longest_answer():
+    price = Price(1.0, 2.0)
+    cost = most_it_can_cost([{"role": "user", "content": "é" * 100}], {"max_tokens": 10}, price)
+    assert cost >= price.cost(Usage(200, 10))
+
+
+def asked(gate: Gate, *outcomes: object) -> tuple[object, int]:
+    """The end of persistent asking, and how many attempts it took, when asking meets these outcomes."""
+    met = iter(outcomes)
+    told = []
+
+    async def ask() -> Reply:
+        outcome = next(met)
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome == "hang":
+            await asyncio.Event().wait()
+        return Reply(text=str(outcome))
+
+    async def main() -> object:
+        try:
+            reply, _ = await persistent(ask, gate, 0.01, lambda *attempt: told.append(attempt))
+        except TargetError as problem:
+            return problem.code
+        return reply.text
+
+    return asyncio.run(main()), len(told)
+
+
+def gate(concurrency: int = 8) -> Gate:
+    return Gate(TargetConfig(name="t", model="demo", concurrency=concurrency))
+
+
+def failure(code: str = "agentRequestFailed", *, retryable: bool = True) -> TargetError:
+    return TargetError(code, "no", retryable=retryable, retry_after=0.0)  # type: ignore[arg-type]
+
+
+def test_what_may_help_is_tried_again_and_what_may_not_is_not():
+    assert asked(gate(), failure(), failure(), "yes") == ("yes", 3)
+    assert asked(gate(), *[failure()] * 9) == ("agentRequestFailed", ATTEMPTS)
+    assert asked(gate(), failure(retryable=False), "yes") == ("agentRequestFailed", 1)
+    assert asked(gate(), "hang", "yes") == ("yes", 2)
+    assert asked(gate(), *["hang"] * 9) == ("agentTimeout", TIMEOUT_ATTEMPTS)
+
+
+def test_a_429_halves_the_room_and_successes_win_it_back():
+    limited = gate(8)
+    assert asked(limited, failure("agentRateLimited"), "yes") == ("yes", 2)
+    assert limited.now == pytest.approx(4.25)
+    for _ in range(200):
+        asked(limited, "yes")
+    assert limited.now == 8.0 and limited.in_flight == 0
+
+
+def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
+    async def main() -> int:
+        limited, most, running = gate(3), 0, 0
+
+        async def ask() -> Reply:
+            nonlocal most, running
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+            return Reply(text="x")
+
+        await asyncio.gather(*(persistent(ask, limited, 5, lambda *_: None) for _ in range(50)))
+        assert limited.in_flight == 0
+        return most
+
+    assert asyncio.run(main()) == 3
