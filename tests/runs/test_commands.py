@@ -136,6 +136,8 @@ def test_golden_15_no_answer_at_all_is_exit_1_with_the_report_written(project):
     project.dataset(2, lambda number: f"question {number} [[empty_answer]]")
     project.do("run", "data.json", "--target", "main", "--quiet", "-o", "r.json", code=1)
     assert (project.folder / "r.json").exists()
+    project.dataset(2, lambda number: f"question {number} [[400]]")
+    assert "not a single answer" in project.do("run", "data.json", "--target", "main", "--quiet", code=1)
     project.dataset(2, lambda number: f"question {number}" + (" [[empty_answer]]" if number else ""))
     project.do("run", "data.json", "--target", "main", "--quiet")
 
@@ -373,3 +375,17 @@ def test_a_run_is_followed_snapshots_are_run_and_old_runs_pruned(project):
 def test_prompts_of_the_command_line_need_no_file(project):
     project.do("run", "--prompts", "a", "b", "--expected", "Answer", "zzz", "-t", "main", "-e", "Includes", "--quiet")
     assert [(row[0], row[2]) for row in project.table()] == [("#1", "pass"), ("#2", "fail")]
+
+
+def test_tool_calls_of_a_reply_are_judged_with_their_arguments(project):
+    tool = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object", "properties": {}}}}
+    project.dataset(1, lambda _: "look it up [[tools]]", tools=[tool])
+    document = json.loads((project.folder / "data.json").read_text())
+    project.do("run", "data.json", "--target", "main", "-e", '{"Regex": {"pattern": "zzz", "negate": true}}', "--quiet")
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        called = reader.detail(next(reader.all_rows(run.id)).id).answer.tool_calls
+    assert called and document["tools"] == project.server.last()["body"]["tools"]
+    evaluators = {"ToolCalled": {"toolName": called[0]["name"]}}
+    project.do("rescore", "last", "-e", json.dumps(evaluators), "--quiet")
+    assert [row[2] for row in project.table()] == ["pass"]

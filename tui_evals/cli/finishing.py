@@ -57,8 +57,8 @@ def finish(
 
 
 def _code(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> int:
-    if not any(row.preview for row in reader.all_rows(run.id)):
-        warn("no target gave a single answer")
+    if not any(row.preview for row in reader.all_rows(run.id) if row.code is None):
+        warn("there is not a single answer")
         return 1
     missed = False
     if gates.fail_on and (bad := sum(getattr(total, name) for name in _BAD[gates.fail_on])):

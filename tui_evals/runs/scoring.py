@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.evaluators.base import Evidence, Score, ToolCall, evaluate, skipped
+from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped
+from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
@@ -76,15 +75,6 @@ def _known(plan: Plan, item: Item, name: str) -> str | None:
     own = (item.extensions or {}).get("promptpex")
     value = own.get(name) if isinstance(own, dict) else None
     return value if isinstance(value, str) else plan.rules.get(name)
-
-
-def tool_call(call: Mapping[str, Any]) -> ToolCall:
-    """A tool call of a reply, its arguments parsed where they are JSON."""
-    arguments = call.get("arguments")
-    try:
-        return ToolCall(str(call.get("name", "")), json.loads(arguments) if isinstance(arguments, str) else arguments)
-    except (ValueError, RecursionError):
-        return ToolCall(str(call.get("name", "")), arguments)
 
 
 async def judge(evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item) -> Judgement:

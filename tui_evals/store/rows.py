@@ -130,8 +130,10 @@ def plain(text: str) -> str:
 
 
 def preview(record: AnswerRecord) -> str:
-    """The beginning of the answer, or of why there is none, as one short line."""
+    """The beginning of the answer, of the calls it made, or of why there is none, as one short line."""
     text = record.text if record.text is not None else record.message or ""
+    if not text.strip() and record.tool_calls:
+        text = " ".join(f"→ {call.get('name')}({call.get('arguments')})" for call in record.tool_calls)
     return plain(" ".join(text[: _PREVIEW * 5].split())[:_PREVIEW])
 
 
