@@ -114,13 +114,13 @@ def test_a_budget_is_never_exceeded_and_the_run_can_go_on(project):
         concurrency=5,
     )
     project.dataset(40)
-    said = project.do("run", "data.json", "--target", "main", "--max-cost", "0.5", "--quiet", code=1)
+    said = project.do("run", "data.json", "--target", "main", "--max-cost", "0.15", "--quiet", code=1)
     assert "the budget is spent" in said and "resume" in said
     with project.reader() as reader:
         run = reader.find_run("last")
         cost, unpriced = reader.spent(run.id)
         totals = reader.totals(run.id)
-    assert 0 < cost <= 0.5 and not unpriced
+    assert 0 < cost <= 0.15 and not unpriced
     assert 0 < totals.passed < 40 and totals.errored == 0
     project.do("resume", "last", "--max-cost", "50", "--quiet")
     assert [row[2] for row in project.table()] == ["pass"] * 40

@@ -89,15 +89,22 @@ def test_an_answer_of_the_wrong_form_earns_nothing():
 
 @given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 1)), max_size=30), st.floats(0.1, 3))
 def test_a_budget_is_never_exceeded_while_no_call_costs_more_than_was_set_aside(calls, most):
-    budget = Budget(most)
-    for reserved, share in calls:
+    async def call(budget: Budget, reserved: float, share: float) -> None:
         try:
-            budget.reserve(reserved)
+            await budget.reserve(reserved)
         except BudgetSpent:
             assert budget.spent + reserved > most
-        else:
-            budget.settle(reserved, reserved * share)
-        assert budget.spent <= most
+            return
+        await asyncio.sleep(0)
+        budget.settle(reserved, reserved * share)
+        assert budget.spent <= most + 1e-9
+
+    async def main() -> None:
+        budget = Budget(most)
+        await asyncio.gather(*(call(budget, reserved, share) for reserved, share in calls))
+        await asyncio.wait_for(call(budget, most - budget.spent, 0.0), 5)
+
+    asyncio.run(main())
 
 
 def test_the_bound_of_a_call_counts_bytes_and_the_longest_answer():

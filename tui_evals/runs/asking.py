@@ -87,7 +87,7 @@ class Asked:
         if self.budget.most is not None and self.price is not None:
             reserved = most_it_can_cost(request.messages, request.params, self.price)
         try:
-            self.budget.reserve(reserved)
+            await self.budget.reserve(reserved)
         except BudgetSpent as spent:
             raise Stopped(f"the budget is spent: {spent}") from None
         took = cost = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,20 +24,30 @@ class Budget:
         self.most = most
         self.spent = spent
         self._reserved = 0.0
+        self._held = 0
+        self._settled: asyncio.Event | None = None
 
-    def reserve(self, cost: float) -> None:
-        """Set money aside for one call, or refuse the call."""
-        if self.most is not None and self.spent + self._reserved + cost > self.most:
-            raise BudgetSpent(
-                f"the next call could cost {cost:.4f} USD and {max(self.most - self.spent - self._reserved, 0):.4f} of "
-                f"{self.most:g} are left; resume with a larger --max-cost"
-            )
+    async def reserve(self, cost: float) -> None:
+        """Set money aside for one call: wait while other calls hold what may be left over, refuse when none can be."""
+        while self.most is not None and self.spent + self._reserved + cost > self.most:
+            if self.spent + cost > self.most:
+                raise BudgetSpent(
+                    f"the next call could cost {cost:.4f} USD and {max(self.most - self.spent, 0):.4f} of "
+                    f"{self.most:g} are left; resume with a larger --max-cost"
+                )
+            self._settled = self._settled or asyncio.Event()
+            await self._settled.wait()
         self._reserved += cost
+        self._held += 1
 
     def settle(self, reserved: float, cost: float | None) -> None:
         """Replace what was set aside by what the call cost; nothing is spent where nothing was charged."""
-        self._reserved -= reserved
+        self._held -= 1
+        self._reserved = self._reserved - reserved if self._held else 0.0  # sums of fractions leave a rest
         self.spent += cost or 0.0
+        if self._settled is not None:
+            self._settled.set()
+            self._settled = None
 
 
 def most_it_can_cost(messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], price: Price) -> float:
