@@ -51,7 +51,7 @@ def finish(
             say(f"{run.targets[target]}: {sentence(found)}")
         say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
     if not outcome.finished:
-        warn(f"{run.key} stopped: {outcome.message}. `tui-evals resume {run.key}` goes on")
+        warn(f"{run.key} stopped: {outcome.message.rstrip('.')}. `tui-evals resume {run.key}` goes on")
         return 130 if interrupted else 3 if outcome.configuration else 1
     return _code(reader, run, total, gates)
 
