@@ -54,7 +54,7 @@ class Document:
         if self.dialect in ("document", "array", "parallel"):
             return self._layout.line(eval_document.written_path(path, self.dialect))
         if path[:1] == ("items",) and len(path) > 1 and isinstance(path[1], int):
-            return self.item_lines[path[1]]
+            return self.item_lines[path[1]] if path[1] < len(self.item_lines) else None
         return None
 
 

@@ -1,0 +1,222 @@
+"""The state of one open dataset that is being edited: its present data, what can be undone, and what is not saved."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Any
+
+from tui_evals.text import strictjson
+
+from .document import Dialect, Document, load
+from .layout import pretty
+from .model import CURRENT_VERSION
+from .paths import CannotEdit, Data, same
+from .save import CannotSave, ChangedOnDisk, Saved, overwrite, save
+from .steps import new_item
+
+_MOST_STEPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What was done, and the data on the other side of it."""
+
+    what: str
+    data: Data
+
+
+class Editing:
+    """One dataset being edited; `document` is what the file held when it was last read or written."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.data: Data = document.data
+        self.version = 0
+        self._undo: list[_Step] = []
+        self._redo: list[_Step] = []
+        self._merge: str | None = None
+        self._known: tuple[Document, frozenset[int]] = (document, _ids(document.data))
+        self._changed: tuple[Document, int, frozenset[int]] | None = None
+
+    @classmethod
+    def fresh(cls, file: File) -> Editing:
+        """A new dataset that is in no file yet; saving it makes the file, where none has appeared meanwhile."""
+        if _dialect_of(file) != "document" or file.name.lower().endswith(".gz"):
+            raise CannotSave(f"{file} is no name for a new dataset; give it one that ends in .json")
+        data = {"schemaVersion": CURRENT_VERSION, "items": [new_item()]}
+        return cls(Document(file, pretty(data), "", "document", data))
+
+    @property
+    def in_file(self) -> bool:
+        """Whether there is a file that was read or written; a fresh dataset has none."""
+        return bool(self.document.digest)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there is anything that no file holds yet."""
+        return not self.in_file or not same(self.data, self.document.data)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to take back."""
+        return bool(self._undo)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether a step that was taken back can be done again."""
+        return bool(self._redo)
+
+    def changed_items(self) -> frozenset[int]:
+        """The positions of the items that the file does not hold as they are; an item that only moved is not one."""
+        if self._changed is None or self._changed[0] is not self.document or self._changed[1] != self.version:
+            self._changed = (self.document, self.version, self._changed_now())
+        return self._changed[2]
+
+    def _changed_now(self) -> frozenset[int]:
+        now, saved = _items(self.data), _items(self.document.data)
+        if not self.in_file:
+            return frozenset(range(len(now)))
+        if self._known[0] is not self.document:
+            self._known = (self.document, _ids(self.document.data))
+        known, shift = self._known[1], len(saved) - len(now)
+        return frozenset(
+            place
+            for place, item in enumerate(now)
+            if id(item) not in known
+            and not any(same(item, saved[at]) for at in {place, place + shift} if 0 <= at < len(saved))
+        )
+
+    def apply(self, data: Data, what: str, merge: str | None = None) -> None:
+        """Take one step; steps that follow each other with the same `merge` are undone together."""
+        if data is self.data:
+            return
+        merged = merge is not None and merge == self._merge and bool(self._undo)
+        before = self._undo[-1].data if merged else self.data
+        if same(data, before):
+            self._merge = None
+            if merged:
+                self._undo.pop()
+                self._become(before)
+            return
+        if not merged:
+            self._undo.append(_Step(what, self.data))
+            del self._undo[:-_MOST_STEPS]
+        self._redo.clear()
+        self._merge = merge
+        self._become(data)
+
+    def undo(self) -> str | None:
+        """Take back the last step and say which it was; None when there is none."""
+        return self._step(self._undo, self._redo)
+
+    def redo(self) -> str | None:
+        """Do again the step that was taken back last and say which it was; None when there is none."""
+        return self._step(self._redo, self._undo)
+
+    def _step(self, taken: list[_Step], given: list[_Step]) -> str | None:
+        self._merge = None
+        if not taken:
+            return None
+        step = taken.pop()
+        given.append(_Step(step.what, self.data))
+        self._become(step.data)
+        return step.what
+
+    def _become(self, data: Data) -> None:
+        self.data = data
+        self.version += 1
+
+    def save(self) -> Saved:
+        """Write the data to its file; ChangedOnDisk when it is no longer the file that was read."""
+        if not self.in_file and os.path.lexists(self.document.file):
+            raise ChangedOnDisk(
+                f"{self.document.file} has been made by someone else; "
+                "save under another name, read that file, or overwrite it"
+            )
+        return self._write(self.document, save if self.in_file else overwrite)
+
+    def overwrite(self) -> Saved:
+        """Write the data whatever the file holds now."""
+        return self._write(self.document, overwrite)
+
+    def save_as(self, file: File) -> Saved:
+        """Write the data to a new file, which is the one that is edited from now on."""
+        if os.path.lexists(file):
+            raise CannotSave(f"{file} is already there; choose another name")
+        dialect = _dialect_of(file)
+        here = self.document
+        if dialect == here.dialect:
+            return self._write(replace(here, file=file), overwrite)
+        return self._write(Document(file, pretty(self.data), "", dialect, {}), overwrite)
+
+    def _write(self, document: Document, how: Callable[[Document, Data], Saved]) -> Saved:
+        written = self.data
+        try:
+            if how is overwrite:
+                document.file.parent.mkdir(parents=True, exist_ok=True)
+            saved = how(document, written)
+        except OSError as problem:
+            raise CannotSave(f"{document.file} could not be written: {problem.strerror}") from None
+        except UnicodeEncodeError as problem:
+            code = ord(problem.object[problem.start])
+            raise CannotSave(
+                f"{document.file} was not written: a text holds U+{code:04X}, half of a character, which no file can; "
+                "delete it where it stands"
+            ) from None
+        kept = shared(written, saved.document.data)
+        self.document = replace(saved.document, data=kept)
+        self._merge = None
+        if self.data is written:
+            self.apply(kept, "leaving out what the file cannot hold")
+        return Saved(self.document, saved.backup)
+
+    def reload(self) -> None:
+        """Read the file again; the edits are dropped in one step, so that undo brings them back unsaved."""
+        document = load(self.document.file)
+        kept = shared(self.data, document.data)
+        self.document = replace(document, data=kept)
+        self.apply(kept, "reading the file again")
+
+    def draft(self) -> str:
+        """The data as a text to keep until it is saved."""
+        return json.dumps(self.data)
+
+    def restore(self, text: str) -> None:
+        """Take up a draft, as one step that undo takes back."""
+        try:
+            data = strictjson.loads(text)
+        except strictjson.JsonError as problem:
+            raise CannotEdit(f"the recovered edits cannot be read and were left alone: {problem}") from None
+        if not isinstance(data, dict) or not isinstance(data.get("items"), list):
+            raise CannotEdit("the recovered edits are no dataset and were left alone")
+        self.apply(shared(self.data, data), "recovered edits")
+
+
+def shared(old: Data, new: Data) -> Data:
+    """The new data made of the old items wherever these are the same; the old data itself where nothing differs."""
+    if same(old, new):
+        return old
+    known = {json.dumps(item, sort_keys=True): item for item in _items(old)}
+    if not isinstance(new.get("items"), list):
+        return new
+    return {**new, "items": [known.get(json.dumps(item, sort_keys=True), item) for item in new["items"]]}
+
+
+def _items(data: Data) -> list[Any]:
+    items = data.get("items")
+    return items if isinstance(items, list) else []
+
+
+def _ids(data: Data) -> frozenset[int]:
+    return frozenset(map(id, _items(data)))
+
+
+def _dialect_of(file: File) -> Dialect:
+    name = file.name.lower().removesuffix(".gz")
+    if name.endswith(".csv"):
+        return "csv"
+    return "jsonl" if name.endswith((".jsonl", ".ndjson")) else "document"

@@ -1,0 +1,178 @@
+"""Plain JSON data read and changed by path: what is given stays as it was, and what is returned shares the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .layout import Path
+from .problems import shown
+
+Data = dict[str, Any]
+
+DOCUMENT_FIELDS = (
+    "schemaVersion",
+    "metadata",
+    "description",
+    "prompt_file",
+    "messages",
+    "variables",
+    "tools",
+    "response_format",
+    "default_evaluators",
+    "default_allowed_tools",
+    "repeats",
+    "items",
+)
+UNIT_FIELDS = (
+    "testId",
+    "name",
+    "description",
+    "category",
+    "variables",
+    "messages",
+    "prompt",
+    "turns",
+    "expected_response",
+    "ideal",
+    "context",
+    "notes",
+    "tools",
+    "response_format",
+    "allowed_tools",
+    "allowed_tools_mode",
+    "evaluators",
+    "evaluators_mode",
+    "weight",
+    "threshold",
+    "repeats",
+    "tags",
+    "extensions",
+    "conversation_id",
+    "response",
+    "citations",
+    "scores",
+    "diagnostics",
+    "status",
+    "error",
+    "summary",
+)
+"""The order in which people write the fields of an item or turn; a new field takes its place in it."""
+
+_ABSENT = object()
+
+
+class CannotEdit(Exception):
+    """An edit that the dataset does not allow; the sentence says why and what to do instead."""
+
+
+def at(data: Data, path: Path) -> Any:
+    """The value at a path, or None where there is none."""
+    node: Any = data
+    for key in path:
+        node = _child(node, key)
+        if node is _ABSENT:
+            return None
+    return node
+
+
+def put(data: Data, path: Path, value: Any) -> Data:
+    """The data with another value at a path; objects that are missing on the way are made."""
+    changed = _put(data, path, 0, value)
+    if not isinstance(changed, dict):
+        raise CannotEdit("a dataset must stay an object")
+    return changed
+
+
+def drop(data: Data, path: Path) -> Data:
+    """The data without the key or list element at a path; the same data where there is none."""
+    *above, key = path
+    place = tuple(above)
+    parent: Any = data if not place else at(data, place)
+    if _child(parent, key) is _ABSENT:
+        return data
+    if isinstance(parent, list) and isinstance(key, int):
+        return put(data, place, [*parent[:key], *parent[key + 1 :]])
+    return put(data, place, {name: value for name, value in parent.items() if name != key})
+
+
+def unit_at(data: Data, path: Path) -> Data:
+    """The item or turn at a path."""
+    unit = at(data, path)
+    if not isinstance(unit, dict):
+        said = "there is none" if unit is None else "it is no object; mend it in the file"
+        raise CannotEdit(f"{shown(path)} cannot be edited: {said}")
+    return unit
+
+
+def with_field(node: Mapping[str, Any], key: str, value: Any, order: Sequence[str] = UNIT_FIELDS) -> Data:
+    """The object with a field set: a known one is where it is, or goes to its place in the order; others to the end."""
+    if key in node or key not in order:
+        return {**node, key: value}
+    earlier = [name for name in order[: order.index(key)] if name in node]
+    if not earlier:
+        return {key: value, **node}
+    changed: Data = {}
+    for name, kept in node.items():
+        changed[name] = kept
+        if name == earlier[-1]:
+            changed[key] = value
+    return changed
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values would be written alike; 1, 1.0 and true differ, the order of keys does not."""
+    pairs = [(one, other)]
+    while pairs:
+        left, right = pairs.pop()
+        if left is right:
+            continue
+        if type(left) is not type(right):
+            return False
+        if isinstance(left, dict):
+            if left.keys() != right.keys():
+                return False
+            pairs += [(value, right[key]) for key, value in left.items() if value is not right[key]]
+        elif isinstance(left, list):
+            if len(left) != len(right):
+                return False
+            pairs += [(a, b) for a, b in zip(left, right, strict=True) if a is not b]
+        elif left != right:
+            return False
+    return True
+
+
+def _child(node: Any, key: str | int) -> Any:
+    if isinstance(node, dict):
+        return node.get(key, _ABSENT)
+    if isinstance(node, list) and isinstance(key, int) and 0 <= key < len(node):
+        return node[key]
+    return _ABSENT
+
+
+def _put(node: Any, path: Path, depth: int, value: Any) -> Any:
+    if depth == len(path):
+        return value
+    key = path[depth]
+    old = _child(node, key)
+    if isinstance(node, list):
+        if old is _ABSENT or not isinstance(key, int):
+            raise CannotEdit(f"{shown(path[: depth + 1])} is not in the list")
+        new = _put(old, path, depth + 1, value)
+        return node if _unchanged(old, new) else [*node[:key], new, *node[key + 1 :]]
+    if not isinstance(node, dict) or not isinstance(key, str):
+        raise CannotEdit(f"{shown(path[:depth]) or 'the dataset'} holds nothing that can be named {key!r}")
+    new = _put({} if old is _ABSENT else old, path, depth + 1, value)
+    return node if _unchanged(old, new) else with_field(node, key, new, _order_at(path[:depth]))
+
+
+def _unchanged(old: Any, new: Any) -> bool:
+    """Whether nothing was changed; objects and lists are asked for identity only, so that an edit stays cheap."""
+    return old is new or (type(old) is type(new) and not isinstance(old, (dict, list)) and old == new)
+
+
+def _order_at(path: Path) -> Sequence[str]:
+    if not path:
+        return DOCUMENT_FIELDS
+    lists = path[::2]
+    return UNIT_FIELDS if len(path) % 2 == 0 and lists in (("items",), ("items", "turns")) else ()

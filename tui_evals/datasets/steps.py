@@ -1,0 +1,240 @@
+"""The steps of editing a dataset: each takes the plain data and returns it changed, sharing every part that stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .evaluator_steps import add_evaluator, override, remove_evaluator, set_option, toggle_mode
+from .from_chat import MOST_TURNS, item_of_messages
+from .layout import Path
+from .model import Item, Turn
+from .paths import CannotEdit, Data, at, drop, put, same, unit_at, with_field
+
+__all__ = [
+    "MOST_TURNS",
+    "CannotEdit",
+    "Data",
+    "add_evaluator",
+    "at",
+    "drop",
+    "duplicate_items",
+    "duplicate_turn",
+    "insert_item",
+    "insert_turn",
+    "item_of_messages",
+    "move_items",
+    "move_turn",
+    "new_item",
+    "override",
+    "put",
+    "remove_evaluator",
+    "remove_items",
+    "remove_turn",
+    "set_field",
+    "set_option",
+    "to_conversation",
+    "to_single",
+    "toggle_mode",
+]
+
+_ON_TURNS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
+_ON_ITEMS = Item.model_fields.keys() - Turn.model_fields.keys()
+_RESULTS = frozenset(
+    {"response", "scores", "status", "error", "diagnostics", "citations", "summary", "conversation_id"}
+)
+_COPY = re.compile(r"-copy\d*$")
+
+
+def new_item() -> Data:
+    """An item to start from."""
+    return {"prompt": "New prompt"}
+
+
+def insert_item(data: Data, position: int, item: Data) -> Data:
+    """A new item at a position; past the end is the end."""
+    items = _items(data)
+    place = min(max(position, 0), len(items))
+    return put(data, ("items",), [*items[:place], item, *items[place:]])
+
+
+def remove_items(data: Data, positions: Iterable[int]) -> Data:
+    """Without the items at the positions; one must be left."""
+    items = _items(data)
+    gone = _present(items, positions)
+    if len(gone) == len(items):
+        raise CannotEdit("a dataset needs at least one item; add another before you delete the last")
+    return _with_items(data, items, [item for place, item in enumerate(items) if place not in gone])
+
+
+def move_items(data: Data, positions: Iterable[int], by: int) -> Data:
+    """The items moved together, as far as the first or last of them can go."""
+    items = _items(data)
+    return _with_items(data, items, _moved(items, _present(items, positions), by))
+
+
+def duplicate_items(data: Data, positions: Iterable[int]) -> Data:
+    """A copy after each of the items: under a testId of its own, and without what a run wrote."""
+    items = _items(data)
+    chosen = _present(items, positions)
+    names = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
+    changed: list[Any] = []
+    for place, item in enumerate(items):
+        changed.append(item)
+        if place in chosen:
+            changed.append(_renamed(_copy(unit_at(data, ("items", place))), names))
+    return _with_items(data, items, changed)
+
+
+def insert_turn(data: Data, item: int, place: int, turn: Data) -> Data:
+    """A new turn in a conversation; past the end is the end."""
+    turns = _turns(data, item)
+    if len(turns) >= MOST_TURNS:
+        raise CannotEdit(f"a conversation has at most {MOST_TURNS} turns; delete one first, or begin another item")
+    place = min(max(place, 0), len(turns))
+    return put(data, ("items", item, "turns"), [*turns[:place], turn, *turns[place:]])
+
+
+def remove_turn(data: Data, item: int, place: int) -> Data:
+    """The conversation without one of its turns; one must be left."""
+    turns = _turns(data, item)
+    _present(turns, [place], "turn")
+    if len(turns) == 1:
+        raise CannotEdit("a conversation needs at least one turn; delete the item, or make it a single prompt")
+    return drop(data, ("items", item, "turns", place))
+
+
+def move_turn(data: Data, item: int, place: int, by: int) -> Data:
+    """A turn moved within its conversation, as far as it can go."""
+    turns = _turns(data, item)
+    moved = _moved(turns, _present(turns, [place], "turn"), by)
+    return data if _alike(turns, moved) else put(data, ("items", item, "turns"), moved)
+
+
+def duplicate_turn(data: Data, item: int, place: int) -> Data:
+    """A copy after a turn, without what a run wrote."""
+    _present(_turns(data, item), [place], "turn")
+    return insert_turn(data, item, place + 1, _copy(unit_at(data, ("items", item, "turns", place))))
+
+
+def to_conversation(data: Data, item: int) -> Data:
+    """A single prompt as a conversation of one turn; fields about the item as a whole stay on it."""
+    single = unit_at(data, ("items", item))
+    if "turns" in single:
+        raise CannotEdit("the item is a conversation already")
+    if not isinstance(single.get("prompt"), str):
+        raise CannotEdit("the item has no prompt, which a turn needs; write one first")
+    turn = {name: value for name, value in single.items() if name in _ON_TURNS}
+    rest = {name: value for name, value in single.items() if name not in _ON_TURNS}
+    return put(data, ("items", item), with_field(rest, "turns", [turn]))
+
+
+def to_single(data: Data, item: int) -> Data:
+    """A conversation of one turn as a single prompt; what both of them hold is joined."""
+    turns = _turns(data, item)
+    if len(turns) > 1:
+        lost = f"the {len(turns) - 1} turns after the first" if len(turns) > 2 else "the turn after the first"
+        raise CannotEdit(f"a single prompt has room for one turn and {lost} would be lost; delete them first")
+    turn = unit_at(data, ("items", item, "turns", 0))
+    single = {name: value for name, value in unit_at(data, ("items", item)).items() if name != "turns"}
+    for name, value in turn.items():
+        single = with_field(single, name, _joined(name, single[name], value) if name in single else value)
+    return put(data, ("items", item), single)
+
+
+def set_field(data: Data, unit_path: Path, name: str, value: Any) -> Data:
+    """A field of an item or turn; empty text or None takes it away, but a prompt that is needed stays, empty."""
+    unit = unit_at(data, unit_path)
+    if value is None or value == "":
+        if name == "prompt" and not _can_do_without_prompt(data, unit_path, unit):
+            return put(data, (*unit_path, name), "")
+        kept = drop(data, (*unit_path, name))
+        return drop(kept, (*unit_path, f"{name}_mode")) if name in ("evaluators", "allowed_tools") else kept
+    if "turns" in unit and name in _ON_TURNS:
+        raise CannotEdit(f"'{name}' belongs to the turns of a conversation; set it on the turn it is about")
+    if len(unit_path) == 4 and name in _ON_ITEMS:
+        raise CannotEdit(f"'{name}' belongs to the item as a whole; set it there")
+    return put(data, (*unit_path, name), value)
+
+
+def _can_do_without_prompt(data: Data, path: Path, unit: Data) -> bool:
+    """Whether the dataset, the history or the turns of an item say what is asked."""
+    if len(path) != 2:
+        return False
+    return "turns" in unit or "messages" in unit or "messages" in data or "prompt_file" in data
+
+
+def _items(data: Data) -> list[Any]:
+    items = data.get("items")
+    if not isinstance(items, list):
+        raise CannotEdit("the dataset has no list of items; mend the file in an editor first")
+    return items
+
+
+def _turns(data: Data, item: int) -> list[Any]:
+    turns = unit_at(data, ("items", item)).get("turns")
+    if not isinstance(turns, list) or not turns:
+        raise CannotEdit("the item is a single prompt; make it a conversation first")
+    return turns
+
+
+def _with_items(data: Data, before: list[Any], after: list[Any]) -> Data:
+    return data if _alike(before, after) else put(data, ("items",), after)
+
+
+def _alike(before: list[Any], after: list[Any]) -> bool:
+    return len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True))
+
+
+def _present(entries: list[Any], positions: Iterable[int], called: str = "item") -> frozenset[int]:
+    chosen = frozenset(positions)
+    if absent := [place for place in sorted(chosen) if not 0 <= place < len(entries)]:
+        raise CannotEdit(f"there is no {called} {absent[0]} any more; choose again")
+    return chosen
+
+
+def _moved(entries: list[Any], chosen: frozenset[int], by: int) -> list[Any]:
+    if not chosen:
+        return entries
+    by = min(max(by, -min(chosen)), len(entries) - 1 - max(chosen))
+    rest = iter([entry for place, entry in enumerate(entries) if place not in chosen])
+    return [entries[place - by] if place - by in chosen else next(rest) for place in range(len(entries))]
+
+
+def _copy(unit: Data) -> Data:
+    copied = {name: value for name, value in unit.items() if name not in _RESULTS}
+    if isinstance(turns := copied.get("turns"), list):
+        copied["turns"] = [_copy(turn) if isinstance(turn, dict) else turn for turn in turns]
+    return copied
+
+
+def _renamed(item: Data, names: set[Any]) -> Data:
+    name = item.get("testId")
+    if not isinstance(name, str):
+        return item
+    base = _COPY.sub("", name)
+    number, fresh = 1, f"{base}-copy"
+    while fresh in names:
+        number += 1
+        fresh = f"{base}-copy{number}"
+    names.add(fresh)
+    return {**item, "testId": fresh}
+
+
+_JOIN: dict[str, Callable[[Any, Any], Any]] = {
+    "messages": lambda mine, turn: [*mine, *turn],
+    "tags": lambda mine, turn: [*mine, *(tag for tag in turn if tag not in mine)],
+    "extensions": lambda mine, turn: {
+        **mine,
+        **{name: _joined(name, mine[name], value) if name in mine else value for name, value in turn.items()},
+    },
+}
+
+
+def _joined(name: str, mine: Any, turn: Any) -> Any:
+    if same(mine, turn) and name != "messages":
+        return mine
+    if name in _JOIN and type(mine) is type(turn) and isinstance(mine, (list, dict)):
+        return _JOIN[name](mine, turn)
+    raise CannotEdit(f"the item and its turn both have '{name}', with different values; keep one of them")
