@@ -1,12 +1,13 @@
-"""Wilson's interval, and shares in words."""
+"""Wilson's interval, McNemar's test, and shares in words."""
 
-from math import isclose, sqrt
+from fractions import Fraction
+from math import comb, isclose, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.statistics import Interval, percent, wilson
+from tui_evals.compare.statistics import Interval, mcnemar, percent, wilson
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,41 @@ def test_nothing_counted_has_no_interval():
 def test_what_is_no_rate_is_refused(successes, n, level):
     with pytest.raises(ValueError, match="is not a rate"):
         wilson(successes, n, level)
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed", "p"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (3, 3, 1.0),
+        (5, 0, 0.0625),
+        (6, 0, 0.03125),
+        (1, 9, 0.021484375),
+        (2, 10, 0.03857421875),
+    ],
+)
+def test_the_p_value_of_mcnemars_test_is_exact(broken, fixed, p):
+    assert isclose(mcnemar(broken, fixed), p, rel_tol=1e-6)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_it_is_the_doubled_tail_of_a_fair_coin_and_favours_no_side(broken, fixed):
+    n = broken + fixed
+    tail = Fraction(sum(comb(n, k) for k in range(min(broken, fixed) + 1)), 2**n)
+    assert isclose(mcnemar(broken, fixed), float(min(Fraction(1), 2 * tail)), rel_tol=1e-12)
+    assert mcnemar(broken, fixed) == mcnemar(fixed, broken)
+
+
+def test_it_holds_for_runs_of_any_size():
+    assert mcnemar(50_000, 50_000) == 1.0
+    assert isclose(mcnemar(49_500, 50_500), 0.001577, rel_tol=1e-2)
+    assert mcnemar(0, 100_000) == 0.0
+
+
+def test_what_is_no_count_is_refused():
+    with pytest.raises(ValueError, match="not counts"):
+        mcnemar(-1, 3)
 
 
 @pytest.mark.parametrize(

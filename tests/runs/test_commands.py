@@ -10,6 +10,9 @@ import pytest
 from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.validate import validate
+from tui_evals.store.database import open_store
+from tui_evals.store.runlock import alive, run_lock
+from tui_evals.store.writer import Writer
 
 from .conftest import until
 
@@ -232,8 +235,53 @@ def test_filters_limits_and_several_columns(project):
     with project.reader() as reader:
         run = reader.find_run("last")
         assert [(row.name, row.target) for row in reader.all_rows(run.id)] == [("T-2", 0), ("T-2", 1)]
-    plan = json.loads(project.do("run", "data.json", "--target", "main,other", "--plan", "--json"))
-    assert (plan["answers"], plan["judge_calls"]) == (12, 0)
+    plan = json.loads(project.do("run", "data.json", "--target", "main,other", "--plan", "--json", "--items", "1-3,6"))
+    known = {"items": 4, "targets": ["main", "other"], "judge": None}
+    assert plan == {"answers": 8, "judge_calls": 0, "cost": None, **known}
+
+
+def test_marked_items_are_run_by_their_positions(project):
+    project.dataset(9)
+    project.do("run", "data.json", "--target", "main", "--items", "9, 2-3,3", "--quiet")
+    assert [row[0] for row in project.table()] == ["#2", "#3", "#9"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--items", "1,x"], "'x' is no position"),
+        (["--items", "4-"], "'4-' is no position"),
+        (["--items", ""], "'' is no position"),
+        (["--items", "3-1"], "write 1-3"),
+        (["--items", "0"], "there is no item 0; the dataset has items 1 to 3"),
+        (["--items", "2-999999999"], "there is no item 999999999"),
+        (["--items", "1", "--only", "a"], "leave out --only"),
+        (["--items", "1", "--limit", "1"], "leave out --only"),
+        (["--as", "other.json"], "--as belongs to --snapshot"),
+    ],
+)
+def test_items_that_cannot_be_meant_start_nothing(project, arguments, said):
+    project.dataset(3)
+    assert said in project.do("run", "data.json", "--target", "main", *arguments, code=2)
+    assert project.server.counts()["asked"] == 0
+
+
+def test_a_snapshot_stands_for_its_file(project):
+    folder = project.folder / "sets"
+    folder.mkdir()
+    (folder / "p.prompty").write_text("user:\nTag {{word}}.\n")
+    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {"Includes": {}}}
+    document["items"] = [{"variables": {"word": "unsaved"}}]
+    with Writer(open_store(project.database)) as writer:
+        snapshot = writer.snapshot(document, "draft")
+    project.do("run", "--snapshot", snapshot, "--as", "sets/data.json", "--target", "main", "--quiet")
+    with project.reader() as reader:
+        run = reader.find_run("last")
+    assert (run.source, run.name, run.snapshot) == ("sets/data.json", "data", snapshot)
+    assert project.server.last()["body"]["messages"] == [{"role": "user", "content": "Tag unsaved."}]
+    (folder / "p.prompty").unlink()
+    said = project.do("run", "--snapshot", snapshot, "--as", "sets/data.json", "--target", "main", code=2)
+    assert said.startswith("sets/data.json") and "there is no such file" in said
 
 
 def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stopped(project):
@@ -264,6 +312,79 @@ def test_a_detached_run_that_cannot_begin_is_reported(project):
     assert "NOT_SET_ANYWHERE" in out or re.fullmatch(r"\w+\n", out)
     logs = project.folder / ".evals" / "logs"
     until(lambda: any("NOT_SET_ANYWHERE" in log.read_text() for log in logs.iterdir()))
+
+
+def over(project, key):
+    """Wait until nobody executes a run any more."""
+    with project.reader() as reader:
+        until(lambda: not alive(run_lock(project.database, key)) and reader.find_run(key).status == "finished")
+
+
+def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(project):
+    project.dataset(4, lambda number: f"question {number}" + (" [[say no]]" if number == 2 else ""))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    plan = json.loads(project.do("rerun", "last", "--only", "failed", "--plan", "--json"))
+    assert (plan["answers"], plan["items"], project.server.counts()["asked"]) == (1, 1, 4)
+    key = json.loads(project.do("rerun", "last", "--only", "failed", "--detach", "--json", "-o", "r.json"))["run"]
+    over(project, key)
+    with project.reader() as reader:
+        again, first = reader.runs()
+    assert (again.key, again.parent, project.server.counts()["asked"]) == (key, first.id, 5)
+    until((project.folder / "r.json").exists)
+
+
+def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(project):
+    judged(project)
+    project.dataset(3, lambda number: f"question {number}" + (" [[400]]" if number == 0 else ""))
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    evaluators = ["-e", "Relevance,Coherence"]
+    plan = json.loads(project.do("rescore", "last", *evaluators, "--plan", "--json"))
+    known = {"items": 3, "targets": ["main"], "judge": "judge"}
+    assert plan == {"answers": 0, "judge_calls": 4, "cost": None, **known}
+    plan = json.loads(project.do("rescore", "last", *evaluators, "--without-judges", "--plan", "--json"))
+    assert (plan["judge_calls"], plan["cost"]) == (0, 0.0)
+    key = json.loads(project.do("rescore", "last", *evaluators, "--judge", "judge", "--detach", "--json"))["run"]
+    over(project, key)
+    with project.reader() as reader:
+        run = reader.find_run(key)
+        assert run.scoring_pass == 2
+        assert {score.key for _, score in reader.scores(run.id)} == {"Relevance", "Coherence"}
+        assert {score.key for _, score in reader.scores(run.id, 1)} == {"Includes"}
+
+
+def test_a_judging_that_cannot_begin_is_reported_and_the_earlier_scores_still_count(project):
+    project.dataset(2)
+    project.configure('[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "env:NOT_SET_ANYWHERE"')
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    for where in (["--detach"], ["--quiet"]):
+        said = project.do("rescore", "last", "-e", "Relevance", "--judge", "judge", *where, code=None)
+        assert "NOT_SET_ANYWHERE" in said
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        assert (run.status, run.scoring_pass) == ("finished", 1)
+        assert {row.status for row in reader.all_rows(run.id)} == {"pass"}
+    said = project.do("rescore", "last", "-e", "not a name", "--detach", code=2)
+    assert "not a name" in said and "Traceback" not in said
+
+
+def test_what_is_executed_is_neither_resumed_nor_judged_beside_it(project):
+    project.server.behave(latency=0.1)
+    project.configure(concurrency=1)
+    project.dataset(40)
+    key = json.loads(project.do("run", "data.json", "--target", "main", "--detach", "--json"))["run"]
+    assert "being executed" in project.do("rescore", key, "--detach", code=1)
+    assert "being executed" in project.do("resume", key, "--detach", code=1)
+    project.do("pause", key)
+    with project.reader() as reader:
+        until(lambda: reader.find_run(key).status == "paused")
+    assert project.do("resume", key, "--detach") == f"{key}\n"
+    project.do("stop", key)
+    until(lambda: not alive(run_lock(project.database, key)))
+    project.server.behave(latency=0)
+    assert project.do("resume", key, "--detach", "--max-cost", 5, code=None).strip() != key
+    assert json.loads(project.do("resume", key, "--detach", "--json")) == {"run": key}
+    over(project, key)
+    assert [row[2] for row in project.table()] == ["pass"] * 40
 
 
 def test_exports_are_faithful_and_safe(project):

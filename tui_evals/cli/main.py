@@ -11,9 +11,13 @@ import click
 
 from tui_evals import __version__
 
-from .output import Stop, say, warn
+from .opening import Opening, Wish, is_dataset, opening
+from .output import Stop, warn
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Start": {
+        "demo": ("opening", "Open the workbench on a sample project with a live run, offline."),
+    },
     "Write": {
         "init": ("authoring", "Make a starter dataset and the project folder."),
         "validate": ("authoring", "Say everything that is wrong with datasets and prompt files."),
@@ -70,6 +74,10 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and is_dataset(args[0]):
+            from .commands.opening import open_command
+
+            return args[0], open_command, args[1:]
         if args and args[0] not in _COMMANDS:
             from tui_evals.text.nearest import did_you_mean
 
@@ -89,22 +97,27 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option("--db", metavar="PATH", help="The database; .evals/evals.db of the project when absent.")
+@click.option("--no-mouse", is_flag=True, help="The workbench leaves the mouse to the terminal.")
 @click.version_option(__version__, "-V", "--version", message="tui-evals %(version)s")
 @click.pass_context
-def cli(ctx: click.Context, db: str | None) -> None:
-    """Evaluate language-model prompts and agents: write a dataset, run it, see what failed and why."""
+def cli(ctx: click.Context, db: str | None, no_mouse: bool) -> Opening | None:
+    """Evaluate language-model prompts and agents: write a dataset, run it, see what failed and why.
+
+    Without a command the workbench opens on the project of the current directory, with the name of a dataset instead
+    of a command on that dataset.
+    """
     if db is not None:
         os.environ["TUI_EVALS_DB"] = db
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help())
+    ctx.obj = Wish(mouse=not no_mouse)
+    return opening(None, ctx.obj.mouse) if ctx.invoked_subcommand is None else None
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code; what a user can cause ends in a sentence."""
+def run(arguments: Sequence[str]) -> int | Opening:
+    """Run a command line and return its exit code, or the workbench it asks for; mistakes end in a sentence."""
     try:
         result = cli.main(list(arguments), prog_name="tui-evals", standalone_mode=False)
         sys.stdout.flush()
-        return result if isinstance(result, int) else 0
+        return result if isinstance(result, int | Opening) else 0
     except click.ClickException as problem:
         warn(f"Error: {problem.format_message()}")
         return problem.exit_code

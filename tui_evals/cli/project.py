@@ -22,10 +22,11 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.writer import Writer
 
+from .opening import DATASETS
 from .output import Stop, say
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
-SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz", ".prompty")
+SUFFIXES = (*DATASETS, ".prompty")
 
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
@@ -41,10 +42,10 @@ def read(file: Path) -> Document:
         raise Stop(str(problem)) from None
 
 
-def store_path() -> Path:
-    """The database of this project, made where there is none yet."""
+def store_path(root: Path | None = None) -> Path:
+    """The database of this project, or of the one at a folder, made where there is none yet."""
     named = os.environ.get("TUI_EVALS_DB")
-    path = Path(named) if named else project_root(Path.cwd()) / ".evals" / "evals.db"
+    path = Path(named) if named else (root or project_root(Path.cwd())) / ".evals" / "evals.db"
     try:
         if not named:
             make_project(path.parent.parent)

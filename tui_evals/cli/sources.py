@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -28,6 +29,8 @@ from tui_evals.text import strictjson
 
 from . import project
 from .output import Stop
+
+_RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
 
 
 def evaluators_named(text: str) -> dict[str, Any]:
@@ -58,6 +61,9 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
         raise Stop("name one source: a dataset, --prompts, --interactive or --snapshot")
     if options["expected"] and not options["inline"]:
         raise Stop("--expected belongs to --prompts")
+    stands_for: Path | None = options["stands_for"]
+    if stands_for is not None and not options["snapshot"]:
+        raise Stop("--as belongs to --snapshot: it names the file that the snapshot stands for")
     try:
         if options["inline"]:
             return in_memory(inline(options["inline"], options["expected"])), "prompts"
@@ -65,7 +71,10 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
             return in_memory(inline(*_asked())), "interactive"
         if options["snapshot"]:
             with project.reader() as reader:
-                return in_memory(reader.snapshot(options["snapshot"])), f"snapshot {options['snapshot'][:12]}"
+                data = reader.snapshot(options["snapshot"])
+            if stands_for is not None:
+                return in_memory(data, stands_for), str(stands_for)
+            return in_memory(data), f"snapshot {options['snapshot'][:12]}"
         path = file or project.found_or_started()
         return load(path), str(path)
     except DatasetError as problem:
@@ -88,12 +97,12 @@ def _asked() -> tuple[list[str], list[str]]:
     return prompts, expected if any(expected) else []
 
 
-def in_memory(data: dict[str, Any]) -> Document:
-    """A document that stands in no file."""
+def in_memory(data: dict[str, Any], file: Path = Path("prompts")) -> Document:
+    """A document that stands in no file, or that stands for a file whatever is in it now."""
     _, problems = typed(data)
     if problems:
-        raise DatasetError("prompts", problems)
-    return Document(Path("prompts"), strictjson.dumps(data), "", "document", data)
+        raise DatasetError(str(file), problems)
+    return Document(file, strictjson.dumps(data), "", "document", data)
 
 
 def prompt_file(document: Document, prompts: Sequence[Path]) -> Path | None:
@@ -146,6 +155,10 @@ def target_or_stop(word: str | None, settings: Settings) -> TargetConfig | None:
 def chosen_items(plan: Plan, options: Mapping[str, Any]) -> frozenset[int] | None:
     """The items that are run, where not all are."""
     text, limit = options["only"], options["limit"]
+    if options["items"] is not None:
+        if text is not None or limit is not None or options["from_run"]:
+            raise Stop("--items names the items itself; leave out --only, --from and --limit")
+        return items_named(options["items"], len(plan.dataset.items))
     if text is None and limit is None:
         return None
     if options["from_run"]:
@@ -157,6 +170,22 @@ def chosen_items(plan: Plan, options: Mapping[str, Any]) -> frozenset[int] | Non
     if not found:
         raise Stop(f"no item of the dataset fits --only {text!r}")
     return frozenset(limited(found, limit, options["seed"]))
+
+
+def items_named(text: str, count: int) -> frozenset[int]:
+    """The items of a list such as 1,4-9, by their places from 0."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise Stop(f"--items: {part.strip()!r} is no position and no range; write them as in 1,4-9")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise Stop(f"--items: {part.strip()} runs backwards; write {last}-{first}")
+        if first < 1 or last > count:
+            raise Stop(f"--items: there is no item {first if first < 1 else last}; the dataset has items 1 to {count}")
+        found.update(range(first - 1, last))
+    return frozenset(found)
 
 
 def _matches(plan: Plan, number: int, text: str) -> bool:

@@ -14,7 +14,7 @@ from tui_evals.targets.config import target_named
 from tui_evals.targets.opening import open_target
 
 from .output import Stop, cell, say, say_json
-from .running import World, world
+from .world import World, world
 
 
 def list_targets(env_name: str | None) -> None:

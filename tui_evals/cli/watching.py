@@ -9,11 +9,13 @@ from collections import deque
 from dataclasses import asdict
 from pathlib import Path
 
+from tui_evals.datasets.discover import project_root
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 
 from . import project
-from .output import cell, columns, rewind, say, say_json_line
+from .opening import Opening, need_terminal
+from .output import Stop, cell, columns, rewind, say, say_json_line
 
 _EVERY = 0.5
 _PLAIN_EVERY = 5.0
@@ -113,8 +115,7 @@ class Progress:
 
 def watch(word: str, as_json: bool) -> int:
     """`tui-evals watch`."""
-    with project.reader() as reader:
-        run = project.run_named(reader, word)
+    run = _named(word)
     try:
         run = asyncio.run(Progress(as_json=as_json).follow(project.store_path(), run))
     except KeyboardInterrupt:
@@ -123,3 +124,17 @@ def watch(word: str, as_json: bool) -> int:
     if not as_json:
         say(f"run {run.key} is {run.status}")
     return 0
+
+
+def opening_on(word: str, as_json: bool, mouse: bool) -> Opening:
+    """`tui-evals watch --tui`: the workbench on a run."""
+    if as_json:
+        raise Stop("give --json or --tui, not both")
+    need_terminal("`tui-evals watch RUN` follows a run without one")
+    root, database = project_root(Path.cwd()), project.store_path()
+    return Opening(root, database, run=_named(word).key, mouse=mouse)
+
+
+def _named(word: str) -> RunRow:
+    with project.reader() as reader:
+        return project.run_named(reader, word)

@@ -1,9 +1,9 @@
-"""How far a rate can be trusted."""
+"""How far a rate, or the difference of two, can be trusted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import comb, sqrt
 from statistics import NormalDist
 
 
@@ -27,6 +27,21 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
     half = z / shrink * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     # At the ends the formula gives 0 and 1 exactly; rounding would give a share just outside of them.
     return Interval(0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half)
+
+
+def mcnemar(broken: int, fixed: int) -> float:
+    """The exact two-sided p value of McNemar's test: how likely chance alone tips so many pairs so far to one side."""
+    if min(broken, fixed) < 0:
+        raise ValueError(f"{broken} broken and {fixed} fixed are not counts of pairs; give 0 or more of each")
+    pairs, fewer = broken + fixed, min(broken, fixed)
+    term = comb(pairs, fewer) / 2**pairs
+    tail = 0.0
+    for successes in range(fewer, -1, -1):
+        tail += term
+        term *= successes / (pairs - successes + 1)
+        if term < tail * 1e-17:
+            break
+    return min(1.0, 2 * tail)
 
 
 def percent(share: float | None, decimals: int = 1) -> str:

@@ -48,7 +48,7 @@ def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = (
     dataset, problems = typed(data)
     if not any(problem.path in ((), ("items",)) for problem in problems):
         problems += _sense(data)
-        problems += _evaluators(data, {**catalogue, **dict.fromkeys(custom, portable.Custom)})
+        problems += _evaluators(data, {**dict.fromkeys(custom, portable.Custom), **catalogue})
     portability: list[Problem] = []
     if document.dialect in ("csv", "jsonl"):
         portability = [Problem("is no eval document; `tui-evals convert --to m365` writes one")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,19 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.registry import Registry
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import NewRun, RunRow
+from tui_evals.store.records import AnswerRow, NewRun, RunRow
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, TargetConfig
 from tui_evals.targets.config import Settings, target_named
 from tui_evals.targets.opening import identity, kind_of, open_target
 from tui_evals.targets.prices import price_of
 from tui_evals.text.prompty import parse_prompty
+from tui_evals.text.tokens import estimate_tokens
 
 from .asking import Asked
 from .budget import Budget
 from .engine import Engine
-from .plan import CannotPlan, Plan
+from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
 
 
@@ -137,8 +138,10 @@ def assemble(
     settings: Settings,
     environment: Mapping[str, str],
     root: Path,
+    *,
+    again: bool = False,
 ) -> Engine:
-    """The engine of a run, its targets and judges opened."""
+    """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass."""
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
 
     def asked(config: TargetConfig, **more: Any) -> Asked:
@@ -156,6 +159,9 @@ def assemble(
 
     targets = [asked(config) for config in plan.targets]
     judges = {name: asked(config, kind="judge") for name, config in _judges(plan, settings).items()}
+    if again:
+        about = {"judge": plan.judge.name if plan.judge else None}
+        run = replace(run, scoring_pass=writer.new_pass(run.id, about))
     return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache)
 
 
@@ -169,6 +175,22 @@ def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     if plan.judge is not None:
         found[None] = plan.judge
     return found
+
+
+def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
+    """What judging the answers of some rows again will take; nothing is asked of any target."""
+    price = price_for(plan.judge) if plan.judge else None
+    calls, cost = 0, 0.0
+    for row in rows if not plan.without_judges else ():
+        if row.status in ("pending", "running") or row.code is not None:
+            continue
+        item = plan.dataset.items[row.item]
+        judged = sum(plan.registry.find(entry.evaluator).judged for entry in plan.resolved(item, row.turn))
+        calls += judged
+        if price is not None:
+            read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)
+            cost += judged * ((read + 600) * price.input_per_million + 80 * price.output_per_million) / 1e6
+    return Estimate(0, calls, cost if price is not None or not calls else None)
 
 
 def items_of(file: Path) -> Sequence[Mapping[str, Any]]:

@@ -15,6 +15,8 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one event
 _evaluators = click.option(
     "-e", "--evaluators", help="Evaluators instead of the dataset's defaults: names by commas, or a JSON object."
 )
+_detach = click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
+_plan = click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
 _FAIL_ON = ["fail", "partial", "error"]
 
 
@@ -58,19 +60,21 @@ def _gates(command: Any) -> Any:
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once, per target.")
 @click.option("--only", metavar="FILTER", help="Only these items: id:…, category:…, words; with --from any filter.")
 @click.option("--from", "from_run", metavar="RUN", help="The run whose answers --only looks at.")
+@click.option("--items", metavar="LIST", help="Only the items at these positions, from 1, as in 1,4-9.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many items.")
 @click.option("--seed", type=int, help="Sample the items of --limit with this seed, instead of the first ones.")
 @click.option("--name", help="A name for the run.")
 @click.option("--tag", "tags", multiple=True, help="A tag for the run; may be repeated.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
-@click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
-@click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
+@_plan
+@_detach
 @click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
 @click.option("--prompts", "inline", multiple=True, metavar="TEXT…", help="Prompts instead of a dataset.")
 @click.option("--expected", multiple=True, metavar="TEXT…", help="The expected responses of --prompts.")
 @click.option("--prompts-file", type=_file, help="The same as DATASET.")
 @click.option("--interactive", is_flag=True, help="Ask for prompts, one at a time.")
 @click.option("--snapshot", metavar="HASH", help="Run a dataset the store holds.")
+@click.option("--as", "stands_for", metavar="FILE", type=_file, help="The file that --snapshot stands for.")
 @_gates
 @_env
 @_trusting
@@ -90,6 +94,7 @@ def run_command(**options: Any) -> int:
 @click.command("resume")
 @click.argument("run")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="A new limit in US dollars.")
+@_detach
 @_gates
 @_env
 @_trusting
@@ -105,6 +110,8 @@ def resume_command(run: str, **options: Any) -> int:
 @click.command("rerun")
 @click.argument("run")
 @click.option("--only", metavar="FILTER", required=True, help="failed, errored, flaky, or any filter.")
+@_plan
+@_detach
 @_gates
 @_env
 @_trusting
@@ -112,7 +119,7 @@ def resume_command(run: str, **options: Any) -> int:
 @_as_json
 def rerun_command(run: str, only: str, **options: Any) -> int:
     """Ask the items of RUN that a filter finds again, in a new run that names it as its parent."""
-    from tui_evals.cli.running import rerun
+    from tui_evals.cli.again import rerun
 
     return rerun(run, only, **options)
 
@@ -123,6 +130,8 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @_evaluators
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
+@_plan
+@_detach
 @_gates
 @_env
 @_trusting
@@ -130,19 +139,22 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @_as_json
 def rescore_command(run: str, **options: Any) -> int:
     """Judge the answers of RUN again without asking any target; earlier scores are kept."""
-    from tui_evals.cli.running import rescore
+    from tui_evals.cli.again import rescore
 
     return rescore(run, **options)
 
 
 @click.command("watch")
 @click.argument("run", default="last")
+@click.option("--tui", is_flag=True, help="Open the workbench on it.")
+@click.option("--no-mouse", is_flag=True, help="With --tui, leave the mouse to the terminal.")
 @_as_json
-def watch_command(run: str, as_json: bool) -> int:
+@click.pass_context
+def watch_command(ctx: click.Context, run: str, tui: bool, no_mouse: bool, as_json: bool) -> object:
     """Follow RUN, whichever process executes it."""
-    from tui_evals.cli.watching import watch
+    from tui_evals.cli.watching import opening_on, watch
 
-    return watch(run, as_json)
+    return opening_on(run, as_json, ctx.obj.mouse and not no_mouse) if tui else watch(run, as_json)
 
 
 @click.command("pause")

@@ -1,0 +1,134 @@
+"""The real program on a real terminal: keys go in, bytes come out, and what they leave behind can be looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+OURS = re.compile(
+    r"\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]"  # styles, places, modes
+    r"|\x1b\](?:2;[^\x00-\x1f\x7f-\x9f]*|22;default)\x07"  # the title, and the shape of the mouse pointer
+    r"|\x1b[=>78]|\x1bP[^\x1b]*\x1b\\|\x1b\(B|\x1b\[\?[0-9]+\$p"
+)
+MODES = re.compile(r"\x1b\[\?([0-9;]+)([hl])")
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, *, size: tuple[int, int] = (80, 24), **environment: str
+    ) -> None:
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.environ |= {"TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **environment}
+            os.environ.pop("TMUX", None)
+            os.execv(command[0], list(command))
+        self.resize(*size)
+        self.raw = b""
+        self.code: int | None = None
+
+    def resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def attributes(self) -> list[Any]:
+        return termios.tcgetattr(self.master)
+
+    def press(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    @property
+    def text(self) -> str:
+        return self.raw.decode("utf-8", "replace")
+
+    @property
+    def shown(self) -> str:
+        """The text without the sequences that place and colour it."""
+        return OURS.sub("", self.text)
+
+    def read(self, seconds: float = 0.05) -> bool:
+        """Take what has come; False when the other side is gone."""
+        if select.select([self.master], [], [], seconds)[0]:
+            try:
+                chunk = os.read(self.master, 1 << 20)
+            except OSError:
+                return False
+            self.raw += chunk
+            return bool(chunk)
+        return True
+
+    def wait(self, pattern: str, seconds: float = 40.0, *, since: int = 0) -> None:
+        """Read until a pattern shows in what came after a place."""
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, OURS.sub("", self.raw[since:].decode("utf-8", "replace"))):
+            assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
+            assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+
+    def calm(self, quiet: float = 0.4, seconds: float = 20.0) -> None:
+        """Read until nothing has come for a moment."""
+        deadline = time.monotonic() + seconds
+        last, size = time.monotonic(), len(self.raw)
+        while time.monotonic() - last < quiet and time.monotonic() < deadline:
+            if not self.read():
+                return
+            if len(self.raw) != size:
+                last, size = time.monotonic(), len(self.raw)
+
+    def after(self, keys: str, pattern: str) -> None:
+        """Press keys and wait for what they bring."""
+        since = len(self.raw)
+        self.press(keys)
+        self.wait(pattern, since=since)
+
+    def end(self, seconds: float = 30.0) -> int:
+        """Read to the end; the exit code."""
+        deadline = time.monotonic() + seconds
+        while self.read():
+            assert time.monotonic() < deadline, f"it never ended:\n{self.shown[-3000:]}"
+        if self.code is None:
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        os.kill(self.pid, number)
+
+    def left_on(self) -> set[str]:
+        """The modes that were switched on and not off again; the cursor counts when it stays hidden."""
+        on: set[str] = set()
+        for modes, way in MODES.findall(self.text):
+            for mode in modes.split(";"):
+                if (way == "h") != (mode in ("7", "25")):  # both are on before
+                    on.add(mode)
+                else:
+                    on.discard(mode)
+        return on
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            if self.code is None:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+        os.close(self.master)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def workbench(folder: Path, *arguments: str, size: tuple[int, int] = (80, 24), **environment: str) -> Terminal:
+    return Terminal([sys.executable, "-m", "tui_evals", *arguments], folder, size=size, **environment)

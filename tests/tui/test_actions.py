@@ -1,0 +1,92 @@
+"""The action table: every key can be sent by a plain terminal, nothing clashes, everything in it can be done."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from tui_evals.tui.actions import ACTIONS, PLACES, bindings, footer, key_names, of
+from tui_evals.tui.app import Workbench
+from tui_evals.tui.commands import COMMANDS
+from tui_evals.tui.keys import FILE
+from tui_evals.tui.panes.detail import DetailPane
+from tui_evals.tui.panes.editor import EditorPane
+from tui_evals.tui.panes.judges import JudgesPane
+from tui_evals.tui.panes.results import ResultsPane
+from tui_evals.tui.panes.runs import RunsPane
+from tui_evals.tui.panes.tree import TreePane
+from tui_evals.tui.screens.compare import CompareScreen
+from tui_evals.tui.screens.playground import Playground
+from tui_evals.tui.views.keys import page
+from tui_evals.tui.widgets.lines import Lines
+
+OWNERS = {
+    "tree": TreePane,
+    "editor": EditorPane,
+    "judges": JudgesPane,
+    "results": ResultsPane,
+    "detail": DetailPane,
+    "runs": RunsPane,
+    "playground": Playground,
+    "compare": CompareScreen,
+}
+NOT_SENT = {"ctrl+m", "ctrl+i", "ctrl+h", "ctrl+enter", "shift+enter", "ctrl+slash", "ctrl+space", "ctrl+backspace"}
+EATEN = {"ctrl+a", "ctrl+b", "ctrl+z", "ctrl+c"}
+NAMED = {
+    "tab", "shift+tab", "escape", "space", "delete", "enter", "left", "right", "up", "down", "home", "end",
+    "slash", "comma", "colon", "question_mark", "left_square_bracket", "right_square_bracket", "greater_than_sign",
+    "less_than_sign", "equals_sign", "vertical_line", "#", "asterisk",
+}  # fmt: skip
+
+
+def test_every_key_can_be_sent_over_a_plain_terminal():
+    for action in ACTIONS:
+        for key in action.keys.split(","):
+            assert key not in NOT_SENT | EATEN, action
+            assert re.fullmatch(r"[A-Za-z0-9]|ctrl\+[a-z]|f([1-9]|1[0-2])", key) or key in NAMED, (action, key)
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_no_key_means_two_things_in_one_place(where):
+    both = () if where in ("everywhere", "playground", "compare") else of("everywhere")
+    keys = Counter(key for action in (*of(where), *both) for key in action.keys.split(","))
+    assert [key for key, count in keys.items() if count > 1] == []
+
+
+def test_no_key_of_a_pane_is_one_of_the_list_it_moves_in():
+    taken = {key for binding in Lines.BINDINGS for key in binding.key.split(",")} - {"enter"}
+    for where in ("tree", "editor", "judges", "results", "detail", "runs", "everywhere"):
+        for action in of(where):
+            assert not taken & set(action.keys.split(",")), action
+
+
+def test_every_action_can_be_done():
+    for action in ACTIONS:
+        if action.where == "everywhere":
+            assert action.name in COMMANDS
+        else:
+            assert callable(getattr(OWNERS[action.where], f"do_{action.name}", None)), action
+    assert set(COMMANDS) == {action.name for action in of("everywhere")}
+
+
+@pytest.mark.parametrize("where", OWNERS)
+def test_every_action_is_bound(where):
+    bound = {binding.action for binding in OWNERS[where].BINDINGS if hasattr(binding, "action")}
+    assert {binding.action for binding in bindings(where)} <= bound
+    assert {binding.action for binding in bindings("everywhere")} <= {binding.action for binding in Workbench.BINDINGS}
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_the_footer_fits_eighty_columns(where):
+    words = [f"{key_names(action)[0]} {action.word}" for action in footer(where)]
+    assert 0 < len(words) <= 8
+    assert len("  ".join([*words, "? all keys"])) <= 78
+
+
+def test_what_an_action_does_is_a_sentence():
+    for action in ACTIONS:
+        assert action.says[0].isupper() and action.says.endswith("."), action
+
+
+def test_the_page_of_keys_is_current():
+    assert FILE.read_text(encoding="utf-8") == page(), "stale; run: python -m tui_evals.tui.keys"

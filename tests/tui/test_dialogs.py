@@ -1,0 +1,152 @@
+"""Menus and forms: everything from the keyboard, nothing taken that is wrong, hostile names shown as they are."""
+
+from textual.app import App
+
+from tui_evals.tui.lines import row
+from tui_evals.tui.screens.ask import Ask, Confirm, Reading
+from tui_evals.tui.screens.form import Field, Form, read_value, shown_value
+from tui_evals.tui.screens.menu import Entry, Menu
+from tui_evals.tui.widgets.lines import Lines
+
+HOSTILE = "[/b][@click=app.quit]x[/] \x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202e日本語"
+
+
+class Bench(App[None]):
+    def __init__(self, screen):
+        super().__init__()
+        self.wanted = screen
+        self.got = []
+
+    def on_mount(self):
+        self.push_screen(self.wanted, self.got.append)
+
+
+def plain(lines: Lines) -> list[str]:
+    return ["".join(piece.text for piece in one.pieces).rstrip() for one in lines.rows]
+
+
+def drawn(lines: Lines) -> str:
+    return "\n".join(lines.render_line(y).text for y in range(lines.size.height))
+
+
+async def test_typing_narrows_a_menu_and_enter_takes():
+    menu = Menu("fruit", [Entry("a", "apple", "red"), Entry("b", "banana", "yellow"), Entry("c", "cherry", "red")])
+    async with Bench(menu).run_test(size=(80, 24)) as pilot:
+        await pilot.press("r", "e", "d")
+        await pilot.pause()
+        assert len(menu.query_one("#entries", Lines).rows) == 2
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert pilot.app.got == ["c"]
+
+
+async def test_several_entries_are_marked_and_taken_together():
+    menu = Menu("fruit", [Entry(n, n) for n in "abc"], several=True)
+    async with Bench(menu).run_test(size=(80, 24)) as pilot:
+        await pilot.press("tab", "down", "down", "tab", "enter")
+        await pilot.pause()
+        assert pilot.app.got == [("a", "c")]
+
+
+async def test_an_entry_that_cannot_be_chosen_says_why_and_escape_leaves():
+    menu = Menu("commands", [Entry("a", "stop", why_not="there is nothing to stop")])
+    async with Bench(menu).run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await pilot.pause()
+        assert pilot.app.got == [] and "nothing to stop" in str(menu.query_one(".help").render())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert pilot.app.got == [None]
+
+
+async def test_hostile_names_stand_in_a_menu_as_they_are():
+    menu = Menu(HOSTILE, [Entry("a", HOSTILE, HOSTILE, HOSTILE)])
+    async with Bench(menu).run_test(size=(120, 24)) as pilot:
+        await pilot.pause()
+        text = drawn(menu.query_one("#entries", Lines))
+        assert "[/b][@click=app.quit]x[/]" in text
+        assert not set(text) & {"\x1b", "\x07", "\x9b", "\u202e"}
+        assert pilot.app.is_running
+
+
+async def test_a_line_says_what_is_wrong_while_one_types():
+    ask = Ask("name", check=lambda text: None if text.endswith(".json") else "must end in .json")
+    async with Bench(ask).run_test(size=(80, 24)) as pilot:
+        await pilot.press("a", "enter")
+        await pilot.pause()
+        assert pilot.app.got == [] and "must end in .json" in str(ask.query_one(".help").render())
+        await pilot.press(*".json", "enter")
+        await pilot.pause()
+        assert pilot.app.got == ["a.json"]
+
+
+async def test_only_y_is_a_yes():
+    for key, answer in (("y", True), ("enter", None), ("n", None), ("escape", None)):
+        async with Bench(Confirm("delete", "the run and 20 answers")).run_test(size=(80, 24)) as pilot:
+            await pilot.press(key)
+            await pilot.pause()
+            assert pilot.app.got == [answer], key
+
+
+async def test_a_form_is_filled_from_the_keyboard():
+    fields = [
+        Field("name", "text", "A name."),
+        Field("count", "whole", "How many."),
+        Field("loud", "yes", "Whether it is loud.", default="no"),
+        Field("kind", "choice", "Which.", ("one", "two")),
+        Field("more", "json", "Anything."),
+    ]
+    form = Form("new", fields, {}, check=lambda v: {} if v.get("count", 0) < 5 else {"count": "too many"}, done="make")
+    async with Bench(form).run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", *"ab", "enter")
+        await pilot.press("down", "enter", "x", "enter")
+        await pilot.pause()
+        assert "not a whole number" in str(form.query_one(".help").render())
+        await pilot.press("backspace", "9", "enter", "down", "enter", "down", "enter")
+        await pilot.pause()
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await pilot.press("down", "enter", *"[1]", "enter")
+        await pilot.pause()
+        assert form.values == {"name": "ab", "count": 9, "loud": True, "kind": "two", "more": [1]}
+        assert any("too many" in line for line in plain(form.query_one("#fields", Lines)))
+        await pilot.press("ctrl+s")
+        assert pilot.app.got == []
+        await pilot.press("up", "up", "up", "D", "ctrl+s")
+        await pilot.pause()
+        assert pilot.app.got == [{"name": "ab", "loud": True, "kind": "two", "more": [1]}]
+
+
+async def test_escape_leaves_the_field_first_and_then_the_form():
+    form = Form("new", [Field("name")], {"name": HOSTILE})
+    async with Bench(form).run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", "x", "escape")
+        await pilot.pause()
+        assert pilot.app.got == [] and form.values == {"name": HOSTILE}
+        await pilot.press("escape")
+        await pilot.pause()
+        assert pilot.app.got == [None]
+
+
+def test_what_is_typed_is_read_as_its_kind():
+    assert read_value("whole", " 3 ") == (3, None)
+    assert read_value("number", "2.5") == (2.5, None)
+    assert read_value("json", '{"a": [1]}') == ({"a": [1]}, None)
+    assert read_value("text", "  ") == (None, None)
+    for kind, text in (("whole", "2.5"), ("number", "x"), ("json", "{a}")):
+        value, problem = read_value(kind, text)
+        assert value is None and problem
+    assert [shown_value(value) for value in (True, False, "x", ["a", "b"], {"a": 1})] == [
+        "yes", "no", "x", "a, b", '{"a": 1}',
+    ]  # fmt: skip
+
+
+async def test_a_text_to_read_scrolls_and_q_leaves():
+    reading = Reading("help", lambda width: [row(f"line {number}") for number in range(100)])
+    async with Bench(reading).run_test(size=(80, 24)) as pilot:
+        await pilot.press("G")
+        await pilot.pause()
+        assert "line 99" in drawn(reading.query_one(Lines))
+        await pilot.press("q")
+        await pilot.pause()
+        assert pilot.app.got == [None]

@@ -1,0 +1,140 @@
+"""The options of every evaluator make a form, come out of it as they went in, and faults stand beside them."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.trust import Trust
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.options import explained, faults, form_fields, form_values, options_of, summary, written
+from tui_evals.tui.screens.form import read_value
+
+BUILT_IN = registry(None, Trust())
+KINDS = BUILT_IN.kinds
+
+
+def fields(name, given_options=None):
+    options = options_of(BUILT_IN.find(name), BUILT_IN)
+    return {field.name: field for field in form_fields(options, form_values(options, given_options or {}))}
+
+
+def through(name, before, **changes):
+    options = options_of(BUILT_IN.find(name), BUILT_IN)
+    values = {**form_values(options, before), **changes}
+    return written(options, before, {key: value for key, value in values.items() if value is not None})
+
+
+def wrong(name, options):
+    return faults(BUILT_IN.find(name), BUILT_IN, options)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_option_of_every_evaluator_has_a_field_that_explains_itself(kind):
+    found = form_fields(options_of(kind, BUILT_IN), {})
+    assert len(found) == len(kind.Options.model_fields)
+    assert all(field.about for field in found)
+    assert all(field.choices for field in found if field.kind == "choice")
+    assert summary(kind) and explained(kind, BUILT_IN).startswith(summary(kind)[:40])
+
+
+def test_the_kind_of_a_field_is_that_of_the_model():
+    kinds = {name: fields("ExactMatch")[name].kind for name in ("mode", "case_sensitive", "weight", "json_path")}
+    assert kinds == {"mode": "choice", "case_sensitive": "yes", "weight": "number", "json_path": "text"}
+    assert fields("ExactMatch")["mode"].choices == ("contains", "equals")
+    assert fields("Citations")["threshold"].kind == "whole"
+    assert fields("ContainsAll")["values"].kind == "json"
+    assert fields("JsonSchema")["schema"].kind == "json"
+
+
+def test_defaults_and_limits_are_said_in_words():
+    threshold = fields("PartialMatch")["threshold"]
+    assert threshold.default == "default: 0.5"
+    assert threshold.about.endswith("At least 0, at most 1.")
+    assert fields("Rubric")["criteria"].default == "needed"
+    assert fields("ExactMatch")["case_sensitive"].default == "default: no"
+
+
+def test_what_is_needed_comes_first_and_what_all_have_last():
+    assert list(fields("Rubric")) == ["criteria", "threshold", "judge", "negate", "weight"]
+
+
+def test_faults_stand_beside_their_field_whatever_spelling_the_file_uses():
+    assert wrong("Relevance", {"threshold": 9}) == {"threshold": "must be at most 5, not 9"}
+    assert wrong("ToolCalled", {}) == {"tool_name": "must be given"}
+    assert wrong("ToolCalled", {"toolName": 3}) == {"tool_name": "must be text, not 3"}
+    assert wrong("JsonSchema", {"schema": 3}) == {"schema": "must be an object, not 3"}
+    assert "did you mean 'threshold'" in wrong("Relevance", {"treshold": 3})["treshold"]
+    assert wrong("ToolCalled", {"toolName": "a", "tool_name": "b"})["tool_name"].startswith("is given twice")
+
+
+def test_a_fault_inside_a_value_says_where():
+    said = wrong("ToolCallSelection", {"calls": [{"tool": {"plugin_name": 3, "function_name": "f"}}]})
+    assert said == {"calls": "[0].tool.plugin_name: must be text, not 3"}
+
+
+def test_a_fault_of_no_single_option_stands_under_no_name():
+    assert set(wrong("ModelGraded", {})) == {""}
+
+
+def test_the_spelling_and_the_order_of_the_file_are_kept():
+    before = {"type": "ExactMatch", "jsonPath": "$.a", "weight": 0.5}
+    after = through("ExactMatch", before, json_path="$.b", mode="equals")
+    assert json.dumps(after) == '{"type": "ExactMatch", "jsonPath": "$.b", "weight": 0.5, "mode": "equals"}'
+
+
+def test_what_is_left_out_is_not_written_and_unknown_options_can_be_left_out():
+    assert through("ExactMatch", {"weight": 0.5, "mod": 1}, weight=None) == {"mod": 1}
+    assert through("ExactMatch", {"weight": 0.5, "mod": 1}, mod=None) == {"weight": 0.5}
+    assert fields("ExactMatch", {"mod": 1})["mod"].about == "No option of this evaluator; take it away."
+
+
+def test_a_whole_number_typed_as_any_number_stays_whole():
+    assert json.dumps(through("Relevance", {}, threshold=read_value("number", "4")[0])) == '{"threshold": 4}'
+
+
+@pytest.mark.parametrize("value", ["two\nlines", "tab\there", "\x1b[2J", "\u202e", "  ", "\ud800", ["a"], 3, {"a": 1}])
+def test_a_text_that_a_line_cannot_hold_is_edited_as_json(value):
+    assert fields("Rubric", {"criteria": value})["criteria"].kind == "json"
+
+
+@pytest.mark.parametrize(("name", "value"), [("case_sensitive", "yes"), ("mode", ["contains"]), ("case_sensitive", 1)])
+def test_a_value_of_a_wrong_kind_can_still_be_edited(name, value):
+    assert fields("ExactMatch", {name: value})[name].kind == "json"
+
+
+def test_evaluators_of_the_project_offer_what_validation_takes(tmp_path):
+    folder = tmp_path / "custom-evaluators" / "Mine"
+    folder.mkdir(parents=True)
+    (folder / "Mine.py").write_text("class Mine: ...")
+    own: Registry = registry(tmp_path, Trust())
+    kind = own.find("Mine")
+    assert [option.name for option in options_of(kind, own)] == ["threshold", "options"]
+    assert "negate" in faults(kind, own, {"negate": True})
+    assert faults(kind, own, {"threshold": 2, "options": {"a": 1}}) == {}
+
+
+values = st.one_of(st.none(), st.booleans(), st.integers(-3, 9), st.text(max_size=5), st.lists(st.text(max_size=3)))
+
+
+@given(kind=st.sampled_from(KINDS), data=st.data())
+def test_whatever_stands_in_a_file_comes_out_of_an_untouched_form_as_it_was(kind, data):
+    spellings = [spelling for option in options_of(kind, BUILT_IN) for spelling in option.spellings]
+    keys = st.sampled_from([*spellings, "type", "unheard"])
+    before = data.draw(st.dictionaries(keys, values.filter(lambda value: value is not None), max_size=5))
+    after = through(kind.name, before)
+    assert after == before
+    assert list(after) == sorted(before, key=lambda key: key != "type")
+
+
+@given(kind=st.sampled_from(KINDS), data=st.data())
+def test_every_fault_belongs_to_a_field_of_the_form_or_to_all(kind, data):
+    options = options_of(kind, BUILT_IN)
+    keys = st.sampled_from([*(spelling for option in options for spelling in option.spellings), "unheard"])
+    given_options = data.draw(st.dictionaries(keys, values.filter(lambda value: value is not None), max_size=5))
+    names = {field.name for field in form_fields(options, form_values(options, given_options))}
+    found = faults(kind, BUILT_IN, given_options)
+    assert found.keys() <= {*names, ""}
+    assert all(said and safe_line(said) for said in found.values())

@@ -1,0 +1,497 @@
+"""Pane 6: the list of runs, what is counted for it and how often, and what can be done with a run."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual.app import App
+
+from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_of, until
+from tui_evals import tui
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.panes import run_loading
+from tui_evals.tui.panes.run_edits import tags_of
+from tui_evals.tui.panes.runs import RunsPane
+from tui_evals.tui.screens.ask import Ask, Confirm
+from tui_evals.tui.screens.compare import CompareScreen
+from tui_evals.tui.state import history
+from tui_evals.tui.state.history import History, Past, Shelf, to_compare
+from tui_evals.tui.state.pen import Pen
+from tui_evals.tui.state.watch import Watch
+from tui_evals.tui.state.workspace import Workspace
+from tui_evals.tui.views.runs import RunRows, about_lines, age, empty_lines, money, run_line, trend
+
+STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
+PASS, FAIL = ("pass", "yes"), ("fail", "no")
+
+
+def run(id=1, **given):
+    fields = dict.fromkeys(RunRow.__dataclass_fields__, "")
+    fields |= {"status": "finished", "targets": ("demo",), "prompts": ("",), "tags": (), "parent": None, "created": 0.0}
+    return RunRow(**{**fields, "id": id, "key": f"key{id}", "name": f"run {id}", "total": 10, **given})
+
+
+def totals(passed=7, failed=3, **given):
+    fields = dict.fromkeys(Totals.__dataclass_fields__, 0)
+    return Totals(**{**fields, "passed": passed, "failed": failed, "total": passed + failed, **given})
+
+
+def past(id=1, *, passed=7, failed=3, **given):
+    return Past(run(id, **given), totals(passed, failed))
+
+
+# -- rows
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3_599, "59 min"),
+        (3_600, "1 h"),
+        (86_400, "1 d"),
+        (40 * 86_400, "40 d"),
+        (200 * 86_400, "200 d"),
+        (800 * 86_400, "2 y"),
+    ],
+)
+def test_ages_are_in_one_unit(seconds, text):
+    assert age(seconds) == text
+
+
+def test_rates_become_bars_from_low_to_high():
+    assert trend([0.0, 0.5, 0.99, 1.0]) == "▁▅██"
+    assert trend([]) == ""
+
+
+def test_money_says_when_not_all_of_it_is_known():
+    assert [money(None), money(totals()), money(totals(cost=2.0, judge_cost=0.5))] == ["…", "$0.00", "$2.50"]
+    assert money(totals(cost=0.0123, unpriced=1)) == "$0.0123+"
+
+
+def test_runs_are_grouped_by_suite_and_else_by_file_under_the_trend_of_what_finished():
+    shelf = Shelf(
+        (
+            past(5, suite="nightly", passed=0, failed=4),
+            past(4, source="a/b/evals.json"),
+            past(3, suite="nightly", status="interrupted"),
+            past(2, suite="nightly", passed=4, failed=0),
+            past(1, source="a\\b\\evals.json"),
+        )
+    )
+    rows = RunRows(shelf, 60, None, ())
+    assert [row.key for row in rows] == [None, 5, 3, 2, None, 4, 1]
+    headers = [text.split() for text, row in zip(text_of(rows), rows, strict=True) if row.key is None]
+    assert headers == [["nightly", "█▁"], ["evals.json", "▆▆"]]
+    assert [rows.find(key) for key in (5, 1, 9, None)] == [1, 6, None, None]
+
+
+def test_only_the_last_twelve_runs_make_the_trend():
+    runs = (past(n, suite="s", passed=int(n > 3), failed=int(n <= 3)) for n in range(20, 0, -1))
+    shelf = Shelf(tuple(runs))
+    assert text_of(RunRows(shelf, 60, None, ()))[0].split() == ["s", "█" * 12]
+
+
+@pytest.mark.parametrize("width", [20, 37, 75, 110, 158])
+def test_a_row_fits_its_width_whatever_the_run_is_called(width):
+    for one in (past(name=HOSTILE, tags=(HOSTILE,), targets=(HOSTILE,), note=HOSTILE, parent=3), past()):
+        (line,) = text_of([run_line(one, width, True, True, 60.0)])
+        assert cell_len(safe_line(line)) <= max(width, 29)
+        assert "\x1b" not in safe_line(line)
+
+
+def test_a_narrow_row_says_how_it_stands_in_a_word_and_a_wide_one_says_more():
+    one = Past(run(status="interrupted", tags=("slow",), parent=1, note="x"), totals(cost=0.5))
+    narrow, wide = (text_of([run_line(one, width, True, True, 180.0)])[0] for width in (37, 110))
+    assert narrow.startswith("▪›3 min  run 1")
+    assert "! interrupted" in narrow and "70 %" in narrow and "↳✎" in narrow
+    assert "(7/10)" in wide and "$0.5000" in wide and "#slow demo" in wide
+
+
+def test_totals_that_are_not_counted_yet_are_left_open_and_no_rate_is_no_zero():
+    assert "…" in text_of([run_line(Past(run(), None), 60, False, False, 0.0)])[0]
+    assert "0 %" not in text_of([run_line(past(passed=0, failed=0), 60, False, False, 0.0)])[0]
+
+
+def test_a_run_that_goes_on_says_how_far_it_is():
+    one = Past(run(status="running"), totals(2, 1, total=10, pending=6, running=1))
+    assert "(3/10)" in text_of([run_line(one, 80, False, False, 0.0)])[0]
+
+
+def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
+    one = past(tags=("slow", "ci"), note="mind the gap", targets=("small", "large"))
+    text = "\n".join(text_of(about_lines(one, "run 0", 30)))
+    for part in ("run 1", "key1", "small · large", "7 passed", "#slow #ci", "↳ run 0", "✎ mind the gap"):
+        assert part in text
+    assert about_lines(None, "", 30) == []
+
+
+def test_an_empty_list_says_what_belongs_there():
+    assert "r starts one" in "\n".join(text_of(empty_lines("", 80)))
+    assert "nightly" in "\n".join(text_of(empty_lines("nightly", 80)))
+
+
+def test_tags_are_words_with_spaces_or_commas_between_them():
+    assert tags_of(" #slow, ci  slow,,##x ") == ("slow", "ci", "x")
+    assert tags_of("  ") == ()
+
+
+def test_what_is_compared_is_what_is_marked_else_what_it_came_from():
+    one, two, three = run(1), run(2), run(3)
+    assert to_compare(three, [two, one], [None]) == (one, two)
+    assert to_compare(one, [three], [two]) == (one, three)
+    assert to_compare(three, [three], [None, one]) == (one, three)
+    assert to_compare(three, [], [two, one]) == (two, three)
+    assert to_compare(one, [], [None]) is None
+    assert to_compare(None, [one], []) is None
+
+
+def test_the_run_before_is_one_of_the_same_suite():
+    shelf = Shelf((past(4, suite="a"), past(3, suite="b"), past(2, suite="a"), past(1, suite="b")))
+    assert [one and one.id for one in map(shelf.before, (4, 3, 2, 9))] == [2, 1, None, None]
+
+
+# -- counting
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often each run was counted."""
+    counts = Counter()
+    real = Reader.totals
+
+    def totals(self, number):
+        counts[number] += 1
+        return real(self, number)
+
+    monkeypatch.setattr(Reader, "totals", totals)
+    return counts
+
+
+async def test_a_run_that_is_over_is_counted_once_for_each_scoring_pass(tmp_path, counted):
+    path = fresh(tmp_path)
+    for status in ("finished", "interrupted", "planned"):
+        await add_run(path, [PASS, FAIL], status=status)
+    shelves = History(path)
+    first = shelves.load()
+    assert [one.rate for one in first.past] == [0.5] * 3
+    assert first.counted and not first.more
+    with Writer(path) as writer:
+        writer.edit(1, name="other")
+        assert [one.run.name for one in shelves.load().past][-1] == "other"
+        assert counted == {1: 1, 2: 1, 3: 1}
+        writer.new_pass(1, {})
+        shelves.load()
+        writer.heartbeat(1)
+        writer.flush()
+        shelves.load()
+    assert counted == {1: 3, 2: 1, 3: 1}
+
+
+async def test_a_live_run_is_counted_again_when_answers_came(tmp_path, counted):
+    path = fresh(tmp_path)
+    live = await add_run(path, [PASS, None], status="running")
+    shelves = History(path)
+    with hold(run_lock(path, live.key)), Writer(path) as writer:
+        assert [one.live for one in shelves.load().past] == [True]
+        shelves.load()
+        assert counted[live.id] == 1
+        await answer(path, writer, live.id, [None, FAIL])
+        (one,) = shelves.load().past
+        assert (counted[live.id], one.judged, one.rate) == (2, 2, 0.5)
+
+
+async def test_counting_gives_way_to_showing_and_goes_on_with_the_next_load(tmp_path, counted):
+    path = fresh(tmp_path)
+    for _ in range(3):
+        await add_run(path, [PASS])
+    steps = iter([0, 0, 1, 1, 2, 2, 3, 3, 3])
+    shelves = History(path, clock=lambda: next(steps))
+    assert [sum(one.totals is not None for one in shelves.load().past) for _ in range(3)] == [1, 2, 3]
+    assert counted == {1: 1, 2: 1, 3: 1}
+
+
+async def test_runs_that_go_on_do_not_keep_others_from_being_counted(tmp_path, counted):
+    path = fresh(tmp_path)
+    await add_run(path, [PASS])
+    live = await add_run(path, [PASS, None], status="running")
+    steps = iter([0, 0, 1, 1, 1, 2, 2, 2])
+    shelves = History(path, clock=lambda: next(steps))
+    with hold(run_lock(path, live.key)), Writer(path) as writer:
+        assert [one.judged for one in shelves.load().past] == [1, 0]
+        await answer(path, writer, live.id, [None, PASS])
+        shelf = shelves.load()
+    assert shelf.counted and [one.judged for one in shelf.past] == [1, 1]
+
+
+# -- the pane
+
+
+class Bench(App):
+    CSS_PATH = STYLES
+
+    def __init__(self, path):
+        super().__init__()
+        self.watch = Watch(path)
+        self.pen = Pen(path, dict)
+        self.pane = RunsPane(Workspace(path.parent.parent, path), self.watch, self.pen)
+        self.said, self.opened = [], []
+
+    def compose(self):
+        yield self.pane
+
+    def on_mount(self):
+        self.pane.focus_lines()
+        self.set_interval(0.02, self.look)
+
+    def look(self):
+        if pulse := self.watch.poll():
+            self.pane.pulse(pulse)
+
+    def on_said(self, message):
+        self.said.append((message.kind, message.text))
+
+    def on_open_run(self, message):
+        self.opened.append(message.run)
+        self.watch.open_run(message.run)
+        self.pane.sync()
+
+    async def on_unmount(self):
+        await self.pen.close()
+        self.watch.close()
+
+    @property
+    def lines(self):
+        return text_of(self.pane.lines.rows)
+
+    @property
+    def keys(self):
+        return [row.key for row in self.pane.lines.rows if row.key is not None]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Looks at the store follow each other sooner than a person would want."""
+    monkeypatch.setattr(run_loading, "_PACE", 0.02)
+
+
+@pytest.fixture
+async def path(tmp_path):
+    """Three runs of a suite, the last one begun from the first, and one of another."""
+    path = fresh(tmp_path)
+    first = await add_run(path, [PASS, FAIL], suite="nightly", name="first")
+    await add_run(path, [PASS, PASS], suite="nightly", name="second", tags=("slow",))
+    await add_run(path, [PASS], source="other.json", name="other")
+    await add_run(path, [FAIL, PASS], suite="nightly", name="third", parent=first.id)
+    return path
+
+
+async def opened(pilot, count=4):
+    await until(pilot, lambda: len(pilot.app.keys) == count)
+
+
+async def dialog(pilot, kind):
+    await until(pilot, lambda: isinstance(pilot.app.screen, kind))
+
+
+async def test_enter_puts_the_run_on_screen_and_marks_it(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        assert pilot.app.keys == [4, 2, 1, 3]
+        assert pilot.app.pane.run_row().name == "third"
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: pilot.app.opened == [2])
+        assert [line[1] == "›" for line in pilot.app.lines] == [False, False, True, False, False, False]
+
+
+async def test_a_run_is_renamed_tagged_and_noted(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        await pilot.press("n")
+        await dialog(pilot, Ask)
+        await pilot.press(*"!", "enter")
+        await until(pilot, lambda: pilot.app.pane.run_row().name == "third!")
+        await pilot.press("t")
+        await dialog(pilot, Ask)
+        await pilot.press(*"#a,b", "space", "c", "enter")
+        await until(pilot, lambda: pilot.app.pane.run_row().tags == ("a", "b", "c"))
+        await pilot.press("e")
+        await dialog(pilot, Ask)
+        await pilot.press(*"why", "enter")
+        await until(pilot, lambda: pilot.app.pane.run_row().note == "why")
+        await until(pilot, lambda: any("✎ why" in line for line in drawn(pilot.app.pane.about)))
+        assert [kind for kind, _ in pilot.app.said] == ["info"] * 3
+
+
+async def test_a_name_of_nothing_is_not_taken(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        await pilot.press("n")
+        await dialog(pilot, Ask)
+        await pilot.press(*["backspace"] * 5, "enter")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Ask)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Ask))
+        assert pilot.app.pane.run_row().name == "third"
+
+
+async def test_a_run_is_deleted_after_a_question_that_names_it(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        await pilot.press("D")
+        await dialog(pilot, Confirm)
+        asked = pilot.app.screen._text
+        assert "third" in asked and "2 answers" in asked and pilot.app.pane.run_row().key in asked
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Confirm))
+        assert len(pilot.app.keys) == 4
+        await pilot.press("D")
+        await dialog(pilot, Confirm)
+        await pilot.press("y")
+        await opened(pilot, 3)
+        assert pilot.app.keys == [3, 2, 1]
+
+
+async def test_a_run_that_is_being_executed_is_not_deleted(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        with hold(run_lock(path, pilot.app.pane.run_row().key)):
+            await pilot.press("D")
+            await dialog(pilot, Confirm)
+            await pilot.press("y")
+            await until(pilot, lambda: pilot.app.said)
+        ((kind, text),) = pilot.app.said
+        assert kind == "error" and "tui-evals stop" in text
+        assert len(pilot.app.keys) == 4
+
+
+async def test_the_parent_is_compared_else_the_run_before_else_what_is_marked(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        pair = pilot.app.pane.pair
+        assert [one.name for one in pair()] == ["first", "third"]
+        await pilot.press("j")
+        assert [one.name for one in pair()] == ["first", "second"]
+        await pilot.press("G")
+        assert pair() is None
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: pilot.app.said)
+        assert "space" in pilot.app.said[0][1]
+        await pilot.press("g", "space")
+        assert [one.name for one in pair()] == ["second", "third"]
+        await pilot.press("space", "space")
+        assert [one.name for one in pair()] == ["first", "second"]
+        assert [line[0] for line in pilot.app.lines] == ["n", " ", "▪", "▪", "o", " "]
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, CompareScreen))
+        assert pilot.app.pane.escape()
+        assert not pilot.app.pane.escape()
+        assert not any("▪" in line for line in pilot.app.lines)
+
+
+async def test_words_filter_the_runs_while_they_are_typed(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        await pilot.press("slash", *"slow")
+        await until(pilot, lambda: "filter: slow" in str(pilot.app.pane.border_title))
+        assert pilot.app.keys == [2]
+        await pilot.press("enter", "x")
+        assert pilot.app.pane.entry.value == "slow"
+        assert pilot.app.pane.escape()
+        await opened(pilot)
+        await pilot.press("slash", *"nothing")
+        await until(pilot, lambda: "No run has all of these words: nothing" in pilot.app.lines[0])
+
+
+async def test_a_run_started_elsewhere_and_one_that_goes_on_show_here(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        live = await add_run(path, [None, None], suite="nightly", name="fifth", status="running")
+        with hold(run_lock(path, live.key)), Writer(path) as writer:
+            await until(pilot, lambda: any("fifth" in line and "▸ running" in line for line in pilot.app.lines))
+            await answer(path, writer, live.id, [PASS])
+            await until(pilot, lambda: any("fifth" in line and "100 %" in line for line in pilot.app.lines))
+        assert pilot.app.pane.run_row().name == "third"
+
+
+async def test_looks_at_the_store_keep_their_pace(path, monkeypatch):
+    monkeypatch.setattr(run_loading, "_PACE", 60.0)
+    loads = Counter()
+    real = History.load
+    monkeypatch.setattr(History, "load", lambda self, *given: loads.update(["load"]) or real(self, *given))
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        for name in "abc":
+            with Writer(path) as writer:
+                writer.edit(1, name=name)
+            pilot.app.look()
+            await pilot.pause()
+        assert loads["load"] == 1
+
+
+async def test_a_pane_nobody_sees_loads_nothing_until_it_is_seen(path):
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        pilot.app.pane.display = False
+        loads = pilot.app.pane._loads
+        await until(pilot, lambda: loads._timer is None and not loads._busy)
+        shelf = pilot.app.pane._shelf
+        with Writer(path) as writer:
+            writer.edit(4, name="later")
+        await until(pilot, lambda: loads._missed)
+        assert pilot.app.pane._shelf is shelf
+        pilot.app.pane.display = True
+        await until(pilot, lambda: any("later" in line for line in pilot.app.lines))
+
+
+async def test_earlier_runs_come_when_the_cursor_reaches_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(history, "PAGE", 3)
+    monkeypatch.setattr(run_loading, "PAGE", 3)
+    path = fresh(tmp_path)
+    for number in range(5):
+        await add_run(path, [PASS], name=f"run {number}")
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot, 3)
+        assert "earlier runs" in pilot.app.lines[-1]
+        await pilot.press("G")
+        await opened(pilot, 5)
+        assert "earlier runs" not in pilot.app.lines[-1]
+        assert pilot.app.pane.run_row().id == 3
+
+
+async def test_no_runs_say_how_one_is_made(tmp_path):
+    async with Bench(fresh(tmp_path)).run_test(size=(40, 10)) as pilot:
+        await until(pilot, lambda: any("r starts one" in line for line in pilot.app.lines))
+        await pilot.press("D", "n", "space", "equals_sign", "enter")
+        await pilot.pause()
+        assert {text for _, text in pilot.app.said} == {"There is no run here yet; r starts one."}
+
+
+@pytest.mark.parametrize("size", [(38, 8), (76, 20), (120, 30)])
+async def test_hostile_names_tags_and_notes_reach_no_terminal(tmp_path, size):
+    path = fresh(tmp_path)
+    clean = HOSTILE.replace("\ud800", "?")
+    run = await add_run(path, [PASS], name=clean, suite=clean[:80], tags=(clean[:60],), targets=(clean[:60],))
+    with Writer(path) as writer:
+        writer.edit(run.id, note=clean)
+    async with Bench(path).run_test(size=size) as pilot:
+        await opened(pilot, 1)
+        await pilot.pause()
+        shown = "\n".join([*drawn(pilot.app.pane.lines), *drawn(pilot.app.pane.about)])
+        assert "[/b]" in shown
+        assert not any(sign in shown for sign in "\x1b\x07\x9b\u202e")
+        await pilot.press("D")
+        await dialog(pilot, Confirm)
+        await pilot.press("escape")
+        await asyncio.sleep(0)

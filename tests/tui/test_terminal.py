@@ -1,0 +1,219 @@
+"""The workbench on a real terminal: what may reach it, and that it is given back as it was."""
+
+import json
+import re
+import signal
+import sys
+
+import pytest
+
+from tests.runs.conftest import until
+from tui_evals.store.database import open_store
+from tui_evals.store.reader import Reader
+
+from .hostile import FORBIDDEN, LITERAL, hostile_project
+from .terminal import OURS, Terminal, workbench
+
+PANES = {"1": "1 Dataset", "2": "2 Item", "3": "3 Evaluators", "4": "4 Results", "5": "5 Answer", "6": "6 Runs"}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A project in which every text is hostile, and a finished run of it."""
+    return hostile_project(tmp_path_factory.mktemp("hostile"))
+
+
+def harmless(raw: bytes) -> None:
+    """Nothing in the bytes comes from the payloads, and what is left of them holds no control character."""
+    for payload in FORBIDDEN:
+        assert payload not in raw, payload
+    rest = OURS.sub("", raw.decode("utf-8", "replace"))
+    assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest.replace("\r", ""))
+
+
+@pytest.mark.parametrize("key", PANES)
+def test_no_hostile_byte_reaches_the_terminal_from_a_pane(hostile, key):
+    with workbench(hostile, size=(100, 30)) as terminal:
+        terminal.wait("all keys")
+        terminal.after(key, PANES[key])
+        terminal.calm()
+        for more in ("z", "j", "j", "G", "g", "\r", "?", "\x1b", "\x1b"):
+            terminal.press(more)
+            terminal.calm(0.2)
+        terminal.press("\x11")
+        assert terminal.end() == 0
+        harmless(terminal.raw)
+
+
+def test_markup_stands_literally_and_no_action_fires(hostile):
+    with workbench(hostile, size=(160, 45)) as terminal:
+        terminal.wait("all keys")
+        for key, title in PANES.items():
+            terminal.after(key, title)
+            terminal.calm(0.3)
+        for text in LITERAL:
+            assert text in terminal.shown, text
+        terminal.press("\x11")
+        assert terminal.end() == 0
+
+
+def test_hostile_texts_in_dialogs_palette_search_and_toasts(hostile):
+    with workbench(hostile, size=(120, 40)) as terminal:
+        terminal.wait("all keys")
+        for keys in (
+            ":",
+            "\x1b",
+            "o",
+            "\x1b",
+            "r",
+            "\x1b",
+            "4",
+            "/",
+            "[/b]",
+            "\r",
+            "\x1b",
+            "S",
+            "\x1b",
+            "6",
+            "n",
+            "\x1b",
+            "=",
+            "\x1b",
+        ):
+            terminal.press(keys)
+            terminal.calm(0.25)
+        terminal.press("\x11")
+        assert terminal.end() == 0
+        harmless(terminal.raw)
+
+
+BROKEN = """
+import tui_evals.tui.panes.tree as tree
+def broken(self):
+    secret = "sk-value-of-a-local-variable"
+    raise RuntimeError("a defect [/b] \\x1b[2J" + secret[:0])
+tree.TreePane.do_group = broken
+from tui_evals.__main__ import main
+import sys
+sys.argv = ["tui-evals"]
+main()
+"""
+
+
+def left_as_it_was(terminal: Terminal, before) -> None:
+    assert terminal.attributes() == before
+    assert terminal.left_on() == set()
+
+
+@pytest.mark.parametrize("way", ["quit", "SIGTERM", "SIGHUP", "exception"])
+def test_the_terminal_is_given_back_as_it_was(tmp_path, way):
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "evals.json").write_text(json.dumps({"items": [{"prompt": "one"}]}))
+    command = [sys.executable, "-m", "tui_evals"]
+    if way == "exception":
+        command = [sys.executable, "-c", BROKEN]
+    with Terminal(["/bin/sh", "-c", 'exec 3>&1; "$@"; echo "code $?"; sleep 60', "sh", *command], tmp_path) as terminal:
+        before = terminal.attributes()
+        terminal.wait("all keys")
+        assert terminal.attributes() != before
+        if way == "quit":
+            terminal.press("q")
+        elif way == "exception":
+            terminal.press("c")
+        else:
+            kill_children(terminal.pid, getattr(signal, way))
+        terminal.wait("code [0-9]+")
+        left_as_it_was(terminal, before)
+        code = int(re.search("code ([0-9]+)", terminal.shown)[1])
+        assert code == (1 if way == "exception" else 0)
+        assert "Traceback" not in terminal.shown
+        if way == "exception":
+            assert "workbench.log" in terminal.shown.replace("\r\n", "")
+            log = (tmp_path / ".evals" / "logs" / "workbench.log").read_text()
+            assert "a defect" in log and "sk-value-of-a-local" not in log.replace('secret = "sk-value', "")
+
+
+def kill_children(parent: int, number: int) -> None:
+    import os
+    from pathlib import Path
+
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        os.kill(int(child), number)
+
+
+def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
+    """Closing the terminal leaves the run going; opening the workbench again shows it."""
+    (tmp_path / ".evals").mkdir()
+    (tmp_path / ".evals" / "config.toml").write_text(
+        '[run]\ntargets = ["slow"]\n[targets.slow]\nmodel = "command:sh -c \'sleep 0.2; echo yes\'"\nconcurrency = 2\n'
+    )
+    items = [{"prompt": f"question {number}", "expected_response": "yes"} for number in range(30)]
+    data = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, "items": items}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    with workbench(tmp_path, "data.json") as terminal:
+        terminal.wait("all keys")
+        terminal.after("r", "30 calls, free")
+        terminal.after("\r", "pauses")
+        terminal.kill(signal.SIGHUP)
+        terminal.end()
+    database = tmp_path / ".evals" / "evals.db"
+    with Reader(open_store(database)) as reader:
+        run = reader.find_run("last")
+        assert run.status == "running"
+        with workbench(tmp_path) as terminal:
+            terminal.wait("4 Results|running")
+            terminal.after("4", "data")
+        until(lambda: reader.run(run.id).status == "finished")
+        assert reader.totals(run.id).passed == 30
+
+
+def test_edits_survive_a_kill_and_are_offered_back(tmp_path):
+    """A crash in the middle of editing: what was typed comes back, and one key takes it up."""
+    data = {"schemaVersion": "1.11.0", "items": [{"prompt": "one"}, {"prompt": "two"}]}
+    file = tmp_path / "data.json"
+    file.write_text(json.dumps(data))
+    with workbench(tmp_path, "data.json") as terminal:
+        terminal.wait("all keys")
+        terminal.after("j", "one")
+        terminal.after("2", "prompt")
+        terminal.press("\r")
+        terminal.after(" more words", "more words")
+        database = tmp_path / ".evals" / "evals.db"
+        until(lambda: bool(drafts(database)))
+        terminal.kill()
+        terminal.end()
+    assert json.loads(file.read_text()) == data
+    with workbench(tmp_path, "data.json") as terminal:
+        terminal.wait("unsaved edits")
+        terminal.after("\r", "recovered")
+        terminal.after("\x13", "saved")
+        terminal.press("q")
+        assert terminal.end() == 0
+    assert json.loads(file.read_text())["items"][0]["prompt"] == "one more words"
+    assert not drafts(database)
+
+
+def drafts(database):
+    with Reader(database) as reader:
+        return [draft for draft in reader.drafts() if "more words" in draft.data]
+
+
+@pytest.mark.parametrize(("term", "color"), [("xterm", ""), ("screen", ""), ("xterm-256color", "1")])
+def test_it_works_on_older_terminals_and_without_colour(tmp_path, term, color):
+    (tmp_path / "data.json").write_text(json.dumps({"items": [{"prompt": "one"}]}))
+    with workbench(tmp_path, "data.json", TERM=term, **({"NO_COLOR": color} if color else {})) as terminal:
+        terminal.wait("all keys")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert terminal.left_on() == set()
+
+
+def test_without_a_terminal_each_door_says_what_to_run_instead(tmp_path):
+    import subprocess
+
+    for words, instead in (([], "--help"), (["demo"], "--plain"), (["watch", "last", "--tui"], "watch")):
+        command = [sys.executable, "-m", "tui_evals", *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+        )
+        assert done.returncode == 2 and instead in done.stderr and "Traceback" not in done.stderr, words

@@ -1,0 +1,368 @@
+"""A run in two lines: what fits, what is left out, the pace, and totals that go on between two counts."""
+
+import asyncio
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.tui.state.counting import Counting
+from tui_evals.tui.state.pulse import Pulse
+from tui_evals.tui.state.questions import Count
+from tui_evals.tui.views.figures import compact, duration, money, number
+from tui_evals.tui.views.totals import Pace, Tally, done, totals_rows
+
+NOW = 1_000_000.0
+
+
+def a_run(**given):
+    fields = {
+        "id": 1,
+        "key": "k3fa9z",
+        "name": "nightly",
+        "suite": "",
+        "source": "evals.json",
+        "snapshot": "",
+        "status": "running",
+        "control": "",
+        "targets": ("demo",),
+        "prompts": ("",),
+        "tags": (),
+        "parent": None,
+        "created": NOW - 100,
+        "started": NOW - 100,
+        "finished": None,
+        "total": 1000,
+        "config": {},
+        "note": "",
+        "pid": 1,
+        "host": "h",
+        "heartbeat": NOW - 1,
+        "scoring_pass": 1,
+    }
+    return RunRow(**{**fields, **given})
+
+
+def some(**given):
+    fields = dict.fromkeys(
+        ("pending", "running", "answered", "passed", "failed", "partial", "errored", "input_tokens", "output_tokens"), 0
+    )
+    return Totals(**{"total": 1000, "cost": 0.0, "unpriced": 0, **fields, **given})
+
+
+def an_answer(number, status="pass", seq=0, **given):
+    fields = {
+        "id": number,
+        "run": 1,
+        "seq": seq,
+        "pos": number - 1,
+        "cell": number,
+        "item": number - 1,
+        "turn": 0,
+        "prompt": 0,
+        "target": 0,
+        "repeat": 0,
+        "name": f"#{number}",
+        "category": "",
+        "status": status,
+        "score": 100.0,
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cost": 0.25,
+        "latency_ms": 10.0,
+        "attempts": 1,
+        "from_cache": False,
+        "scripted": False,
+        "started": 1.0,
+        "code": None,
+        "preview": "yes",
+    }
+    return AnswerRow(**{**fields, **given})
+
+
+def text(row):
+    return "".join(piece.text for piece in row.pieces)
+
+
+def lines(run, totals, rate=None, width=200):
+    return [text(row) for row in totals_rows(run, totals, rate, NOW, width)]
+
+
+def test_a_run_that_goes_on_says_how_far_it_is_how_fast_and_when_it_will_be_over():
+    totals = some(passed=300, failed=80, errored=12, partial=20, running=8, answered=3, pending=577)
+    first, second = lines(a_run(), totals, 12.34)
+    assert first.startswith("▸ running  ▰▰▰▰▰▰▰▰▰▱▱▱")
+    assert "412/1,000  12.3/s  48 s left  nightly k3fa9z" in first
+    assert second.startswith("✓ 300 pass  ✗ 80 fail  78.9 % pass (75–83)  ! 12 error  ◐ 20 partial  … 3 answered")
+    assert "▸ 8 running  · 577 pending  $0" in second
+
+
+def test_what_did_not_happen_takes_no_room_but_pass_and_fail_always_stand():
+    _, second = lines(a_run(), some(pending=1000))
+    assert second == "✓ 0 pass  ✗ 0 fail  · 1,000 pending  $0"
+
+
+def test_money_names_judges_and_answers_without_a_price():
+    totals = some(pending=1000, cost=1.5, judge_cost=0.02, unpriced=3)
+    assert "$1.50 + $0.0200 judges + 3 unpriced" in lines(a_run(), totals)[1]
+
+
+@pytest.mark.parametrize("given", [{"status": "paused"}, {"status": "finished", "finished": NOW}])
+def test_only_a_run_that_runs_has_a_rate(given):
+    first, _ = lines(a_run(**given), some(passed=1, pending=999), 5.0)
+    assert "/s" not in first
+    assert "left" not in first
+
+
+def test_a_finished_run_says_how_long_it_took():
+    assert "took 1m 40s" in lines(a_run(status="finished", finished=NOW), some(passed=1000))[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "stuck"),
+    [
+        ({"heartbeat": NOW - 31}, True),
+        ({"heartbeat": NOW - 29}, False),
+        ({"heartbeat": None}, False),
+        ({"heartbeat": NOW - 99, "status": "finished"}, False),
+        ({"heartbeat": NOW - 99, "status": "paused"}, False),
+    ],
+)
+def test_a_run_that_is_silent_for_half_a_minute_may_be_stuck(given, stuck):
+    assert ("stuck? silent for" in lines(a_run(**given), some())[0]) is stuck
+
+
+def test_a_stop_that_was_asked_for_shows_before_it_is_obeyed():
+    assert lines(a_run(control="stop"), some())[0].startswith("▸ stopping")
+    assert lines(a_run(control="pause", status="paused"), some())[0].startswith("‖ paused")
+
+
+def test_before_the_first_count_the_run_is_named_and_nothing_is_claimed():
+    assert lines(a_run(), None) == ["▸ running  1,000 answers  nightly k3fa9z", ""]
+
+
+def test_a_run_without_answers_is_no_division_by_nothing():
+    assert "0/0" in lines(a_run(total=0), some(total=0))[0]
+
+
+@given(st.integers(38, 200), st.text(max_size=40), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_the_lines_never_exceed_the_width(width, name, passed, failed):
+    totals = some(total=passed + failed + 5, passed=passed, failed=failed, running=5, cost=123.4, unpriced=9)
+    for row in totals_rows(a_run(name=name), totals, 33.3, NOW, width):
+        assert cell_len(text(row)) <= width
+
+
+def test_the_bar_is_full_only_at_the_end():
+    assert "▱" in lines(a_run(), some(passed=999, pending=1))[0]
+    assert "▱" not in lines(a_run(), some(passed=1000))[0]
+
+
+# -- pace
+
+
+def noted(*samples):
+    pace = Pace()
+    for now, count in samples:
+        pace.note(now, count)
+    return pace.rate()
+
+
+def test_the_rate_hides_until_five_results_have_come():
+    assert noted() is None
+    assert noted((0, 0)) is None
+    assert noted((0, 0), (2, 4)) is None
+    assert noted((0, 0), (2, 5)) == 2.5
+
+
+def test_the_rate_is_that_of_the_last_ten_seconds():
+    samples = [(second / 2, second * 5) for second in range(41)] + [
+        (20 + second / 2, 200 + second) for second in range(41)
+    ]
+    assert noted(*samples) == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_slow_run_has_a_rate_over_a_longer_time():
+    assert noted(*[(second, second // 10) for second in range(101)]) == pytest.approx(0.1, rel=0.25)
+
+
+def test_a_count_that_falls_begins_anew():
+    assert noted((0, 0), (1, 100), (2, 3)) is None
+
+
+def test_a_run_that_stalls_slows_down_and_keeps_few_samples():
+    pace = Pace()
+    for half in range(20):
+        pace.note(half / 2, half * 10)
+    quick = pace.rate()
+    for half in range(20, 4000):
+        pace.note(half / 2, 190)
+    assert pace.rate() < quick / 50
+    assert len(pace._seen) < 30
+
+
+# -- between two counts
+
+
+def test_answers_that_become_final_after_a_count_are_added_to_it_once():
+    tally = Tally()
+    tally.counted(some(passed=10, running=4, pending=986, cost=1.0), seq=100, first_pass=True)
+    final = an_answer(11, "fail", seq=103)
+    tally.note([an_answer(10, "pass", seq=100), an_answer(12, "running", seq=101), final])
+    tally.note([final, an_answer(13, "error", seq=104, cost=None, code="timeout")])
+    found = tally.totals
+    assert (found.passed, found.failed, found.errored, done(found)) == (10, 1, 1, 12)
+    assert (found.pending, found.running) == (984, 4)
+    assert (found.cost, found.unpriced) == (1.25, 0)
+
+
+def test_a_later_count_forgets_what_it_holds_itself_and_keeps_what_came_after_it():
+    tally = Tally()
+    tally.counted(some(pending=1000), seq=0, first_pass=True)
+    tally.note([an_answer(1, seq=5), an_answer(2, seq=9)])
+    tally.counted(some(passed=1, pending=999), seq=7, first_pass=True)
+    assert tally.totals.passed == 2
+
+
+def test_in_a_later_pass_answers_are_final_already_so_only_a_count_counts():
+    tally = Tally()
+    tally.counted(some(passed=1000), seq=0, first_pass=False)
+    tally.note([an_answer(1, "fail", seq=5)])
+    assert tally.totals == some(passed=1000)
+
+
+def test_nothing_is_known_before_the_first_count():
+    tally = Tally()
+    tally.note([an_answer(1, seq=5)])
+    assert tally.totals is None
+
+
+@given(st.lists(st.sampled_from(["pass", "fail", "partial", "error", "running", "answered"]), max_size=60))
+def test_whatever_comes_the_parts_are_the_whole(statuses):
+    tally = Tally()
+    tally.counted(some(total=50, pending=30, running=10, answered=10), seq=0, first_pass=True)
+    tally.note([an_answer(place % 50 + 1, status, seq=place + 1) for place, status in enumerate(statuses)])
+    found = tally.totals
+    parts = found.pending + found.running + found.answered + done(found)
+    assert parts == 50
+    assert min(found.pending, found.running, found.answered) >= 0
+
+
+def test_a_cached_answer_costs_nothing_and_a_scripted_one_needs_no_price():
+    tally = Tally()
+    tally.counted(some(pending=1000), seq=0, first_pass=True)
+    tally.note(
+        [
+            an_answer(1, seq=1, from_cache=True),
+            an_answer(2, seq=2, cost=None, scripted=True),
+            an_answer(3, seq=3, cost=None),
+        ]
+    )
+    assert (tally.totals.cost, tally.totals.unpriced) == (0.0, 1)
+
+
+class Held:
+    """A watch whose counts can be held back."""
+
+    def __init__(self):
+        self.run, self.found, self.taken = a_run(), None, []
+
+    def count(self):
+        return self.found
+
+    def counted(self, found):
+        self.taken.append(found)
+        return True
+
+
+async def test_counts_come_one_at_a_time_and_take_at_most_a_hundredth_of_the_time(monkeypatch):
+    watch, clock = Held(), [NOW]
+    watch.found = Count(1, 0, True, some(pending=1000), (), {}, False, False)
+    counting = Counting(watch, lambda: clock[0])
+    ticks = iter([0.0, 0.05])
+    monkeypatch.setattr("tui_evals.tui.state.counting.time.perf_counter", lambda: next(ticks))
+    assert counting.due()
+    work = counting.count()
+    assert await work
+    assert not counting.due()  # nothing changed
+    counting.note(Pulse(rows=[an_answer(1, seq=1)]))
+    assert not counting.due()
+    clock[0] += 4.9
+    assert not counting.due()
+    clock[0] += 0.2
+    assert counting.due()
+    assert counting.totals.passed == 1
+
+
+async def test_no_count_begins_while_one_is_under_way():
+    watch, gate = Held(), threading.Event()
+    watch.count = lambda: gate.wait(10) and None
+    counting = Counting(watch, lambda: NOW)
+    work = asyncio.create_task(counting.count())
+    await asyncio.sleep(0)
+    counting.soon()
+    assert not counting.due()
+    gate.set()
+    assert not await work
+
+
+async def test_a_run_that_is_over_is_counted_at_once_and_a_count_of_another_run_is_not_taken():
+    watch = Held()
+    watch.found = Count(1, 0, True, some(), (), {}, False, False)
+    counting = Counting(watch, lambda: NOW)
+    assert await counting.count()
+    counting.note(Pulse(run=True))
+    assert counting.due()
+    watch.found = Count(2, 0, True, some(), (), {}, False, False)
+    assert not await counting.count()
+    assert len(watch.taken) == 1
+    watch.found = None
+    assert not await counting.count()
+
+
+async def test_a_count_that_fails_ends_the_wait_for_it():
+    watch = Held()
+    watch.count = lambda: 1 / 0
+    counting = Counting(watch, lambda: NOW)
+    with pytest.raises(ZeroDivisionError):
+        await counting.count()
+    counting.soon()
+    assert counting.due()
+
+
+def test_the_latest_is_the_last_that_became_final():
+    counting = Counting(Held(), lambda: NOW)
+    counting.note(Pulse(rows=[an_answer(4, seq=1), an_answer(5, seq=2), an_answer(6, "running", seq=3)]))
+    counting.note(Pulse(rows=[an_answer(7, "running", seq=4)]))
+    assert counting.latest == 5
+
+
+# -- figures
+
+
+def test_money_keeps_as_many_decimals_as_tell_something():
+    amounts = (0, 0.000001, 0.0012, 0.5, 12.345, 1234.5)
+    assert [money(amount) for amount in amounts] == ["$0", "<$0.0001", "$0.0012", "$0.500", "$12.35", "$1,234.50"]
+
+
+def test_durations_and_counts_are_short_and_never_round_into_a_wrong_unit():
+    spans = (0, 0.9996, 9.96, 59.96, 3599.6, 86_400)
+    assert [duration(span) for span in spans] == ["0 ms", "1.0 s", "10 s", "1m 00s", "1h 00m", "24h 00m"]
+    assert [compact(count) for count in (None, 0, 999, 1000, 9_960, 999_499, 999_999)] == [
+        "?",
+        "0",
+        "999",
+        "1.0k",
+        "10k",
+        "999k",
+        "1.0M",
+    ]
+
+
+@given(st.floats(0, 1e8), st.integers(0, 10**14), st.floats(-1e6, 1e6))
+def test_figures_fit_their_columns(seconds, count, score):
+    assert len(duration(min(seconds, 3e7))) <= 8
+    assert len(compact(count)) <= 4
+    assert len(number(score)) <= 7

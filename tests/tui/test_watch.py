@@ -1,0 +1,407 @@
+"""What is seen of a run: windows, changes, orders, failures; under deletions, other runs and another database."""
+
+import asyncio
+import contextlib
+import os
+import random
+from array import array
+
+import pytest
+
+from tests.store.helpers import cells, judged, new_run, said
+from tui_evals.store.database import StoreError, connect, open_store
+from tui_evals.store.filters import FilterError
+from tui_evals.store.migrations import back_up
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import PlannedAnswer
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
+from tui_evals.tui.state import watch as watch_module
+from tui_evals.tui.state.watch import Order, Watch
+from tui_evals.tui.state.windows import PAGE
+
+
+@pytest.fixture
+def path(tmp_path):
+    return open_store(tmp_path / ".evals" / "evals.db")
+
+
+@pytest.fixture
+def writer(path):
+    with Writer(path) as writer:
+        yield writer
+
+
+@pytest.fixture
+def watch(path):
+    watch = Watch(path)
+    yield watch
+    watch.close()
+
+
+def answer(writer, ids, status="pass", score=100.0, text="yes", number=1, **given):
+    """Answer and judge, as a run does."""
+
+    async def give():
+        for one in ids:
+            await writer.answered(one, said(text, **given), "error" if status == "error" else "answered")
+            if status != "error":
+                records = [judged(score=score / 100)]
+                await writer.scored(one, number, records, status, score)
+
+    asyncio.run(give())
+
+
+def ids_of(path, run):
+    with Reader(path) as reader:
+        return list(reader.ids(run.id))
+
+
+def put_in_place(file, path):
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    os.replace(file, path)
+
+
+def shown(watch):
+    return [row.id if (row := watch.row(number)) else None for number in range(len(watch))]
+
+
+async def test_a_run_opens_in_the_order_of_the_plan_whatever_its_length(watch, writer):
+    run = writer.plan(new_run(), cells(PAGE * 3 + 5))
+    watch.open_run(run.id)
+    assert len(watch) == PAGE * 3 + 5
+    assert [watch.row(number).pos for number in (0, PAGE - 1, PAGE, PAGE * 3 + 4)] == [0, PAGE - 1, PAGE, PAGE * 3 + 4]
+    assert watch.row(-1) is None
+    assert watch.row(len(watch)) is None
+
+
+def test_the_first_look_says_that_there_is_something_and_the_next_that_nothing_changed(watch, writer):
+    watch.open_run(writer.plan(new_run(), cells(2)).id)
+    assert watch.poll().run
+    assert not watch.poll()
+
+
+def test_a_look_finds_exactly_the_answers_that_changed_and_the_rows_show_them(watch, writer, path):
+    run = writer.plan(new_run(), cells(5))
+    ids = ids_of(path, run)
+    watch.open_run(run.id)
+    watch.poll()
+    before = [watch.row(number).status for number in range(5)]
+    answer(writer, ids[1:3])
+    found = watch.poll()
+    assert before == ["pending"] * 5
+    assert [row.id for row in found.rows] == ids[1:3]
+    assert [watch.row(number).status for number in range(5)] == ["pending", "pass", "pass", "pending", "pending"]
+    assert not watch.poll()
+
+
+def test_changes_before_the_run_was_opened_are_not_told_but_shown(watch, writer, path):
+    run = writer.plan(new_run(), cells(3))
+    answer(writer, ids_of(path, run)[:1])
+    watch.open_run(run.id)
+    assert watch.poll().rows == []
+    assert watch.row(0).status == "pass"
+
+
+def test_another_run_going_on_is_no_change_of_this_one_and_costs_each_look_nothing_later(
+    watch, writer, path, monkeypatch
+):
+    here, there = writer.plan(new_run(), cells(2)), writer.plan(new_run(), cells(20))
+    watch.open_run(here.id)
+    watch.poll()
+    asked = []
+    changed = watch.reader.changed
+    monkeypatch.setattr(watch.reader, "changed", lambda since, run: asked.append(since) or changed(since, run))
+    for one in ids_of(path, there):
+        answer(writer, [one])
+        found = watch.poll()
+        assert found.runs
+        assert not found.rows
+        assert not found.run
+    assert asked == sorted(set(asked))  # each look begins where the one before ended
+    answer(writer, ids_of(path, here)[:1])
+    assert [row.run for row in watch.poll().rows] == [here.id]
+
+
+def test_a_rename_is_told_and_a_heartbeat_is_not(watch, writer):
+    run = writer.plan(new_run(), cells(1))
+    watch.open_run(run.id)
+    watch.poll()
+    writer.heartbeat(run.id)
+    writer.flush()
+    found = watch.poll()
+    assert found.runs
+    assert not found.run
+    assert watch.run.heartbeat is not None
+    writer.edit(run.id, name="other")
+    assert watch.poll().run
+    assert watch.run.name == "other"
+
+
+def test_a_run_whose_process_dies_is_interrupted_without_any_commit(watch, writer, path):
+    run = writer.plan(new_run(), cells(1))
+    with hold(run_lock(path, run.key)):
+        writer.run_status(run.id, "running")
+        watch.open_run(run.id)
+        watch.poll()
+        assert watch.run.status == "running"
+        assert not watch.poll()
+    found = watch.poll()
+    assert found.run
+    assert not found.runs
+    assert watch.run.status == "interrupted"
+
+
+def test_more_changes_than_can_be_told_one_by_one_reload_everything(watch, writer, path, monkeypatch):
+    monkeypatch.setattr(watch_module, "_MOST", 3)
+    run = writer.plan(new_run(), cells(4))
+    watch.open_run(run.id)
+    watch.poll()
+    shown(watch)
+    answer(writer, ids_of(path, run))
+    found = watch.poll()
+    assert found.reload
+    assert not found.rows
+    assert {watch.row(number).status for number in range(4)} == {"pass"}
+    assert not watch.poll()
+
+
+def test_the_run_on_screen_may_be_deleted_by_somebody_else(watch, writer):
+    run = writer.plan(new_run(), cells(3))
+    watch.open_run(run.id)
+    watch.poll()
+    watch.marks, watch.answer = frozenset({1}), watch.row(0).id
+    writer.delete_run(run)
+    found = watch.poll()
+    assert found.run
+    assert found.reload
+    assert (watch.run, watch.answer, len(watch), watch.row(0)) == (None, None, 0, None)
+    assert watch.marks == frozenset()
+    assert not watch.poll()
+
+
+def test_deleting_another_run_leaves_this_one(watch, writer):
+    run, other = writer.plan(new_run(), cells(3)), writer.plan(new_run(), cells(3))
+    watch.open_run(run.id)
+    watch.poll()
+    writer.delete_run(other)
+    found = watch.poll()
+    assert found.reload
+    assert not found.run
+    assert [watch.row(number).pos for number in range(3)] == [0, 1, 2]
+
+
+def test_a_run_that_is_gone_cannot_be_opened_and_the_one_on_screen_stays(watch, writer):
+    run = writer.plan(new_run(), cells(3))
+    watch.open_run(run.id)
+    with pytest.raises(LookupError):
+        watch.open_run(99)
+    assert watch.run.id == run.id
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_where_a_part_is_deleted_already_every_other_answer_keeps_its_row(watch, writer, path, plain):
+    run = writer.plan(new_run(), cells(6))
+    ids = ids_of(path, run)
+    watch.open_run(run.id)
+    if not plain:
+        watch.arrange(Order(sort="name", descending=True), array("q", ids[::-1]))
+    writer._write("DELETE FROM answers WHERE id IN (?, ?)", ids[0], ids[3])
+    kept = [None if one in (ids[0], ids[3]) else one for one in ids]
+    assert shown(watch) == (kept if plain else kept[::-1])
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_paging_while_answers_come_always_shows_what_the_store_holds(watch, writer, path, plain):
+    run = writer.plan(new_run(), cells(PAGE * 3))
+    ids = ids_of(path, run)
+    watch.open_run(run.id)
+    if not plain:
+        mixed = random.Random(1).sample(ids, len(ids))
+        watch.arrange(Order(sort="name"), array("q", mixed))
+    chance = random.Random(2)
+    waiting = list(ids)
+    for _ in range(25):
+        done, waiting = waiting[:7], waiting[7:]
+        answer(writer, done, chance.choice(["pass", "fail"]))
+        watch.poll()
+        with Reader(path) as reader:
+            for number in chance.sample(range(len(watch)), 20):
+                row = watch.row(number)
+                assert row == reader.rows([row.id])[0]
+                assert row.id == (watch.ids[number] if watch.ids else ids[number])
+
+
+def test_pages_that_were_left_are_fetched_anew_and_keep_no_place(watch, writer, path, monkeypatch):
+    monkeypatch.setattr("tui_evals.tui.state.windows._PAGES", 2)
+    run = writer.plan(new_run(), cells(PAGE * 4))
+    ids = ids_of(path, run)
+    watch.open_run(run.id)
+    watch.arrange(Order(sort="name"), array("q", ids))
+    first = watch.row(0)
+    assert watch.place(first) == 0
+    for number in range(0, PAGE * 4, PAGE):
+        watch.row(number)
+    assert watch.place(first) is None
+    answer(writer, [first.id])
+    watch.poll()
+    assert watch.row(0).status == "pass"
+
+
+def test_scores_are_those_of_the_pass_that_counts_and_follow_a_change(watch, writer, path):
+    run = writer.plan(new_run(), cells(3))
+    ids = ids_of(path, run)
+    watch.open_run(run.id)
+    assert watch.scores(watch.row(0)) == {}
+    answer(writer, ids[:2])
+    watch.poll()
+    assert watch.scores(watch.row(0))["Match"].score == 1.0
+    number = writer.new_pass(run.id, {})
+    assert watch.poll().run
+    assert watch.scores(watch.row(0)) == {}
+    asyncio.run(writer.scored(ids[0], number, [judged(score=0.0)], "fail", 0.0))
+    watch.poll()
+    assert watch.scores(watch.row(0))["Match"].score == 0.0
+    assert watch.scores(watch.row(1)) == {}
+
+
+def test_scores_of_a_page_are_fetched_at_once(watch, writer, path, monkeypatch):
+    run = writer.plan(new_run(), cells(6))
+    answer(writer, ids_of(path, run)[:4])
+    watch.open_run(run.id)
+    asked = []
+    scores_of = watch.reader.scores_of
+    monkeypatch.setattr(watch.reader, "scores_of", lambda ids, number: asked.append(ids) or scores_of(ids, number))
+    for number in range(6):
+        watch.scores(watch.row(number))
+    assert [len(ids) for ids in asked] == [4]
+
+
+def test_an_order_is_fetched_apart_and_shown_when_it_is_arranged(watch, writer, path):
+    run = writer.plan(new_run(), cells(4))
+    ids = ids_of(path, run)
+    for place, status in enumerate(["pass", "fail", "fail"]):
+        answer(writer, [ids[place]], status, score=10.0 * place)
+    watch.open_run(run.id)
+    order = Order("failed", "score", descending=True)
+    found = watch.sorted(order)
+    assert shown(watch) == ids
+    watch.arrange(order, found)
+    assert shown(watch) == [ids[2], ids[1]]
+    assert [watch.find(ids[2]), watch.find(ids[0]), watch.find("x")] == [0, None, None]
+    assert watch.sorted(Order()) is None
+    watch.arrange(Order(), None)
+    assert shown(watch) == ids
+    with pytest.raises(FilterError):
+        watch.sorted(Order("status:odd"))
+
+
+def test_an_answer_of_another_run_has_no_row(watch, writer, path):
+    here, there = writer.plan(new_run(), cells(2)), writer.plan(new_run(), cells(2))
+    watch.open_run(here.id)
+    assert watch.find(ids_of(path, here)[1]) == 1
+    assert watch.find(ids_of(path, there)[1]) is None
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_failures_are_gone_through_in_the_order_shown_and_round_the_end(watch, writer, path, plain):
+    run = writer.plan(new_run(), cells(8))
+    ids = ids_of(path, run)
+    for place, status in {0: "pass", 2: "fail", 5: "error", 6: "partial"}.items():
+        answer(writer, [ids[place]], status, score=50.0)
+    asyncio.run(writer.answered(ids[3], said(), "answered"))
+    watch.open_run(run.id)
+    bad = [2, 5, 6]
+    if not plain:
+        watch.arrange(Order(sort="pos", descending=True), array("q", ids[::-1]))
+        bad = [1, 2, 5]
+    there, back = [watch.failure(-1, 1)], [watch.failure(8, -1)]
+    for _ in range(3):
+        there.append(watch.failure(there[-1], 1))
+        back.append(watch.failure(back[-1], -1))
+    assert there == [*bad, bad[0]]
+    assert back == [*bad[::-1], bad[-1]]
+
+
+def test_where_nothing_failed_there_is_no_failure(watch, writer, path):
+    assert watch.failure(0, 1) is None
+    run = writer.plan(new_run(), cells(2))
+    answer(writer, ids_of(path, run))
+    watch.open_run(run.id)
+    assert watch.failure(0, 1) is None
+    watch.arrange(Order("failed"), array("q"))
+    assert watch.failure(0, -1) is None
+
+
+def test_a_count_tells_totals_means_verdicts_and_of_what_there_are_several(watch, writer, path):
+    planned = [PlannedAnswer(n, 0, n % 2, 0, 0, n // 2, "#1") for n in range(4)]
+    run = writer.plan(new_run(), planned)
+    ids = ids_of(path, run)
+    answer(writer, ids[:1])
+    writer.label(ids[0], "fail", "ada")
+    writer.label(ids[1], "pass", "ada", evaluator="Match")
+    assert watch.count() is None
+    watch.open_run(run.id)
+    found = watch.count()
+    assert watch.counted(found)
+    assert (watch.totals.total, watch.totals.passed) == (4, 1)
+    assert watch_module.keys_of(watch.means) == ["Match"]
+    assert watch.verdicts == {ids[0]: "fail"}
+    assert (found.turns, found.repeats, found.first_pass) == (True, True, True)
+    other = writer.plan(new_run(), cells(2))
+    watch.open_run(other.id)
+    assert not watch.counted(found)
+    assert watch.totals is None
+    assert (watch.count().turns, watch.count().repeats) == (False, False)
+
+
+def test_a_run_deleted_while_it_is_counted_has_no_count(watch, writer):
+    run = writer.plan(new_run(), cells(2))
+    watch.open_run(run.id)
+    writer.delete_run(run)
+    assert watch.count() is None
+    assert watch.failure(0, 1) is None
+    assert list(watch.sorted(Order(sort="score"))) == []
+
+
+def test_another_database_in_its_place_is_looked_into(watch, writer, path, tmp_path):
+    run = writer.plan(new_run(), cells(2))
+    watch.open_run(run.id)
+    watch.poll()
+    copy = open_store(tmp_path / "copy" / "evals.db")
+    with Writer(copy) as other:
+        other.plan(new_run(), cells(3))
+    put_in_place(copy, path)
+    found = watch.poll()
+    assert found.run
+    assert found.reload
+    assert watch.run is None
+    watch.open_run(1)
+    assert len(watch) == 3
+
+
+def test_a_copy_put_back_shows_the_same_run(watch, writer, path, tmp_path):
+    run = writer.plan(new_run(), cells(2))
+    watch.open_run(run.id)
+    watch.poll()
+    with contextlib.closing(connect(path)) as connection:
+        back_up(connection, tmp_path / "copy")
+    put_in_place(tmp_path / "copy", path)
+    assert watch.poll().reload
+    assert watch.run.key == run.key
+    assert len(shown(watch)) == 2
+
+
+def test_a_file_that_is_no_store_is_said_once_and_the_old_one_stays_in_view(watch, writer, path, tmp_path):
+    run = writer.plan(new_run(), cells(2))
+    watch.open_run(run.id)
+    watch.poll()
+    (tmp_path / "noise").write_bytes(b"noise" * 1000)
+    put_in_place(tmp_path / "noise", path)
+    with pytest.raises(StoreError):
+        watch.poll()
+    assert not watch.poll()
+    assert watch.row(0).pos == 0
+    path.unlink()
+    assert not watch.poll()

@@ -1,0 +1,93 @@
+"""Runs once more: items asked again in a new run, answers judged again in the same one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.runs import launch
+from tui_evals.runs.plan import Plan
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+
+from . import project
+from .executing import checked, detached, execute, free, manner, say_estimate
+from .output import Stop
+from .running import stored
+from .sources import checked_dataset, evaluators_named, in_memory, items_found, judged_by, target_or_stop
+from .world import World, world
+
+
+def rerun(word: str, only: str, **options: Any) -> int:
+    """`tui-evals rerun`: a new run of the items a filter finds, with its parent named."""
+    how = manner(options)
+    here = world(how.env_name, how.trusting)
+    with project.reader() as reader:
+        parent = project.run_named(reader, word)
+        items = items_found(reader, parent, only)
+        plan = replace(stored(parent, reader, here), only=frozenset(items))
+        document = reader.snapshot(parent.snapshot)
+    if how.plan_only:
+        return say_estimate(plan, how.as_json)
+    with project.writer(here.environment) as writer:
+        terms = replace(launch.terms_of(parent), use_cache=False)
+        name = f"{parent.name} again"
+        details = {"parent": parent.id, "tags": parent.tags}
+        run = launch.store_plan(
+            plan, document, terms, writer, here.environment, name=name, source=parent.source, **details
+        )
+        if not how.detach:
+            return execute(run, plan, terms, writer, here, how)
+    return detached(run, how)
+
+
+def rescore(
+    word: str,
+    *,
+    dataset: Path | None,
+    evaluators: str | None,
+    judge: str | None,
+    without_judges: bool,
+    **options: Any,
+) -> int:
+    """`tui-evals rescore`: a new scoring pass over the answers that are there."""
+    how = manner(options)
+    here = world(how.env_name, how.trusting)
+    with project.reader() as reader:
+        run = project.run_named(reader, word)
+        plan = _judging(run, reader, here, dataset, evaluators)
+        if judge or here.settings.judge:
+            plan = replace(plan, judge=target_or_stop(judge, here.settings) or plan.judge)
+        plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
+        checked(plan)
+        if how.plan_only:
+            return say_estimate(plan, how.as_json, launch.estimate_again(plan, reader.all_rows(run.id)))
+    if how.detach:
+        free(run)
+        words: list[object] = ["rescore", run.key]
+        words += ["--dataset", dataset] if dataset is not None else []
+        words += ["--evaluators", evaluators] if evaluators is not None else []
+        words += ["--judge", judge] if judge is not None else []
+        words += ["--without-judges"] if without_judges else []
+        return detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
+    with project.writer(here.environment) as writer:
+        terms = replace(launch.terms_of(run), max_cost=None)
+        return execute(run, plan, terms, writer, here, how, again=True)
+
+
+def _judging(run: RunRow, reader: Reader, here: World, dataset: Path | None, evaluators: str | None) -> Plan:
+    """The plan of a run with the evaluators that are asked for instead of its own."""
+    plan = stored(run, reader, here)
+    if dataset is not None and evaluators is not None:
+        raise Stop("give --dataset or --evaluators, not both")
+    if evaluators is not None:
+        data = {**reader.snapshot(run.snapshot), "default_evaluators": evaluators_named(evaluators)}
+        try:
+            return replace(plan, dataset=checked_dataset(in_memory(data), here.registry))
+        except DatasetError as problem:
+            raise Stop(str(problem)) from None
+    if dataset is not None:
+        return replace(plan, dataset=judged_by(plan.dataset, checked_dataset(project.read(dataset), here.registry)))
+    return plan

@@ -1,0 +1,59 @@
+"""`tui-evals demo`: the sample project, and a run in it on the scripted target."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from tui_evals.datasets.demo_project import make_demo
+from tui_evals.datasets.save import CannotSave
+from tui_evals.runs import launch
+from tui_evals.runs.plan import Plan
+
+from . import project
+from .executing import Manner, execute, start_apart
+from .opening import Opening, need_terminal
+from .output import Stop, say
+from .sources import checked_dataset, targets_named
+from .world import world
+
+_AT_ONCE = 30
+"""Calls in flight where nobody watches them one by one."""
+
+
+def demo(plain: bool, mouse: bool) -> int | Opening:
+    """Make the sample project and run it: here, or in the background with the workbench on it."""
+    if not plain:
+        need_terminal("`tui-evals demo --plain` runs the sample project without one")
+    folder, dataset = _made()
+    os.environ.pop("TUI_EVALS_DB", None)
+    os.chdir(folder)
+    here = world(None, trusting=False)
+    document = project.read(dataset.relative_to(folder))
+    plan = Plan(
+        dataset=checked_dataset(document, here.registry),
+        targets=targets_named(here.settings.run.targets, here.settings),
+        registry=here.registry,
+        judge=here.settings.targets[here.settings.judge or ""],
+    )
+    with project.writer(here.environment) as writer:
+        name, source = document.file.stem, str(document.file)
+        terms = launch.Terms(concurrency=_AT_ONCE if plain else None)
+        run = launch.store_plan(plan, document.data, terms, writer, here.environment, name=name, source=source)
+        if plain:
+            say(f"the sample project is in {folder}")
+            code = execute(run, plan, terms, writer, here, Manner())
+            say(f"look around with `cd {folder}` and `tui-evals show last`; delete the folder when you are done")
+            return code
+    start_apart(run, ("resume", run.key, "--quiet"))
+    return Opening(folder, project.store_path(), document.file.absolute(), run.key, mouse, demo=True)
+
+
+def _made() -> tuple[Path, Path]:
+    """A new folder with the sample project, and its first dataset."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="tui-evals-demo-")).resolve()
+        return folder, make_demo(folder)
+    except (OSError, CannotSave) as problem:
+        raise Stop(f"the sample project cannot be made: {problem}", 1) from None

@@ -1,0 +1,62 @@
+"""What the command line asks of the workbench: a request, for this side of the house knows no screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from .output import Stop
+
+DATASETS = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The workbench is to open on a project, and in it on a dataset or a run where one is named."""
+
+    root: Path
+    database: Path
+    dataset: Path | None = None
+    run: str | None = None
+    mouse: bool = True
+    demo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was said before the name of a command."""
+
+    mouse: bool = True
+
+
+def need_terminal(instead: str) -> None:
+    """End the command where no workbench can be shown, with what to run instead."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Stop(f"the workbench needs a terminal; {instead}")
+    if os.environ.get("TERM") == "dumb":
+        raise Stop(f"the workbench needs a terminal that can move its cursor, and TERM is dumb; {instead}")
+
+
+def is_dataset(word: str) -> bool:
+    """Whether a word that is no command names a dataset: a file that is there, or one by its ending."""
+    return word.lower().endswith(DATASETS) or Path(word).is_file()
+
+
+def opening(dataset: Path | None, mouse: bool) -> Opening:
+    """`tui-evals` and `tui-evals DATASET`."""
+    instead = "`tui-evals --help` lists the commands that do not"
+    if dataset is not None:
+        instead = f"`tui-evals validate {dataset}` and `tui-evals run {dataset}` do not"
+    need_terminal(instead)
+    from tui_evals.datasets.discover import project_root
+
+    from .project import store_path
+
+    root = project_root(Path.cwd())
+    if dataset is not None:
+        dataset = dataset.absolute()
+        if not dataset.resolve().is_relative_to(root):
+            root = project_root(dataset.parent)
+    return Opening(root, store_path(root), dataset, mouse=mouse)

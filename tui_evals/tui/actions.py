@@ -1,0 +1,193 @@
+"""The one table of what can be done: keys, footer, palette, help and the page of keys all come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from textual.binding import Binding
+
+Where = Literal["everywhere", "tree", "editor", "judges", "results", "detail", "runs", "compare", "playground"]
+
+PLACES: dict[Where, str] = {
+    "everywhere": "Everywhere",
+    "tree": "1 Dataset",
+    "editor": "2 Item",
+    "judges": "3 Evaluators",
+    "results": "4 Results",
+    "detail": "5 Answer",
+    "runs": "6 Runs",
+    "compare": "Comparing runs",
+    "playground": "Playground",
+}
+
+
+class Action(NamedTuple):
+    """Something a person can do in a place: its method is `do_NAME`, its word stands in the footer."""
+
+    where: Where
+    name: str
+    keys: str
+    word: str
+    says: str
+    footer: bool = False
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action("everywhere", "pane_1", "1", "dataset", "Go to the dataset tree."),
+    Action("everywhere", "pane_2", "2", "item", "Go to the item under the cursor of the tree."),
+    Action("everywhere", "pane_3", "3", "evaluators", "Go to the evaluators of what is selected."),
+    Action("everywhere", "pane_4", "4", "results", "Go to the results of the run on screen."),
+    Action("everywhere", "pane_5", "5", "answer", "Go to the answer under the cursor of the results."),
+    Action("everywhere", "pane_6", "6", "runs", "Go to the runs."),
+    Action("everywhere", "next_pane", "tab", "next", "Go to the next pane on screen."),
+    Action("everywhere", "previous_pane", "shift+tab", "previous", "Go to the previous pane on screen."),
+    Action("everywhere", "zoom", "z", "zoom", "Show only this pane, or all again."),
+    Action("everywhere", "narrower", "left_square_bracket", "narrower", "Make this pane narrower."),
+    Action("everywhere", "wider", "right_square_bracket", "wider", "Make this pane wider."),
+    Action(
+        "everywhere", "run", "r", "run", "Run what is selected, unsaved edits included; first says what it costs.", True
+    ),
+    Action("everywhere", "rerun", "R", "again", "Ask the failed items of the run on screen again, in a new run."),
+    Action("everywhere", "rescore", "s", "rescore", "Judge the answers of the run on screen again."),
+    Action("everywhere", "pause", "p", "pause", "Pause the run, or let a paused or interrupted one go on."),
+    Action("everywhere", "stop", "x", "stop", "Stop the run once what is in flight has its answer."),
+    Action("everywhere", "save", "ctrl+s", "save", "Save the dataset."),
+    Action("everywhere", "undo", "u", "undo", "Take back the last edit of the dataset."),
+    Action("everywhere", "redo", "U", "redo", "Do again what was taken back."),
+    Action("everywhere", "open", "o", "open", "Open another dataset of the project."),
+    Action("everywhere", "new_dataset", "ctrl+n", "new", "Begin a dataset."),
+    Action("everywhere", "playground", "P", "play", "Talk to a target, and make an item of the conversation."),
+    Action(
+        "everywhere", "settings", "comma", "settings", "Theme, defaults of runs, judge: written to .evals/config.toml."
+    ),
+    Action(
+        "everywhere", "palette", "ctrl+p,colon", "commands", "Find anything that can be done by its name, and do it."
+    ),
+    Action("everywhere", "help", "question_mark,f1", "help", "The keys of this pane."),
+    Action("everywhere", "back", "escape", "back", "Out of this: clear marks or filter, or back to the pane before."),
+    Action("everywhere", "quit", "q,ctrl+q", "quit", "Leave. Runs go on; unsaved edits are kept as a draft."),
+    Action("tree", "mark", "space", "mark", "Mark the item, or all of a category.", True),
+    Action("tree", "mark_all", "A", "mark all", "Mark every item shown, or none."),
+    Action("tree", "filter", "slash", "filter", "Show only items with these words.", True),
+    Action("tree", "group", "c", "group", "Group the items by category, or not."),
+    Action("tree", "unfold", "right,l", "unfold", "Show the turns of a conversation, or the items of a category."),
+    Action("tree", "fold", "left,h", "fold", "Hide them again, or go to what this belongs to."),
+    Action("tree", "new", "n", "new", "A new item after this one.", True),
+    Action("tree", "new_turn", "t", "turn", "A new turn after this one; a single turn becomes a conversation."),
+    Action("tree", "duplicate", "d", "copy", "Duplicate the marked items, or this one."),
+    Action("tree", "remove", "D,delete", "delete", "Delete the marked items, this item, or this turn.", True),
+    Action("tree", "down", "J", "move down", "Move the item or turn down."),
+    Action("tree", "up", "K", "move up", "Move the item or turn up."),
+    Action("tree", "conversation", "T", "turns", "Make a conversation of a single turn, or back."),
+    Action("tree", "category", "C", "category", "Put the marked items, or this one, into a category."),
+    Action("tree", "tags", "#", "tags", "Tag the marked items, or this one."),
+    Action("editor", "edit", "i", "edit", "Edit the field under the cursor; enter does the same.", True),
+    Action("editor", "external", "e", "$EDITOR", "Edit the field in $EDITOR.", True),
+    Action("editor", "field", "a", "add field", "Give the item another field.", True),
+    Action("editor", "clear", "D,delete", "clear", "Take the field away.", True),
+    Action("editor", "new", "n", "new", "A new item after this one."),
+    Action("editor", "new_turn", "t", "turn", "A new turn after this one; a single turn becomes a conversation."),
+    Action("editor", "duplicate", "d", "copy", "Duplicate the item or turn."),
+    Action("editor", "conversation", "T", "turns", "Make a conversation of a single turn, or back."),
+    Action("editor", "next", "greater_than_sign", "next", "The next item or turn."),
+    Action("editor", "previous", "less_than_sign", "previous", "The item or turn before."),
+    Action("judges", "edit", "i", "options", "Edit the options of the evaluator; enter does the same.", True),
+    Action("judges", "add", "a", "add", "Add an evaluator from the list.", True),
+    Action("judges", "remove", "D,delete", "remove", "Take the evaluator away here.", True),
+    Action("judges", "mode", "m", "extend", "Extend the dataset's evaluators here, or replace them.", True),
+    Action("judges", "level", "l", "level", "Work on the dataset's evaluators, or on those of the item or turn.", True),
+    Action("judges", "try", "t", "try", "Judge the answer on screen with this evaluator, here and now.", True),
+    Action("results", "filter", "slash", "filter", "Show only answers that fit, such as failed or score:<50.", True),
+    Action("results", "sort", "S", "sort", "Sort by a column; again turns the order round.", True),
+    Action("results", "next_failure", "n", "failure", "The next answer that failed.", True),
+    Action("results", "previous_failure", "N", "failure before", "The failed answer before."),
+    Action("results", "follow", "f", "follow", "Stay with the latest answers while the run goes on."),
+    Action("results", "left", "left,h", "left", "Evaluator columns further left."),
+    Action("results", "right", "right,l", "right", "Evaluator columns further right."),
+    Action("results", "mark", "space", "mark", "Mark the answer's item, to run marked items again."),
+    Action("results", "verdict", "v", "verdict", "Say yourself whether the answer is good or bad.", True),
+    Action("results", "item", "i", "item", "Go to the item in the dataset."),
+    Action("results", "copy", "y", "copy", "Copy the answer, the prompt, the diff or ids."),
+    Action("detail", "layout", "d", "layout", "Side by side, unified, or only the answer.", True),
+    Action("detail", "raw", "w", "raw", "Spell out control bytes, or not.", True),
+    Action("detail", "accept", "a", "accept", "Make the answer the expected response; undo takes it back.", True),
+    Action("detail", "search", "slash", "search", "Find a text in what is shown.", True),
+    Action("detail", "next_match", "n", "next", "The next place where it stands."),
+    Action("detail", "previous_match", "N", "previous", "The place before."),
+    Action("detail", "next", "greater_than_sign,J", "next answer", "The next answer of the results."),
+    Action("detail", "previous", "less_than_sign,K", "answer before", "The answer before."),
+    Action("detail", "verdict", "v", "verdict", "Say yourself whether the answer is good or bad.", True),
+    Action("detail", "item", "i", "item", "Go to the item in the dataset."),
+    Action("detail", "copy", "y", "copy", "Copy the answer, the prompt, the diff or ids."),
+    Action("detail", "pager", "vertical_line", "pager", "Show all of it in $PAGER."),
+    Action("detail", "new_item", "I", "new item", "A new item from this conversation."),
+    Action("runs", "rename", "n", "name", "Give the run another name.", True),
+    Action("runs", "tags", "#,t", "tags", "Set the tags of the run.", True),
+    Action("runs", "note", "e", "note", "Write a note on the run."),
+    Action("runs", "remove", "D,delete", "delete", "Delete the run and its answers."),
+    Action("runs", "mark", "space", "mark", "Mark the run, to compare it.", True),
+    Action("runs", "compare", "equals_sign", "compare", "Compare the marked run, or the parent, with this one.", True),
+    Action("runs", "filter", "slash", "filter", "Show only runs with these words."),
+    Action("compare", "wide", "w", "wide", "Show the pair over the whole screen, or not; enter does the same."),
+    Action("compare", "broken", "b", "broken", "Show only what passed and fails now.", True),
+    Action("compare", "fixed", "f", "fixed", "Show only what failed and passes now.", True),
+    Action("compare", "changed", "c", "changed", "Show only answers that changed and are judged alike.", True),
+    Action("compare", "every", "asterisk", "all", "Show all pairs.", True),
+    Action("compare", "next_broken", "n", "next", "The next pair that is broken."),
+    Action("compare", "previous_broken", "N", "broken before", "The broken pair before."),
+    Action("compare", "down", "J", "scroll down", "Scroll the pair down while the cursor stays in the list."),
+    Action("compare", "up", "K", "scroll up", "Scroll it up."),
+    Action("compare", "help", "question_mark,f1", "help", "These keys."),
+    Action("compare", "leave", "q,escape", "back", "Back to the list, then back to the workbench.", True),
+    Action("playground", "send", "ctrl+j,f5", "send", "Send what is written; enter begins a new line.", True),
+    Action("playground", "make_item", "ctrl+t", "item", "Make an item of the conversation.", True),
+    Action("playground", "target", "ctrl+o", "target", "Talk to another target; what was said stays.", True),
+    Action("playground", "variables", "ctrl+g", "values", "Fill in the prompt under test, or give a system message."),
+    Action("playground", "leave", "escape", "back", "Stop waiting for an answer, else back to the workbench.", True),
+    Action("playground", "clear", "ctrl+l", "clear", "Begin again."),
+    Action("playground", "help", "f1,question_mark", "help", "These keys."),
+)
+
+NAMES = {
+    "slash": "/",
+    "question_mark": "?",
+    "comma": ",",
+    "colon": ":",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+    "equals_sign": "=",
+    "vertical_line": "|",
+    "asterisk": "*",
+    "escape": "esc",
+    "delete": "del",
+}
+
+
+def of(where: Where) -> tuple[Action, ...]:
+    """The actions of one place."""
+    return tuple(action for action in ACTIONS if action.where == where)
+
+
+def bindings(where: Where) -> list[Binding]:
+    """The keys of a place, each with a name of its own so that a keymap can change it."""
+    return [
+        Binding(_spelled(action.keys), f"act('{action.name}')", action.word, show=False, id=f"{where}.{action.name}")
+        for action in of(where)
+    ]
+
+
+def key_names(action: Action) -> list[str]:
+    """The keys of an action as a person reads them."""
+    return [NAMES.get(key, key) for key in action.keys.split(",")]
+
+
+def footer(where: Where) -> Iterable[Action]:
+    """What the footer shows for a place: its own few, then what holds everywhere."""
+    return [action for action in (*of(where), *of("everywhere")) if action.footer]
+
+
+def _spelled(keys: str) -> str:
+    return keys.replace("#", "number_sign")

@@ -1,0 +1,306 @@
+"""The workbench: six panes over one state, a timer that asks the store what changed, and the way of messages."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import traceback
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.worker import Worker, WorkerState
+
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.store.database import StoreError
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.text.safe import safe
+
+from . import layout
+from .actions import bindings, footer
+from .clipboard import copy
+from .commands import COMMANDS, why_not
+from .commands.keeping import keep_draft, leave, offer_drafts
+from .keyboard import Typist
+from .messages import Copy, Kind, OpenRun, Place, Said, Show
+from .panes.detail import DetailPane
+from .panes.editor import EditorPane
+from .panes.judges import JudgesPane
+from .panes.pane import Pane
+from .panes.results import ResultsPane
+from .panes.runs import RunsPane
+from .panes.tree import TreePane
+from .state.pen import Pen
+from .state.remembered import Remembered
+from .state.watch import Watch
+from .state.workspace import Workspace, checked
+from .terminal import title_bytes, to_terminal
+from .widgets.bar import Keys, Status
+
+_LOOK = 0.1
+_DRAFTS = 3.0
+_CHECK = 0.15
+_PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
+
+
+class Workbench(App[str]):
+    """Composes the panes and routes what they tell; what is known lies in the workspace and the watch."""
+
+    CSS_PATH = "styles/app.tcss"
+    TITLE = "tui-evals"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("everywhere")]
+
+    def __init__(self, root: Path, database: Path, *, dataset: Path | None = None, run: str | None = None) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (100, "medium"), (150, "wide")]
+        self.workspace = Workspace(root, database)
+        self.watching = Watch(database)
+        self.pen = Pen(database, lambda: self.workspace.variables)
+        self.remembered = Remembered(root, self.pen, self.watching.reader)
+        self.front: Place = "tree"
+        self.before: list[Place] = []
+        self.zoomed = False
+        self._wanted = (dataset, run)
+        self.typist = Typist(self, super().on_event)
+        self.drafted: dict[Path, tuple[int, str]] = {}
+        self._told_end: str | None = None
+
+    def compose(self) -> ComposeResult:
+        """The panes, and two lines below them."""
+        with Horizontal(id="panes"):
+            yield from (pane(self.workspace, self.watching, self.pen) for pane in _PANES)
+        yield Status()
+        yield Keys()
+
+    async def on_mount(self) -> None:
+        """Read the project, put back what was on screen last, and begin to look."""
+        self._typing = asyncio.create_task(self.typist.work())
+        self.set_interval(_LOOK, self._look)
+        self.set_interval(_DRAFTS, lambda: self._work(keep_draft(self), "drafts"))
+        self.remembered.load()
+        try:
+            remarks = self.workspace.configure()
+        except ConfigurationError as problem:
+            remarks = [str(problem)]
+        self.set_theme(self.workspace.settings.ui.get("theme"))
+        self.workspace.look()
+        self._open_what_is_wanted()
+        for remark in remarks[:1]:
+            self.tell(remark, "warn")
+        self._entitle(self.workspace.root.name)
+        loop = asyncio.get_running_loop()
+        for signal_ in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(signal_, self._hung_up)
+        self._work(offer_drafts(self), "drafts offered")
+
+    def _open_what_is_wanted(self) -> None:
+        dataset, word = self._wanted
+        front = self.remembered.restore(self.workspace, self.watching, dataset, word, self.tell)
+        self.sync()
+        self.check_soon()
+        self.bring(front)
+
+    def set_theme(self, name: object) -> None:
+        """Change the theme, if there is one of that name."""
+        if isinstance(name, str) and name in self.available_themes:
+            self.theme = name
+
+    async def on_event(self, event: events.Event) -> None:
+        """What is typed goes through the typist; what comes back from a widget, and all else, is handled here."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            self.typist.take(event)
+        else:
+            await super().on_event(event)
+
+    # -- panes
+
+    def pane(self, place: Place) -> Pane:
+        """One of the six."""
+        return self.query_one(f"#{place}", Pane)
+
+    def bring(self, place: Place, *, returning: bool = False) -> None:
+        """Put a pane in front and the keys into it."""
+        if place != self.front and not returning:
+            self.before = [*self.before[-20:], self.front]
+        self.front = place
+        self.arrange()
+        self.pane(place).focus_lines()
+        self.offer_keys()
+
+    def arrange(self) -> None:
+        """Show the panes that fit the width."""
+        shown = layout.visible(self.front, self.size.width, self.zoomed)
+        for place in layout.PLACES:
+            pane = self.pane(place)
+            pane.display = place in shown
+            pane.styles.width = f"{self.remembered.weights[place]}fr"
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another width shows other panes."""
+        self.arrange()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """A click puts another pane in front as well."""
+        for node in event.widget.ancestors_with_self:
+            if isinstance(node, Pane) and node.place != self.front:
+                self.before = [*self.before[-20:], self.front]
+                self.front = node.place
+                self.offer_keys()
+
+    def offer_keys(self) -> None:
+        """The keys of the pane in front."""
+        pane = self.pane(self.front)
+        self.query_one(Keys).offer(
+            footer(self.front),
+            lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
+        )
+
+    def sync(self, *places: Place) -> None:
+        """Have panes show the state as it is now."""
+        for place in places or layout.PLACES:
+            self.pane(place).sync()
+
+    # -- messages
+
+    def tell(self, text: str, kind: Kind = "info") -> None:
+        """A sentence in the status line; one that matters also as a toast."""
+        self.query_one(Status).tell(text, kind)
+        if kind == "error":
+            self.notify(safe(text), severity="error", markup=False, timeout=8)
+
+    def on_said(self, message: Said) -> None:
+        """Something is to be said."""
+        self.tell(message.text, message.kind)
+
+    def on_changed(self) -> None:
+        """The shared state was changed."""
+        self.sync()
+        self.offer_keys()
+        self.check_soon()
+
+    def on_went(self) -> None:
+        """One is at another item."""
+        self.sync("tree", "editor", "judges")
+        self.offer_keys()
+
+    def on_looked(self) -> None:
+        """Another answer is looked at."""
+        self.sync("detail")
+        self.offer_keys()
+
+    def on_lines_moved(self) -> None:
+        """What can be done depends on where the cursor is."""
+        self.offer_keys()
+
+    def on_show(self, message: Show) -> None:
+        """A pane is wanted in front."""
+        self.bring(message.place)
+
+    def on_open_run(self, message: OpenRun) -> None:
+        """A run is wanted on screen."""
+        try:
+            self.watching.open_run(message.run)
+        except LookupError as problem:
+            self.tell(str(problem), "warn")
+            return
+        self.watching.answer = message.answer
+        self.sync("results", "detail", "runs", "tree")
+        self.bring("results")
+
+    def on_copy(self, message: Copy) -> None:
+        """A text is wanted in the clipboard."""
+        self.tell(copy(message.text, message.what, self.workspace.root))
+
+    # -- looking at the store
+
+    def _look(self) -> None:
+        try:
+            pulse = self.watching.poll()
+        except StoreError as problem:
+            self.tell(str(problem), "error")
+            return
+        if pulse:
+            for place in layout.PLACES:
+                self.pane(place).pulse(pulse)
+            if pulse.run:
+                self.offer_keys()
+                self._tell_end()
+
+    def _tell_end(self) -> None:
+        """A bell when the run on screen is over, if it was seen going on."""
+        run = self.watching.run
+        if run is None:
+            return
+        if run.status in ("finished", "interrupted"):
+            if self._told_end == run.key:
+                self.tell(f"{run.name} is {run.status}; n goes to the next failure, 6 lists all runs")
+                self._entitle(f"{run.name} {run.status}")
+                if self.workspace.settings.ui.get("bell") is not False:
+                    self.bell()
+            self._told_end = None
+        else:
+            self._told_end = run.key
+            self._entitle(f"{run.name} {run.status}")
+
+    def _entitle(self, text: str) -> None:
+        if not self.is_headless:
+            to_terminal(title_bytes(f"{text} · tui-evals"))
+
+    def _hung_up(self) -> None:
+        """The terminal is gone or somebody ends us: what is not saved is kept as a draft."""
+        self.run_worker(leave(self), group="acts", name="leaving", exit_on_error=False)
+
+    # -- work in the background
+
+    def check_soon(self) -> None:
+        """Validate the open dataset once typing pauses, away from the screen."""
+        self._work(self._check(), "checking the dataset")
+
+    async def _check(self) -> None:
+        await asyncio.sleep(_CHECK)
+        editing = self.workspace.editing
+        if editing is None:
+            return
+        mark = (id(editing), editing.version)
+        if self.workspace.reported == mark:
+            return
+        report = await asyncio.to_thread(checked, editing, self.workspace.registry)
+        if self.workspace.editing is editing and editing.version == mark[1]:
+            self.workspace.report, self.workspace.reported = report, mark
+            self.sync("tree", "editor", "judges")
+
+    def _work(self, work: object, name: str) -> None:
+        self.run_worker(work, group=name, name=name, exclusive=True, exit_on_error=False)  # type: ignore[arg-type]
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What went wrong in the background is said, and written down where nobody foresaw it."""
+        if event.state is not WorkerState.ERROR:
+            return
+        problem = event.worker.error
+        if isinstance(problem, StoreError | DatasetError | ConfigurationError):
+            self.tell(str(problem), "error")
+            return
+        log = self.workspace.database.parent / "logs" / "workbench.log"
+        log.parent.mkdir(mode=0o700, exist_ok=True)
+        with open(log, "a", encoding="utf-8") as stream:
+            stream.writelines(traceback.format_exception(problem) if problem else ["unknown\n"])
+        self.tell(f"{event.worker.name} failed: {problem}. Nothing stored is lost; {log} holds the details", "error")
+
+    def why_not(self, name: str) -> str | None:
+        """Why an action that holds everywhere cannot be done now."""
+        return why_not(self, name)
+
+    def action_act(self, name: str) -> None:
+        """Do an action that holds everywhere, or say why not."""
+        reason = self.why_not(name)
+        if reason:
+            self.tell(reason, "warn")
+            return
+        outcome = COMMANDS[name](self)
+        if outcome is not None:
+            self.run_worker(outcome, group="acts", name=name, exit_on_error=False)

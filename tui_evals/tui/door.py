@@ -1,0 +1,56 @@
+"""The door of the workbench: opens the screen, gives the terminal back as it was, and says what is left to say."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from rich.console import Console
+
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import load_settings
+
+from .app import Workbench
+from .terminal import RESTORE_TITLE, SAVE_TITLE, to_terminal
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_LOCALS = re.compile(r"^│ [╭│╰].*\n?", re.MULTILINE)
+
+
+def open_workbench(
+    root: Path, *, dataset: Path | None, run: str | None, mouse: bool, database: Path
+) -> tuple[int, str]:
+    """Show the workbench until it is left; returns the exit code and what is to be said on the terminal."""
+    app = Workbench(root, database, dataset=dataset, run=run)
+    # What Textual prints of an error holds the values of variables, which have no place on a terminal or in a log.
+    app.error_console = Console(file=io.StringIO(), width=120, color_system=None)
+    to_terminal(SAVE_TITLE)
+    try:
+        says = app.run(mouse=mouse and _mouse(root))
+    finally:
+        to_terminal(RESTORE_TITLE)
+    if app.return_code in (0, None):
+        return 0, says or ""
+    return 1, _recorded(app, database)
+
+
+def _mouse(root: Path) -> bool:
+    try:
+        return load_settings(root).ui.get("mouse") is not False
+    except ConfigurationError:
+        return True
+
+
+def _recorded(app: Workbench, database: Path) -> str:
+    """Write down what nobody foresaw, without the values it was about."""
+    stream = app.error_console.file
+    text = stream.getvalue() if isinstance(stream, io.StringIO) else ""
+    log = database.parent / "logs" / "workbench.log"
+    log.parent.mkdir(mode=0o700, exist_ok=True)
+    with open(log, "a", encoding="utf-8") as record:
+        record.write(_LOCALS.sub("", _STYLE.sub("", text)))
+    return (
+        f"the workbench ended because of an error of its own. Runs go on and nothing stored is lost; unsaved edits are "
+        f"offered when it opens again. {log} holds the details"
+    )

@@ -1,0 +1,110 @@
+"""A text handed to the editor a person has chosen, and what became of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.app import App, SuspendNotSupported
+
+_USUAL = ("vi", "nano")
+_PATIENT = (signal.SIGINT, signal.SIGQUIT)
+
+
+class NotEdited(Exception):
+    """The editor gave no text that can be taken; the sentence says why, and where the text is kept if it is."""
+
+
+async def edited(app: App[Any], text: str, suffix: str) -> str | None:
+    """The text as it is when the editor ends; None when nothing was changed; NotEdited says why there is none."""
+    command = editor_command(os.environ)
+    try:
+        file = keep(text, suffix)
+    except OSError as problem:
+        raise NotEdited(f"there is no room for a file to edit in: {problem.strerror}; nothing was changed") from None
+    kept = False
+    try:
+        failure = _lent(app, [*command, str(file)])
+        after = _text_of(file)
+        if failure is not None:
+            kept = after is not None and after != text
+            raise NotEdited(f"{failure}; {f'what it left is kept in {file}' if kept else 'nothing was changed'}")
+        if after is None:
+            kept = file.exists()
+            raise NotEdited(
+                f"what {command[0]} wrote is not UTF-8 text; it is kept in {file}"
+                if kept
+                else f"{command[0]} left no file behind; nothing was changed"
+            )
+    finally:
+        if not kept:
+            shutil.rmtree(file.parent, ignore_errors=True)
+    # Most editors end a file with a newline, whether or not the text had one.
+    after = after if text.endswith("\n") else after.removesuffix("\n")
+    return None if after == text else after
+
+
+def editor_command(variables: Mapping[str, str]) -> list[str]:
+    """The editor a person has chosen, else one that is there; NotEdited when there is none."""
+    for name in ("VISUAL", "EDITOR"):
+        if chosen := variables.get(name, "").strip():
+            try:
+                return shlex.split(chosen)
+            except ValueError as problem:
+                raise NotEdited(f"${name} cannot be read as a command ({problem}): {chosen}") from None
+    found = next((place for place in map(shutil.which, _USUAL) if place), None)
+    if found is None:
+        raise NotEdited("there is no editor here: set $EDITOR to the name of one, or edit in place with i")
+    return [found]
+
+
+def keep(text: str, suffix: str) -> Path:
+    """Write a text into a file that only its owner can read, in a folder of its own."""
+    file = Path(tempfile.mkdtemp(prefix="tui-evals-")) / f"field{suffix}"
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as stream:
+        stream.write(text.encode("utf-8", "surrogatepass"))
+    return file
+
+
+def _text_of(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8", "surrogatepass")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _lent(app: App[Any], command: list[str]) -> str | None:
+    """Lend the terminal to a command; returns what went wrong, because nothing may be raised while it is lent."""
+    try:
+        with app.suspend(), _patient():
+            try:
+                code = subprocess.run(command, check=False).returncode
+            except OSError as problem:
+                return f"{command[0]} could not be started: {problem.strerror or problem}"
+            return f"{command[0]} ended with code {code}" if code else None
+    except SuspendNotSupported:
+        return "this terminal cannot be lent to another program; edit in place with i"
+
+
+@contextmanager
+def _patient() -> Iterator[None]:
+    """Ctrl-C in the editor is meant for the editor; a handler, unlike ignoring, is not handed down to it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in _PATIENT}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

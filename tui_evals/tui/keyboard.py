@@ -1,0 +1,90 @@
+"""One key at a time: over a slow line several arrive at once, and each must meet the screen the one before it made."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from textual.app import App
+from textual.events import Key, Paste
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.widget import Widget
+
+_PATIENCE = 0.25
+_GLANCE = 0.002
+Forward = Callable[[Key | Paste], Awaitable[None]]
+
+
+def give_keys(widget: Widget) -> None:
+    """Put the keys into a widget at once; `Widget.focus` would do it after the keys that are waiting already."""
+    widget.screen.set_focus(widget)
+
+
+class Typist:
+    """Hands on what is typed, each key once all is done that the one before it began."""
+
+    def __init__(self, app: App[Any], forward: Forward) -> None:
+        self._app = app
+        self._forward = forward
+        self._typed: asyncio.Queue[Key | Paste] = asyncio.Queue()
+        self.idle = asyncio.Event()
+        """Set while nothing that was typed waits."""
+        self.idle.set()
+
+    def take(self, event: Key | Paste) -> None:
+        """Somebody has typed."""
+        self.idle.clear()
+        self._typed.put_nowait(event)
+
+    async def work(self) -> None:
+        """Hand on keys for as long as the app goes on."""
+        while True:
+            event = await self._typed.get()
+            before = set(self._app.workers)
+            focused = self._app.focused
+            await self._forward(event)
+            await self._settled(before, focused)
+            if self._typed.empty():
+                self.idle.set()
+
+    async def _settled(self, before: set[Any], focused: Widget | None) -> None:
+        """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture."""
+        app, screen = self._app, self._app.screen
+        await settled(_concerned(app))
+        begun = [worker for worker in app.workers if worker.group == "acts" and worker not in before]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                while any(worker.is_running for worker in begun) and app.screen is screen:
+                    await asyncio.sleep(_GLANCE)
+        if app.is_running and app.focused is not focused:
+            await _drawn(app.screen)
+            await settled(_concerned(app))
+
+
+def _concerned(app: App[Any]) -> list[MessagePump]:
+    """What has the keys and what is around it, from the inside out."""
+    return list(app.focused.ancestors_with_self if app.focused else [app.screen, app])
+
+
+async def settled(nodes: Iterable[MessagePump]) -> None:
+    """Wait until these have handled what was sent to them, and what that made them send to themselves."""
+    for node in nodes:
+        for _ in range(2):
+            done = asyncio.Event()
+            if not node.call_later(done.set):
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    await done.wait()
+
+
+async def _drawn(screen: Screen[Any]) -> None:
+    """Wait for the next picture, because a pane that was just brought in front has no rows before it."""
+    done = asyncio.Event()
+    screen.call_after_refresh(done.set)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            await done.wait()

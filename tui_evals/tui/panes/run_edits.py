@@ -1,0 +1,84 @@
+"""What can be changed of a run: each asks for it first, and hands back what to write and what to say then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from textual.app import App
+
+from tui_evals.store.database import StoreError
+from tui_evals.store.records import RunRow
+from tui_evals.store.writer import Writer
+from tui_evals.tui.messages import Said
+from tui_evals.tui.screens.ask import Ask, Confirm
+from tui_evals.tui.state.pen import Pen
+
+
+class Edit(NamedTuple):
+    """A change of a run that somebody wants."""
+
+    step: Callable[[Writer], None]
+    says: str
+
+
+Asking = Callable[[App[Any], RunRow], Awaitable[Edit | None]]
+
+
+async def renamed(app: App[Any], run: RunRow) -> Edit | None:
+    """Another name."""
+    given = await app.push_screen_wait(Ask("Name of the run", run.name, check=_name_problem))
+    name = given.strip() if given is not None else run.name
+    return None if name == run.name else Edit(lambda writer: writer.edit(run.id, name=name), f"the run is named {name}")
+
+
+async def tagged(app: App[Any], run: RunRow) -> Edit | None:
+    """Other tags."""
+    hint = "words with spaces or commas between them · enter takes them · esc leaves them"
+    text = await app.push_screen_wait(Ask(f"Tags of {run.name}", " ".join(run.tags), hint=hint))
+    if text is None or (tags := tags_of(text)) == run.tags:
+        return None
+    says = f"{run.name} is tagged {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{run.name} has no tags now"
+    return Edit(lambda writer: writer.edit(run.id, tags=tags), says)
+
+
+async def noted(app: App[Any], run: RunRow) -> Edit | None:
+    """Another note."""
+    given = await app.push_screen_wait(Ask(f"Note on {run.name}", run.note))
+    note = given.strip() if given is not None else run.note
+    if note == run.note:
+        return None
+    says = f"the note on {run.name} is kept" if note else f"{run.name} has no note now"
+    return Edit(lambda writer: writer.edit(run.id, note=note), says)
+
+
+async def deleted(app: App[Any], run: RunRow) -> Edit | None:
+    """No run at all, once it has been said what goes with it."""
+    answers = f"its {run.total:,} answers" if run.total != 1 else "its answer"
+    text = f"{run.name} ({run.key}), {answers}, their scores and what people said of them are deleted for good."
+    if not await app.push_screen_wait(Confirm(f"Delete {run.name}?", text, "delete")):
+        return None
+    return Edit(lambda writer: writer.delete_run(run), f"{run.name} ({run.key}) is deleted")
+
+
+async def carried_out(app: App[Any], pen: Pen, run: RunRow, asking: Asking) -> Said | None:
+    """Ask for a change and write it; what is to be said then, or None when nobody wants it any more."""
+    edit = await asking(app, run)
+    if edit is None:
+        return None
+    try:
+        await pen.write(edit.step)
+    except (StoreError, LookupError) as problem:
+        return Said(str(problem), "error")
+    return Said(edit.says)
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """The tags a person typed, each once, with or without the sign before them."""
+    words = (word.lstrip("#") for word in re.split(r"[\s,]+", text))
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+def _name_problem(text: str) -> str | None:
+    return None if text.strip() else "A run needs a name."

@@ -1,0 +1,231 @@
+"""Pane 6: every run of the project by suite, and what can be done with one of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from tui_evals.store.records import RunRow
+from tui_evals.tui.actions import bindings
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.lines import Rows
+from tui_evals.tui.messages import OpenRun, Place
+from tui_evals.tui.screens.compare import CompareScreen
+from tui_evals.tui.state.history import History, Past, Shelf, run_of, to_compare
+from tui_evals.tui.state.pen import Pen
+from tui_evals.tui.state.watch import Pulse, Watch
+from tui_evals.tui.state.workspace import Workspace
+from tui_evals.tui.views.runs import RunRows, about_lines, empty_lines
+from tui_evals.tui.widgets.lines import Lines
+
+from .pane import Pane
+from .run_edits import Asking, carried_out, deleted, noted, renamed, tagged
+from .run_loading import Loading
+
+_TICK = 10.0  # seconds after which ages are old, and a process may have died without a word
+_NO_RUN = "There is no run here yet; r starts one."
+
+
+class RunsPane(Pane):
+    """The list of runs; it loads away from the screen, and again at most once a second."""
+
+    place: ClassVar[Place] = "runs"
+    number: ClassVar[int] = 6
+    name_: ClassVar[str] = "Runs"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs")]
+    DEFAULT_CSS = """
+    RunsPane #about { max-height: 6; scrollbar-size-horizontal: 0; border-top: solid $panel; }
+    """
+
+    def __init__(self, workspace: Workspace, watch: Watch, pen: Pen) -> None:
+        super().__init__(workspace, watch, pen)
+        self._loads = Loading(self, History(watch.database), self._take, lambda text: self.say(text, "error"))
+        self._shelf: Shelf | None = None
+        self._marks: tuple[int, ...] = ()
+        self._drawn: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The runs, what there is to read about one, and a line for the filter."""
+        self.lines = Lines()
+        self.about = Lines(choosing=False, id="about")
+        self.about.can_focus = self.about.display = False
+        self.about.styles.height = "auto"
+        self.entry = Input(placeholder="words of a name, suite, tag or note", classes="filter")
+        self.entry.display = False
+        yield self.lines
+        yield self.about
+        yield self.entry
+
+    def on_mount(self) -> None:
+        """Load for the first time."""
+        self.set_interval(_TICK, self._tick)
+        self._loads.now()
+
+    # -- showing
+
+    def _take(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self.sync()
+
+    def sync(self) -> None:
+        """Show the runs as they were last loaded, with the one on screen marked."""
+        run = self.watching.run
+        drawn = (self._shelf, run.id if run else None, self._marks, self._loads.text)
+        if self._shelf is not None and drawn != self._drawn:
+            self._drawn = drawn
+            self._show(self._shelf)
+
+    def _show(self, shelf: Shelf) -> None:
+        shown, marks, text = self.watching.run.id if self.watching.run else None, self._marks, self._loads.text
+
+        def rows(width: int) -> Rows:
+            return RunRows(shelf, width, shown, marks) if shelf.past else empty_lines(text, width)
+
+        self.lines.show(rows)
+        self._tell_about()
+        self.entitle(f"filter: {text}" if text.strip() else "")
+
+    def _tell_about(self) -> None:
+        past = self._past()
+        parent = self._known(past.run.parent) if past else None
+        name = parent.name if parent else ""
+        self.about.show(lambda width: about_lines(past, name, width))
+        self.about.display = past is not None and self.size.height >= 14
+
+    def pulse(self, pulse: Pulse) -> None:
+        """Load again when something about runs changed."""
+        if pulse.runs or pulse.run or pulse.reload:
+            self._loads.soon()
+
+    def on_show(self, event: events.Show) -> None:
+        """Catch up with what went on while it was hidden."""
+        self._loads.seen()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """There may be room for more, or for less."""
+        self._tell_about()
+
+    def _tick(self) -> None:
+        shelf = self._shelf
+        if shelf is not None and any(past.live for past in shelf.past):
+            self._loads.soon()
+        elif shelf is not None and self.display:
+            self._show(shelf)
+
+    # -- where one is
+
+    def _past(self) -> Past | None:
+        return self._shelf.get(self.lines.key) if self._shelf else None
+
+    def run_row(self) -> RunRow | None:
+        """The run under the cursor."""
+        past = self._past()
+        return past.run if past else None
+
+    def _known(self, number: int | None) -> RunRow | None:
+        return run_of(number, self._shelf, self.watching.reader)
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """Say what there is to read about the run, and load earlier ones at the end."""
+        event.stop()
+        if self._shelf is None or event.lines is not self.lines:
+            return
+        self._tell_about()
+        last = next((one.key for one in reversed(self.lines.rows[-2:]) if one.key is not None), None)
+        if self._shelf.more and last is not None and self.lines.key == last:
+            self._loads.more(self._shelf)
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Put the run on screen."""
+        event.stop()
+        if isinstance(event.key, int):
+            self.post_message(OpenRun(event.key))
+
+    # -- doing
+
+    def why_not(self, action: str) -> str | None:
+        """Nothing can be done with no run, nor compared with only one."""
+        if action == "filter" or self._shelf is None:
+            return None
+        if self.run_row() is None:
+            return _NO_RUN
+        if action == "compare" and self.pair() is None:
+            return "There is nothing to compare it with: mark another run with space, or run the same suite once more."
+        return None
+
+    def pair(self) -> tuple[RunRow, RunRow] | None:
+        """The two runs to compare, the earlier one first: the marked ones, else this one with what it came from."""
+        here = self.run_row()
+        marked = [run for run in map(self._known, self._marks) if run is not None]
+        others = [self._known(here.parent), self._shelf.before(here.id)] if here and self._shelf else []
+        return to_compare(here, marked, others)
+
+    def do_compare(self) -> None:
+        """Compare two runs."""
+        pair = self.pair()
+        if pair is not None:
+            self.app.push_screen(CompareScreen(self.watching.database, pair[0].id, pair[1].id))
+
+    def do_mark(self) -> None:
+        """Mark the run, or not; of three marks the oldest goes."""
+        run = self.run_row()
+        if run is None:
+            return
+        others = tuple(mark for mark in self._marks if mark != run.id)
+        self._marks = others if run.id in self._marks else (*others, run.id)[-2:]
+        self.sync()
+        self.lines.action_step(1)
+
+    def do_filter(self) -> None:
+        """Type words that must stand in a run."""
+        self.entry.display = True
+        give_keys(self.entry)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while one types."""
+        event.stop()
+        self._loads.filter(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Back to the list, filtered."""
+        event.stop()
+        self.entry.display = bool(self._loads.text.strip())
+        give_keys(self.lines)
+
+    def escape(self) -> bool:
+        """Leave the filter, then the marks."""
+        if self.entry.display:
+            self.entry.value = ""
+            self.entry.display = False
+            give_keys(self.lines)
+            return True
+        marked, self._marks = bool(self._marks), ()
+        self.sync()
+        return marked
+
+    async def do_rename(self) -> None:
+        """Give the run another name."""
+        await self._edit(renamed)
+
+    async def do_tags(self) -> None:
+        """Set the tags of the run."""
+        await self._edit(tagged)
+
+    async def do_note(self) -> None:
+        """Write a note on the run."""
+        await self._edit(noted)
+
+    async def do_remove(self) -> None:
+        """Delete the run."""
+        await self._edit(deleted)
+
+    async def _edit(self, asking: Asking) -> None:
+        run = self.run_row()
+        said = await carried_out(self.app, self.pen, run, asking) if run is not None else None
+        if said is not None:
+            self.post_message(said)
+            self._loads.now()

@@ -1,0 +1,219 @@
+"""Pane 1: what can be done in the dataset tree, to items, turns, categories and marks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.steps import CannotEdit
+from tui_evals.tui.actions import bindings
+from tui_evals.tui.messages import Place, Show
+from tui_evals.tui.state import changes, labels
+from tui_evals.tui.state.workspace import Selection
+from tui_evals.tui.views.tree import NO_CATEGORY
+from tui_evals.tui.views.tree_outline import DATASET
+from tui_evals.tui.widgets.lines import Lines
+
+from .tree_folds import FoldingTree
+from .tree_labels import ask_category, ask_tags
+from .tree_view import is_unit
+
+_NONE_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
+_OF_ONE = frozenset(("new_turn", "conversation", "down", "up"))
+_OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up"))
+
+
+class TreePane(FoldingTree):
+    """The open dataset as a tree of items and turns, and the other datasets of the project."""
+
+    place: ClassVar[Place] = "tree"
+    number: ClassVar[int] = 1
+    name_: ClassVar[str] = "Dataset"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
+
+    def action_act(self, name: str) -> None:
+        """Do an action to what the cursor is on now, though it may just have moved."""
+        self.sync()
+        self._go()
+        super().action_act(name)
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now."""
+        if self.workspace.editing is None:
+            return _NONE_OPEN
+        key = self.cursor_key
+        if self.workspace.marks and action in _OF_ITEMS:
+            return None
+        if key[:1] == ("open",) and action in (_OF_ONE | _OF_ITEMS | {"new", "mark"}):
+            return "that is another dataset: enter opens it"
+        if key == DATASET and action in (_OF_ONE | _OF_ITEMS):
+            return "go to an item first, or mark some with space"
+        if key[:1] == ("category",) and action in _OF_ONE:
+            return "that is about one item: go to one of the category"
+        return None
+
+    def selection(self) -> Selection | None:
+        """The marked items, or what the cursor is on: all, a category, an item."""
+        space, key = self.workspace, self.cursor_key
+        if space.editing is None:
+            return None
+        if space.marks:
+            return Selection(tuple(sorted(space.marks)), f"{len(space.marks)} marked {_items(len(space.marks))}")
+        if key == DATASET:
+            count = len(space.items)
+            return Selection(None, f"all {count} items" if count > 1 else "the only item")
+        if members := self._shape.members(key):
+            name = f"category {key[1]}" if key[1] else NO_CATEGORY
+            return Selection(tuple(members), f"{name} ({len(members)} {_items(len(members))})")
+        if is_unit(key) and isinstance(key[1], int):
+            return Selection((key[1],), f"item {space.name_of(key[1])}")
+        return None
+
+    def _chosen(self) -> list[int]:
+        """The items an action is about: the marked ones, else those of the category or the item of the cursor."""
+        chosen = self.selection()
+        return list(chosen.items or ()) if chosen else []
+
+    def _many(self) -> list[int]:
+        """The marked items or those of the category; none where an action is about where one is."""
+        key = self.cursor_key
+        return sorted(self.workspace.marks) or self._shape.members(key)
+
+    def _edit(self, step: Callable[[], str]) -> bool:
+        """Take a step, show it and say what was done, or say why it cannot be."""
+        try:
+            says = step()
+        except CannotEdit as problem:
+            self.say(str(problem), "warn")
+            return False
+        self.sync()
+        self.changed()
+        self.say(says)
+        return True
+
+    # -- marks
+
+    def do_mark(self) -> None:
+        """Mark the item and go on to the next, or mark all of the category; again takes the marks off."""
+        key = self.cursor_key
+        if key == DATASET:
+            self.do_mark_all()
+            return
+        members = self._shape.members(key)
+        if members:
+            self._toggle(members)
+        elif isinstance(key[1], int):
+            self._mark_with(self.workspace.marks ^ {key[1]})
+            self._lines.to_key(self._shape.after(key))
+
+    def do_mark_all(self) -> None:
+        """Mark every item that is shown; when they all are, none."""
+        self._toggle(list(self._shape.shown))
+
+    def _toggle(self, items: list[int]) -> None:
+        marks = self.workspace.marks
+        self._mark_with(marks - set(items) if marks.issuperset(items) else marks | set(items))
+
+    def _mark_with(self, marks: frozenset[int]) -> None:
+        self.workspace.marks = marks
+        self.sync()
+
+    def escape(self) -> bool:
+        """Take the filter off, else the marks."""
+        if super().escape():
+            return True
+        marked = bool(self.workspace.marks)
+        self._mark_with(frozenset())
+        return marked
+
+    # -- editing
+
+    def do_new(self) -> None:
+        """A new item after this one, or at the end of the category, to be written at once."""
+        if members := self._shape.members(self.cursor_key):
+            self._be(("items", members[-1]))
+        if self._edit(lambda: changes.new_item(self.workspace)):
+            self.post_message(Show("editor"))
+
+    def do_new_turn(self) -> None:
+        """A new turn after this one, to be written at once."""
+        if self._edit(lambda: changes.new_turn(self.workspace)):
+            self._shape.unfold(self.workspace.where[:2])
+            self.sync()
+            self.post_message(Show("editor"))
+
+    def do_duplicate(self) -> None:
+        """A copy of the marked items, of a category's, or of the turn or item one is in."""
+        self._edit(lambda: changes.duplicate(self.workspace, self._many()))
+
+    def do_remove(self) -> None:
+        """Delete the same; undo brings it back, so nothing is asked."""
+        self._edit(lambda: changes.remove(self.workspace, self._many()))
+
+    def do_down(self) -> None:
+        """Move them on."""
+        self._edit(lambda: changes.move(self.workspace, 1, self._many()))
+
+    def do_up(self) -> None:
+        """Move them back."""
+        self._edit(lambda: changes.move(self.workspace, -1, self._many()))
+
+    def do_conversation(self) -> None:
+        """A conversation of a single prompt, or back."""
+        self._edit(lambda: changes.conversation(self.workspace))
+
+    async def do_category(self) -> None:
+        """Put the items into a category that one chooses or types."""
+        items = self._chosen()
+        name = await ask_category(self, items)
+        if name is not None:
+            self._edit(lambda: labels.categorise(self.workspace, items, name))
+
+    async def do_tags(self) -> None:
+        """Give the items tags."""
+        items = self._chosen()
+        try:
+            tags = await ask_tags(self, items)
+        except CannotEdit as problem:
+            self.say(str(problem), "warn")
+            return
+        if tags is not None:
+            self._edit(lambda: labels.retag(self.workspace, items, *tags))
+
+    # -- going on
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Open another dataset, fold a category, or go on to the editor."""
+        event.stop()
+        self._go()
+        key = self.cursor_key if self.workspace.editing is not None else event.key
+        if not isinstance(key, tuple):
+            return
+        if key[:1] == ("open",):
+            self.app.run_worker(self._open(Path(str(key[1]))), group="acts", name="open", exit_on_error=False)
+        elif key[:1] == ("category",):
+            _ = self._shape.fold(key) or self._shape.unfold(key)
+            self.sync()
+        else:
+            self.post_message(Show("editor"))
+
+    async def _open(self, file: Path) -> None:
+        try:
+            editing = self.workspace.open.get(file) or Editing(await asyncio.to_thread(load, file))
+        except DatasetError as problem:
+            self.say(str(problem), "error")
+            return
+        self.workspace.enter(editing)
+        self.sync()
+        self.changed()
+
+
+def _items(count: int) -> str:
+    return "item" if count == 1 else "items"

@@ -1,0 +1,1 @@
+"""Dialogs and screens of their own."""

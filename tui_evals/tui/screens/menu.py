@@ -1,0 +1,141 @@
+"""Choose from a list: type to filter, enter to take; with `several`, space marks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.widgets.lines import Lines
+
+from .dialog import Dialog
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something to choose: its name, a word beside it, and more to read while the cursor is on it."""
+
+    key: Hashable
+    name: str
+    about: str = ""
+    more: str = ""
+    why_not: str = ""
+    """Why it cannot be chosen now; it is shown, greyed."""
+    marked: bool = False
+
+
+class Menu(Dialog[Any]):
+    """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
+
+    With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,ctrl+j", "step(1)", "down", show=False, priority=True),
+        Binding("up,ctrl+k", "step(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "page(1)", "page down", show=False, priority=True),
+        Binding("pageup", "page(-1)", "page up", show=False, priority=True),
+        Binding("enter", "take", "take", show=False, priority=True),
+        Binding("tab", "mark", "mark", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        entries: Sequence[Entry],
+        *,
+        several: bool = False,
+        optional: bool = False,
+        empty: str = "nothing fits",
+    ) -> None:
+        marking = "tab marks · " if several else ""
+        super().__init__(title, f"type to search · {marking}enter takes · esc leaves")
+        self._entries = entries
+        self._several = several
+        self._optional = optional
+        self._marked = {entry.key for entry in entries if entry.marked}
+        self._empty = empty
+        self._words: list[str] = []
+
+    def body(self) -> list[Widget]:
+        """A line to type in, the entries, and what there is to read about one."""
+        self._lines = Lines(id="entries", classes="tall")
+        self._more = Lines(choosing=False, classes="more")
+        self._more.display = any(entry.more for entry in self._entries)
+        self._lines.show(self._rows)
+        return [Input(placeholder="", id="line"), self._lines, self._more]
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Every word typed must stand in an entry."""
+        self._words = event.value.casefold().split()
+        self._lines.show(self._rows)
+        self._lines.to_row(0)
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """Show what there is to read about the entry under the cursor."""
+        entry = self._entry(event.key)
+        text = entry.more if entry else ""
+        self._more.show(lambda width: [row(line) for line in wrapped(text, width)])
+
+    def _entry(self, key: Hashable) -> Entry | None:
+        return next((entry for entry in self._entries if entry.key == key), None)
+
+    def _shown(self) -> Iterable[Entry]:
+        for entry in self._entries:
+            text = f"{entry.name} {entry.about}".casefold()
+            if all(word in text for word in self._words):
+                yield entry
+
+    def _rows(self, width: int) -> list[Row]:
+        column = min(max((len(entry.name) for entry in self._entries), default=0) + 2, width // 2)
+        rows = [self._row(entry, column, width) for entry in self._shown()]
+        return rows or [row((self._empty, "dim"))]
+
+    def _row(self, entry: Entry, column: int, width: int) -> Row:
+        style: Style = "dim" if entry.why_not else ""
+        mark = Piece("▪ " if entry.key in self._marked else "  ", "mark") if self._several else Piece("")
+        room = column if entry.about else width - len(mark.text)
+        about = fit(entry.why_not or entry.about, width - room - len(mark.text), "dim")
+        return Row((mark, fit(entry.name, room, style), about), entry.key)
+
+    def action_step(self, way: int) -> None:
+        """The keys of the list work while one types."""
+        self._lines.action_step(way)
+
+    def action_page(self, way: int) -> None:
+        """A screen on."""
+        self._lines.action_page(way)
+
+    def action_mark(self) -> None:
+        """Mark or unmark the entry under the cursor."""
+        if self._several and self._lines.key is not None:
+            self._marked ^= {self._lines.key}
+            self._lines.show(self._rows)
+
+    def action_take(self) -> None:
+        """Take the entry under the cursor, or those that are marked."""
+        entry = self._entry(self._lines.key)
+        if self._several:
+            chosen = [entry.key for entry in self._entries if entry.key in self._marked]
+            under_cursor = [entry.key] if entry and not self._optional else []
+            self.dismiss(tuple(chosen or under_cursor))
+        elif entry is not None and entry.why_not:
+            self.say(entry.why_not)
+        elif entry is not None:
+            self.dismiss(entry.key)
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """A double click takes too."""
+        event.stop()
+        self.action_take()
+
+    def on_mount(self, event: events.Mount) -> None:
+        """One types from the start."""
+        give_keys(self.query_one(Input))

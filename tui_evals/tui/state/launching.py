@@ -1,0 +1,97 @@
+"""Starting what outlives the workbench: the command line does it, in a process and a session of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LAST_LINES = 6
+
+
+class NotStarted(Exception):
+    """The command line refused; the message is what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a run is to be: the snapshot of a dataset, some of its items, and the values of the form."""
+
+    snapshot: str
+    file: Path
+    items: tuple[int, ...] | None
+    values: Mapping[str, Any]
+
+    def arguments(self) -> list[str]:
+        """The same, as the command line says it."""
+        words = ["run", "--snapshot", self.snapshot, "--as", str(self.file)]
+        if self.items is not None:
+            words += ["--items", positions(self.items)]
+        values = self.values
+        targets = [*values.get("targets", ()), *_listed(values.get("other targets"))]
+        for target in targets:
+            words += ["--target", target]
+        judge = values.get("judge")
+        words += ["--without-judges"] if judge == WITHOUT else ["--judge", judge] if judge else []
+        for name in ("repeats", "concurrency"):
+            words += [f"--{name}", str(values[name])] if values.get(name) else []
+        words += ["--max-cost", str(values["budget"])] if values.get("budget") else []
+        words += ["--name", values["name"]] if values.get("name") else []
+        words += ["--no-cache"] if values.get("ask again") else []
+        return words
+
+
+WITHOUT = "without judges"
+
+
+def _listed(text: object) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()] if isinstance(text, str) else []
+
+
+def positions(items: Iterable[int]) -> str:
+    """Positions from 0 as ranges from 1: `1,4-9`."""
+    found: list[list[int]] = []
+    for item in sorted(items):
+        if found and item == found[-1][1] + 1:
+            found[-1][1] = item
+        else:
+            found.append([item, item])
+    return ",".join(f"{start + 1}" if start == end else f"{start + 1}-{end + 1}" for start, end in found)
+
+
+async def told(root: Path, database: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    """What the command line answers, as JSON; NotStarted holds its sentences when it refuses."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tui_evals",
+        *arguments,
+        "--json",
+        cwd=root,
+        env={**os.environ, "TUI_EVALS_DB": str(database)},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    out, err = await process.communicate()
+    if process.returncode != 0:
+        said = err.decode(errors="replace").strip() or f"tui-evals ended with code {process.returncode}"
+        raise NotStarted("\n".join(said.splitlines()[-_LAST_LINES:]))
+    found: dict[str, Any] = json.loads(out.decode().strip().splitlines()[-1])
+    return found
+
+
+def costs(plan: Mapping[str, Any]) -> str:
+    """What a plan comes to, as a sentence."""
+    answers, judged, cost = plan["answers"], plan["judge_calls"], plan["cost"]
+    calls = f"{answers} call{'s' if answers != 1 else ''}"
+    if judged:
+        calls += f" and {judged} of the judge"
+    money = "a price is not known" if cost is None else "free" if cost == 0 else f"about {cost:.2f} USD"
+    return f"{calls}, {money}"

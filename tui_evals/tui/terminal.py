@@ -1,0 +1,31 @@
+"""What is written to the terminal beside the screen: its title."""
+
+from __future__ import annotations
+
+import os
+
+from tui_evals.text.safe import safe_line
+
+
+def title_bytes(text: str) -> bytes:
+    """The sequence that sets the title of the window, or of the pane of a multiplexer."""
+    return f"\x1b]2;{safe_line(text, 80)}\x07".encode(errors="replace")
+
+
+SAVE_TITLE = b"\x1b[22;2t"
+RESTORE_TITLE = b"\x1b[23;2t"
+
+
+def to_terminal(written: bytes) -> bool:
+    """Write to the terminal one sits at, if there is one."""
+    try:
+        terminal = os.open("/dev/tty", os.O_WRONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        os.write(terminal, written)
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+    return True

@@ -1,0 +1,1 @@
+"""Values as rows, without a screen: what each pane shows."""

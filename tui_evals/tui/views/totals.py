@@ -1,0 +1,197 @@
+"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rich.cells import cell_len
+
+from tui_evals.compare.statistics import wilson
+from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
+from tui_evals.tui.lines import GLYPHS, Piece, Row, Style, fit
+
+from .figures import duration, money
+
+LIVE = frozenset(("planned", "running", "paused", "stopping"))
+FINAL = frozenset(("pass", "fail", "partial", "error"))
+_OVER = 10.0
+_ENOUGH = 5
+_STUCK = 30.0
+_RUN_GLYPHS: dict[str, tuple[str, Style]] = {
+    "planned": ("·", "dim"),
+    "running": ("▸", "running"),
+    "paused": ("‖", "warn"),
+    "stopping": ("▪", "warn"),
+    "interrupted": ("!", "error"),
+    "finished": ("✓", "pass"),
+}
+
+
+def done(totals: Totals) -> int:
+    """How many answers are judged, or will never be."""
+    return totals.passed + totals.failed + totals.partial + totals.errored
+
+
+class Pace:
+    """How fast answers become final: over the last ten seconds, or longer where fewer than five came in them."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, count: int) -> None:
+        """Remember how many were final by now."""
+        seen = self._seen
+        if seen and count < seen[-1][1]:
+            seen.clear()
+        if len(seen) > 1 and seen[-1][1] == count == seen[-2][1]:
+            seen.pop()
+        seen.append((now, count))
+        while len(seen) > 2 and now - seen[1][0] >= _OVER and count - seen[1][1] >= _ENOUGH:
+            seen.popleft()
+
+    def rate(self) -> float | None:
+        """Answers per second; None until five have come."""
+        if len(self._seen) < 2:
+            return None
+        (first, before), (last, now) = self._seen[0], self._seen[-1]
+        return (now - before) / (last - first) if now - before >= _ENOUGH and last > first else None
+
+
+class Tally:
+    """Totals that go on between two counts of the whole run, which take long for a large one."""
+
+    def __init__(self) -> None:
+        self._counted: Totals | None = None
+        self._seq = 0
+        self._later: dict[int, AnswerRow] = {}
+        self._exact = False
+
+    def counted(self, totals: Totals, seq: int, first_pass: bool) -> None:
+        """A count that held at a sequence number; only in the first pass does an answer become final but once."""
+        self._counted, self._seq, self._exact = totals, seq, not first_pass
+        self._later = {key: row for key, row in self._later.items() if row.seq > seq}
+
+    def note(self, rows: Iterable[AnswerRow]) -> None:
+        """Answers that changed."""
+        for row in rows:
+            if row.status in FINAL and row.seq > self._seq:
+                self._later[row.id] = row
+
+    @property
+    def totals(self) -> Totals | None:
+        """The run as far as one knows."""
+        found = self._counted
+        if found is None or self._exact or not self._later:
+            return found
+        rows = list(self._later.values())
+        left = max(found.pending + found.running + found.answered - len(rows), 0)
+        answered = min(found.answered, left)
+        running = min(found.running, left - answered)
+        paid = [row for row in rows if not row.from_cache]
+        return replace(
+            found,
+            pending=left - answered - running,
+            running=running,
+            answered=answered,
+            passed=found.passed + _count(rows, "pass"),
+            failed=found.failed + _count(rows, "fail"),
+            partial=found.partial + _count(rows, "partial"),
+            errored=found.errored + _count(rows, "error"),
+            cost=found.cost + sum(row.cost or 0.0 for row in paid),
+            unpriced=found.unpriced + sum(row.cost is None and not row.code and not row.scripted for row in paid),
+        )
+
+
+def _count(rows: Iterable[AnswerRow], status: AnswerStatus) -> int:
+    return sum(row.status == status for row in rows)
+
+
+def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: float, width: int) -> list[Row]:
+    """The two lines, with as much of each as fits."""
+    first = [_state(run), *_stuck(run, now)]
+    second: list[list[Piece]] = []
+    if totals is None:
+        first.append([Piece(f"{run.total:,} answers", "dim")])
+    else:
+        first += _progress(run, totals, rate, width)
+        second += [*_counts(totals), _money(totals)]
+    if run.status == "finished" and run.started is not None and run.finished is not None:
+        first.append([Piece(f"took {duration(run.finished - run.started)}")])
+    name = fit(run.name, min(24, max(width // 4, 6)), "strong")
+    first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
+    return [_joined(first, width), _joined(second, width)]
+
+
+def _state(run: RunRow) -> list[Piece]:
+    glyph, style = _RUN_GLYPHS[run.status]
+    asked = {"pause": "pausing", "stop": "stopping"}.get(run.control, "") if run.status == "running" else ""
+    return [Piece(f"{glyph} {asked or run.status}", style)]
+
+
+def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
+    silent = now - run.heartbeat if run.heartbeat is not None else 0.0
+    if run.status != "running" or silent <= _STUCK:
+        return []
+    return [[Piece(f"stuck? silent for {duration(silent)}", "warn")]]
+
+
+def _progress(run: RunRow, totals: Totals, rate: float | None, width: int) -> list[list[Piece]]:
+    ready = done(totals)
+    cells = max(5, min(width // 6, 24))
+    full = cells * ready // totals.total if totals.total else cells
+    found = [[Piece("▰" * full, "accent"), Piece("▱" * (cells - full), "dim"), Piece(f" {ready:,}/{totals.total:,}")]]
+    if rate and run.status == "running":
+        found.append([Piece(f"{rate:.1f}/s")])
+        left = totals.total - ready
+        found += [[Piece(f"{duration(left / rate)} left")]] if left else []
+    return found
+
+
+def _counts(totals: Totals) -> Iterable[list[Piece]]:
+    judged = totals.passed + totals.failed
+    counts: Sequence[tuple[AnswerStatus, int, bool]] = (
+        ("pass", totals.passed, True),
+        ("fail", totals.failed, True),
+        ("error", totals.errored, False),
+        ("partial", totals.partial, False),
+        ("answered", totals.answered, False),
+        ("running", totals.running, False),
+        ("pending", totals.pending, False),
+    )
+    for status, count, always in counts:
+        glyph, style = GLYPHS[status]
+        if count or always:
+            yield [Piece(f"{glyph} {count:,} {status}", style if count else "dim")]
+        if status == "fail" and (interval := wilson(totals.passed, judged)) is not None:
+            share = 100 * totals.passed / judged
+            yield [
+                Piece(f"{share:.1f} % pass", "strong"),
+                Piece(f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})"),
+            ]
+
+
+def _money(totals: Totals) -> list[Piece]:
+    pieces = [Piece(money(totals.cost))]
+    if totals.judge_cost:
+        pieces.append(Piece(f" + {money(totals.judge_cost)} judges"))
+    if totals.unpriced:
+        pieces.append(Piece(f" + {totals.unpriced:,} unpriced", "warn"))
+    return pieces
+
+
+def _joined(groups: Iterable[Sequence[Piece]], width: int) -> Row:
+    """The groups one after another: the first, and of the others those that fit whole."""
+    pieces: list[Piece] = []
+    used = 0
+    for group in groups:
+        text = "".join(piece.text for piece in group)
+        size = cell_len(text) + (2 if pieces else 0)
+        if pieces and used + size > width:
+            continue
+        if pieces:
+            pieces.append(Piece("  "))
+        pieces += group
+        used += size
+    return Row(tuple(pieces))

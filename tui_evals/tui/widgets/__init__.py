@@ -1,0 +1,1 @@
+"""The three widgets everything is made of: lines, a field, and a bar."""

@@ -1,0 +1,70 @@
+"""The line at the bottom of a pane in which one types a filter; what is wrong with it stands above it at once."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.keyboard import give_keys
+
+_HELP = 'failed errored flaky status: score:<50 evaluator: category: tag: id: target: turn: !not "words" any*'
+
+
+class FilterLine(Vertical):
+    """Hidden until one types; enter gives the filter, if it can be read."""
+
+    class Given(Message):
+        """A filter that can be read; an empty one lets everything through."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def compose(self) -> ComposeResult:
+        """What can be said of the filter, and the line."""
+        self.display = False
+        self.styles.height = "auto"
+        self._hint = Static(classes="hint")
+        self._hint.styles.height = "auto"
+        self._hint.styles.max_height = 3
+        self._input = Input(id="filter")
+        yield from (self._hint, self._input)
+
+    def begin(self, text: str) -> None:
+        """Type, from a filter on that holds already."""
+        self._input.value = safe_line(text)
+        self._say(None)
+        self.display = True
+        give_keys(self._input)
+
+    def focus_line(self) -> None:
+        """The keys belong to the line."""
+        give_keys(self._input)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say at once what is wrong."""
+        event.stop()
+        self._say(_problem(event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Give it, or stay."""
+        event.stop()
+        if _problem(event.value) is None:
+            self.post_message(self.Given(event.value.strip()))
+
+    def _say(self, problem: str | None) -> None:
+        self._hint.set_class(problem is not None, "wrong")
+        self._hint.update(Content(safe_line(problem or _HELP, 500)))
+
+
+def _problem(text: str) -> str | None:
+    try:
+        parse_filter(text)
+    except FilterError as problem:
+        return str(problem)
+    return None

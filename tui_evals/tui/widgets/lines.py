@@ -1,0 +1,306 @@
+"""The one list and viewer: rows drawn when they come into view, with a cursor, a search, and nothing kept per row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.lines import STYLES, Maker, Row, Rows
+
+_KEPT = 400
+"""Drawn lines kept, some screens' worth."""
+
+
+class Lines(ScrollView, can_focus=True):
+    """Rows made for the present width by a maker; with `choosing`, a cursor moves over the rows that have a key."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"lines--{style}" for style in STYLES if style),
+        *(f"lines--ground-{style}" for style in STYLES if style),
+        "lines--cursor",
+        "lines--cursor-blurred",
+        "lines--found",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "step(-1)", "up", show=False),
+        Binding("down,j", "step(1)", "down", show=False),
+        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
+        Binding("pagedown,ctrl+d", "page(1)", "page down", show=False),
+        Binding("home,g", "edge(-1)", "top", show=False),
+        Binding("end,G", "edge(1)", "bottom", show=False),
+        Binding("enter", "choose", "choose", show=False),
+    ]
+
+    cursor: var[int] = var(0)
+
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, lines: Lines, key: Hashable) -> None:
+            super().__init__()
+            self.lines = lines
+            self.key = key
+
+        @property
+        def control(self) -> Lines:
+            """The widget the message comes from."""
+            return self.lines
+
+        def can_replace(self, message: Message) -> bool:
+            """Only where the cursor is now matters."""
+            return isinstance(message, Lines.Moved) and message.lines is self.lines
+
+    class Chosen(Message):
+        """Enter was pressed on a row."""
+
+        def __init__(self, lines: Lines, key: Hashable) -> None:
+            super().__init__()
+            self.lines = lines
+            self.key = key
+
+        @property
+        def control(self) -> Lines:
+            """The widget the message comes from."""
+            return self.lines
+
+    def __init__(self, *, choosing: bool = True, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._choosing = choosing
+        self._maker: Maker = lambda width: ()
+        self._rows: Rows = ()
+        self._width = 0
+        self._wanted: Hashable = None
+        self._found = ""
+        self._strip = lru_cache(maxsize=_KEPT)(self._drawn)
+
+    # -- content
+
+    def show(self, maker: Maker, *, at: Hashable = None) -> None:
+        """Show these rows; the cursor goes to the row with the key `at`, else stays on the key it is on."""
+        self._wanted = self.key if at is None else at
+        self._maker = maker
+        if self._text_width:
+            self._make()
+
+    @property
+    def rows(self) -> Rows:
+        """The rows as they are shown now."""
+        return self._rows
+
+    @property
+    def key(self) -> Hashable:
+        """The key of the row under the cursor."""
+        return self._rows[self.cursor].key if 0 <= self.cursor < len(self._rows) else None
+
+    def refresh_rows(self, numbers: Iterable[int]) -> None:
+        """Draw some rows again, because what the lazy sequence gives for them has changed; those out of view too."""
+        changed = set(numbers)
+        if changed:
+            self._strip.cache_clear()
+        for number in changed.intersection(range(self.scroll_offset.y, self.scroll_offset.y + self.size.height)):
+            self.refresh_line(number)
+
+    def to_key(self, key: Hashable) -> None:
+        """Put the cursor on the row with a key, if there is one."""
+        number = self._number_of(key)
+        if number is not None:
+            self.to_row(number)
+
+    def to_row(self, number: int) -> None:
+        """Put the cursor on a row and bring it into view."""
+        self.cursor = number
+        self._into_view(number)
+
+    def mark(self, text: str) -> None:
+        """Make a text stand out wherever it stands."""
+        self._found = text.casefold()
+        self._strip.cache_clear()
+        self.refresh()
+
+    def search(self, text: str) -> int:
+        """Mark a text wherever it stands; returns in how many rows it does."""
+        self.mark(text)
+        return sum(1 for row in self._rows if self._found in _plain(row)) if text else 0
+
+    def find_next(self, way: int = 1) -> bool:
+        """Go to the next row in which the text that was searched stands; round the end."""
+        count = len(self._rows)
+        start = self.cursor if self._choosing else self.scroll_offset.y
+        for step in range(1, count + 1):
+            number = (start + way * step) % count
+            if self._found and self._found in _plain(self._rows[number]):
+                if self._choosing:
+                    self.to_row(number)
+                else:
+                    self.scroll_to(y=number, animate=False)
+                return True
+        return False
+
+    # -- drawing
+
+    @property
+    def _text_width(self) -> int:
+        return self.scrollable_content_region.width
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Rows are made for a width, so another width needs other rows."""
+        if self._text_width != self._width:
+            self._wanted = self.key if self._wanted is None else self._wanted
+            self._make()
+
+    def _make(self) -> None:
+        self._width = self._text_width
+        before = self.key if self._wanted is None else self._wanted
+        old = self.cursor
+        self._rows = self._maker(self._width)
+        self._wanted = None
+        self._strip.cache_clear()
+        self.virtual_size = Size(self._width, len(self._rows))
+        if self._choosing and self._rows:
+            number = None if before is None else self._number_of(before)
+            self.cursor = self._nearest(min(old, len(self._rows) - 1)) if number is None else number
+            self.call_after_refresh(self._into_view, self.cursor)
+            if self.key != before:
+                self.post_message(self.Moved(self, self.key))
+        self.refresh()
+
+    def _number_of(self, key: Hashable) -> int | None:
+        finder = getattr(self._rows, "find", None)
+        if finder is not None:
+            number: int | None = finder(key)
+            return number
+        return next((number for number, row in enumerate(self._rows) if row.key == key), None)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        number = self.scroll_offset.y + y
+        lit = self._choosing and number == self.cursor
+        return self._strip(number, lit, lit and self.has_focus)
+
+    def _drawn(self, number: int, lit: bool, focused: bool) -> Strip:
+        base = self.rich_style
+        if not 0 <= number < len(self._rows):
+            return Strip.blank(self.size.width, base)
+        row = self._rows[number]
+        if row.ground:
+            base += self.get_component_rich_style(f"lines--ground-{row.ground}", partial=True)
+        if lit:
+            base += self.get_component_rich_style(f"lines--cursor{'' if focused else '-blurred'}", partial=True)
+        segments = [
+            Segment(safe_line(text), base + self._style(style) if style else base) for text, style in row.pieces if text
+        ]
+        if self._found:
+            segments = list(self._marked(segments))
+        return Strip(segments).adjust_cell_length(self._width, base).extend_cell_length(self.size.width, base)
+
+    def _style(self, name: str) -> RichStyle:
+        return self.get_component_rich_style(f"lines--{name}", partial=True)
+
+    def _marked(self, segments: list[Segment]) -> Iterable[Segment]:
+        """The segments with the text that was searched standing out, within each of them."""
+        mark = self._style("found")
+        for text, style, _ in segments:
+            start = 0
+            low = text.casefold()
+            if len(low) == len(text):
+                while (at := low.find(self._found, start)) >= 0:
+                    yield Segment(text[start:at], style)
+                    start = at + len(self._found)
+                    yield Segment(text[at:start], (style or RichStyle.null()) + mark)
+            yield Segment(text[start:], style)
+
+    def notify_style_update(self) -> None:
+        """Another theme needs every line drawn again."""
+        super().notify_style_update()
+        self._strip.cache_clear()
+
+    # -- moving
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Draw the two rows concerned and tell who listens."""
+        if self._choosing and old != new:
+            self.refresh_line(old)
+            self.refresh_line(new)
+            self.post_message(self.Moved(self, self.key))
+
+    def validate_cursor(self, number: int) -> int:
+        """Keep it on a row."""
+        return max(0, min(number, len(self._rows) - 1)) if len(self._rows) else 0
+
+    def on_focus(self) -> None:
+        """The cursor is brighter where the keys go."""
+        self.refresh_line(self.cursor)
+
+    def on_blur(self) -> None:
+        """The cursor is dimmer where they do not."""
+        self.refresh_line(self.cursor)
+
+    def _nearest(self, number: int) -> int:
+        """The row with a key nearest to a number."""
+        count = len(self._rows)
+        for distance in range(count):
+            for candidate in (number + distance, number - distance):
+                if 0 <= candidate < count and self._rows[candidate].key is not None:
+                    return candidate
+        return number
+
+    def _into_view(self, number: int) -> None:
+        if not self.size.height:
+            return
+        self.scroll_to_region(Region(0, number, 1, 1), animate=False, force=True, x_axis=False)
+
+    def action_step(self, way: int) -> None:
+        """One row on; the first rows without a key come into view above the first one that has one."""
+        if not self._choosing:
+            self.scroll_relative(y=way, animate=False)
+            return
+        number = self.cursor + way
+        while 0 <= number < len(self._rows) and self._rows[number].key is None:
+            number += way
+        if 0 <= number < len(self._rows):
+            self.to_row(number)
+        else:
+            self.scroll_relative(y=way, animate=False)
+
+    def action_page(self, way: int) -> None:
+        """One screen on."""
+        height = max(self.size.height - 1, 1)
+        if self._choosing:
+            self.to_row(self._nearest(self.validate_cursor(self.cursor + way * height)))
+        else:
+            self.scroll_relative(y=way * height, animate=False)
+
+    def action_edge(self, way: int) -> None:
+        """To the top or the bottom."""
+        if self._choosing:
+            self.to_row(self._nearest(0 if way < 0 else len(self._rows) - 1))
+        self.scroll_to(y=0 if way < 0 else len(self._rows), animate=False)
+
+    def action_choose(self) -> None:
+        """Enter on the row under the cursor."""
+        if self.key is not None:
+            self.post_message(self.Chosen(self, self.key))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click puts the cursor there, a second one chooses."""
+        number = self.scroll_offset.y + event.y
+        if self._choosing and 0 <= number < len(self._rows) and self._rows[number].key is not None:
+            self.to_row(number)
+            if event.chain > 1:
+                self.action_choose()
+
+
+def _plain(row: Row) -> str:
+    return "".join(piece.text for piece in row.pieces).casefold()
