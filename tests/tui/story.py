@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
@@ -73,8 +72,7 @@ async def at_the_workbench(
         person = Person(pilot, app)
         await pilot.pause()
         yield person
-        await app.workers.wait_for_complete()
-        await asyncio.to_thread(lambda: None)
+        await app.pen.close()
 
 
 def write(file: Path, data: object) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import traceback
 from pathlib import Path
@@ -97,6 +98,7 @@ class Workbench(App[str]):
         for signal_ in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(signal_, self._hung_up)
         self._work(offer_drafts(self), "drafts offered")
+        self.call_after_refresh(_settle_memory)
 
     def _open_what_is_wanted(self) -> None:
         dataset, word = self._wanted
@@ -190,7 +192,7 @@ class Workbench(App[str]):
 
     def on_looked(self) -> None:
         """Another answer is looked at."""
-        self.sync("detail")
+        self.sync("results", "detail")
         self.offer_keys()
 
     def on_lines_moved(self) -> None:
@@ -214,7 +216,11 @@ class Workbench(App[str]):
 
     def on_copy(self, message: Copy) -> None:
         """A text is wanted in the clipboard."""
-        self.tell(copy(message.text, message.what, self.workspace.root))
+        self._work(self._copy(message), "copying")
+
+    async def _copy(self, message: Copy) -> None:
+        # In a thread, because a stalled line holds up whoever writes to it.
+        self.tell(await asyncio.to_thread(copy, message.text, message.what, self.workspace.root))
 
     # -- looking at the store
 
@@ -304,3 +310,9 @@ class Workbench(App[str]):
         outcome = COMMANDS[name](self)
         if outcome is not None:
             self.run_worker(outcome, group="acts", name=name, exit_on_error=False)
+
+
+def _settle_memory() -> None:
+    """What is there after the first picture stays: full collections of it would hold up keys for 50 ms and more."""
+    gc.collect()
+    gc.freeze()

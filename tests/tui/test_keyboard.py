@@ -1,0 +1,64 @@
+"""Several keys in one packet: each meets the screen the one before it made, and none is lost."""
+
+import asyncio
+
+import pytest
+from textual.events import Key, Paste
+
+from .story import at_the_workbench, write
+
+NAMED = {"\r": "enter", "\x1b": "escape", " ": "space", "\x13": "ctrl+s"}
+
+
+def burst(person, text):
+    """What a terminal hands over when all of it comes in one packet."""
+    for character in text:
+        named = NAMED.get(character, character)
+        person.app.post_message(Key(named, character if character.isprintable() else None))
+
+
+async def done(person):
+    await asyncio.sleep(0)
+    await person.until(person.app.typist.idle.is_set)
+    await person.pilot.pause()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "data.json", {"schemaVersion": "1.11.0", "items": [{"prompt": "one"}, {"prompt": "two"}]})
+    return tmp_path
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_field_typed_in_one_packet_holds_every_letter_and_no_command_runs(folder, size):
+    async with at_the_workbench(folder, dataset="data.json", size=size) as person:
+        burst(person, "j2\r more Dwords eD\x1b1")
+        await done(person)
+        assert [item["prompt"] for item in person.app.workspace.items] == ["one more Dwords eD", "two"]
+        assert person.app.front == "tree"
+
+
+async def test_a_name_typed_after_the_key_that_asks_for_it_goes_into_the_dialog(folder):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        person.app.post_message(Key("ctrl+n", None))
+        burst(person, "D")
+        await done(person)
+        await person.sees("a new dataset")
+        assert len(person.app.workspace.items) == 2 and person.app.screen.query_one("#line").value.endswith("D")
+
+
+async def test_a_pasted_text_waits_for_the_keys_before_it(folder):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        burst(person, "j2\r")
+        person.app.post_message(Paste(" pasted \x1b[2Jtext"))
+        burst(person, "!")
+        await done(person)
+        assert person.app.workspace.items[0]["prompt"] == "one pasted text!"
+
+
+async def test_a_hundred_arrow_keys_at_once_all_count(folder):
+    write(folder / "data.json", {"items": [{"prompt": f"question {number}"} for number in range(200)]})
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        burst(person, "j" * 100)
+        await done(person)
+        assert person.app.workspace.where == ("items", 99)
