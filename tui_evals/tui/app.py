@@ -39,6 +39,7 @@ from .state.remembered import Remembered
 from .state.watch import Watch
 from .state.workspace import Workspace, checked
 from .terminal import title_bytes, to_terminal
+from .views.standing_line import standing
 from .widgets.bar import Keys, Status
 
 _LOOK = 0.1
@@ -161,6 +162,7 @@ class Workbench(App[str]):
             footer(self.front),
             lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
         )
+        self.query_one(Status).rest(standing(self.watching, self.front))
 
     def sync(self, *places: Place) -> None:
         """Have panes show the state as it is now."""
@@ -233,6 +235,7 @@ class Workbench(App[str]):
         if pulse:
             for place in layout.PLACES:
                 self.pane(place).pulse(pulse)
+            self.query_one(Status).rest(standing(self.watching, self.front))
             if pulse.run:
                 self.offer_keys()
                 self._tell_end()

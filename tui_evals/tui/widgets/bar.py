@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Static
 
 from tui_evals.text.safe import safe_line
@@ -12,20 +13,40 @@ from tui_evals.tui.actions import Action, key_names
 from tui_evals.tui.messages import Kind
 
 _MOST = 8
+_GLYPHS: dict[Kind, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
+_STAYS: dict[Kind, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
 
 
 class Status(Static):
-    """One line for what was said last."""
+    """One line for what was said last, and after a while for how things stand."""
 
     def __init__(self) -> None:
         super().__init__("", id="status", markup=False)
+        self._resting = ""
+        self._saying: Timer | None = None
 
     def tell(self, text: str, kind: Kind = "info") -> None:
         """Show a sentence in place of the one before."""
+        if self._saying is not None:
+            self._saying.stop()
+        self._saying = self.set_timer(_STAYS[kind], self._rest)
+        self._show(_GLYPHS[kind] + safe_line(text.replace("\n", "  "), 300), kind)
+
+    def rest(self, text: str) -> None:
+        """What stands here while nothing is said."""
+        if text != self._resting:
+            self._resting = text
+            if self._saying is None:
+                self._rest()
+
+    def _rest(self) -> None:
+        self._saying = None
+        self._show(safe_line(self._resting, 300), "info")
+
+    def _show(self, text: str, kind: Kind) -> None:
         self.set_class(kind == "warn", "warn")
         self.set_class(kind == "error", "error")
-        glyph = {"info": "", "warn": "▲ ", "error": "✗ "}[kind]
-        self.update(Content(glyph + safe_line(text.replace("\n", "  "), 300)), layout=False)
+        self.update(Content(text), layout=False)
 
 
 class Keys(Static):
