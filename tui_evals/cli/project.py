@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,12 +19,12 @@ from tui_evals.evaluators.trust import Trust
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 
 from .opening import DATASETS
 from .output import Stop, say
 
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 SUFFIXES = (*DATASETS, ".prompty")
 
 
@@ -63,12 +62,7 @@ def reader() -> Reader:
 
 def writer(environment: Mapping[str, str]) -> Writer:
     """The writing door of the project's store; what looks like a secret of the environment never passes it."""
-    return Writer(store_path(), secrets=_secrets(environment))
-
-
-def _secrets(environment: Mapping[str, str]) -> list[str]:
-    """The values of variables whose names say that they are secret."""
-    return [value for name, value in environment.items() if value and _SECRET.search(name.upper())]
+    return Writer(store_path(), secrets=secrets_of(environment))
 
 
 def run_named(reader: Reader, word: str) -> RunRow:

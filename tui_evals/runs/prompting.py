@@ -74,6 +74,21 @@ def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:
     return asked
 
 
+def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """An answer as the next question shows it to the target."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if tool_calls:
+        message["tool_calls"] = [
+            {
+                "id": call.get("id"),
+                "type": "function",
+                "function": {"name": call.get("name"), "arguments": call.get("arguments")},
+            }
+            for call in tool_calls
+        ]
+    return message
+
+
 def asked_text(chat: Chat) -> str:
     """What judges see as the prompt: the last thing the user said."""
     said = (message.get("content") for message in reversed(chat) if message.get("role") == "user")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 GONE = "[redacted]"
+_NAMES = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 _SHORTEST = 6  # shorter values would blank out ordinary words
 
 _SHAPES = tuple(
@@ -24,6 +25,11 @@ _SHAPES = tuple(
         (r"(://[^/\s:@\"]{0,100}:)[^/\s@\"]{1,200}@", rf"\1{GONE}@"),
     )
 )
+
+
+def secrets_of(environment: Mapping[str, str]) -> list[str]:
+    """The values of variables whose names say that they are secret."""
+    return [value for name, value in environment.items() if value and _NAMES.search(name.upper())]
 
 
 def spellings(secrets: Iterable[str]) -> tuple[str, ...]:

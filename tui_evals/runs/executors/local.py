@@ -11,7 +11,7 @@ from typing import Any
 from tui_evals.runs.asking import Asked, Said, cache_key, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
-from tui_evals.runs.prompting import Chat, chat_for
+from tui_evals.runs.prompting import Chat, assistant, chat_for
 from tui_evals.runs.scoring import evidence_for, judge
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
@@ -100,7 +100,7 @@ class LocalExecutor:
             if record.text is None:
                 failed = True
                 continue
-            said.append(_assistant(record))
+            said.append(assistant(record.text, record.tool_calls))
             if turn not in cell.final:
                 chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, said[:-1])
                 prompt = self._plan.asked_prompts[cell.prompt]
@@ -172,20 +172,6 @@ def _shown(chat: Chat | TemplateError) -> Chat:
     if isinstance(chat, TemplateError):
         raise Stopped(f"an answered turn cannot be judged, for its prompt cannot be made any more: {chat}")
     return chat
-
-
-def _assistant(record: AnswerRecord) -> Mapping[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": record.text}
-    if record.tool_calls:
-        message["tool_calls"] = [
-            {
-                "id": call.get("id"),
-                "type": "function",
-                "function": {"name": call.get("name"), "arguments": call.get("arguments")},
-            }
-            for call in record.tool_calls
-        ]
-    return message
 
 
 def _answered(said: Said, sent: Mapping[str, Any]) -> AnswerRecord:

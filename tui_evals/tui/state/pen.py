@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 
 Written = TypeVar("Written")
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 
 
 class Pen:
@@ -27,8 +26,7 @@ class Pen:
         """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""
         async with self._opening:
             if self._writer is None:
-                secrets = [value for name, value in self._variables().items() if value and _SECRET.search(name.upper())]
-                self._writer = await asyncio.to_thread(Writer, self._database, secrets)
+                self._writer = await asyncio.to_thread(Writer, self._database, secrets_of(self._variables()))
         return await asyncio.to_thread(step, self._writer)
 
     async def close(self) -> None:

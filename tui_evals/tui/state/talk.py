@@ -17,7 +17,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import load_prompt, prompt_of
 from tui_evals.datasets.steps import item_of_messages
 from tui_evals.runs.launch import items_of, price_for
-from tui_evals.runs.prompting import Chat, PromptUnderTest, plain
+from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import Settings, is_model, target_named
 from tui_evals.targets.opening import open_target
@@ -169,7 +169,7 @@ class Talk:
         except (ConfigurationError, DatasetError) as problem:
             raise CannotTalk(f"{problem} (ctrl+o talks to another target)") from None
         self.taken[len(self.messages) + 1] = _taken(config, time.monotonic() - started, reply, price)
-        self.messages += [question, _message(reply)]
+        self.messages += [question, assistant(reply.text, reply.tool_calls)]
 
     def _request(self, chat: Chat) -> Request:
         return Request(
@@ -216,21 +216,6 @@ class Talk:
         known = self.beginning.known
         given = {name: value for name, value in self.values.items() if name not in known or known[name] != value}
         return item_of_messages([*before, *self.messages], given)
-
-
-def _message(reply: Reply) -> Mapping[str, Any]:
-    """The answer as the next question shows it to the target, in the form a run uses."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
-    if reply.tool_calls:
-        message["tool_calls"] = [
-            {
-                "id": call.get("id"),
-                "type": "function",
-                "function": {"name": call.get("name"), "arguments": call.get("arguments")},
-            }
-            for call in reply.tool_calls
-        ]
-    return message
 
 
 def _taken(config: TargetConfig, seconds: float, reply: Reply, price: Price | None) -> Taken:
