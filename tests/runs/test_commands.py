@@ -285,7 +285,7 @@ def test_a_snapshot_stands_for_its_file(project):
 
 
 def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stopped(project):
-    project.server.behave(latency=0.1)
+    project.server.behave(latency=0.4)
     project.configure(concurrency=2)
     project.dataset(100)
     key = project.do("run", "data.json", "--target", "main", "--detach").strip()
@@ -300,6 +300,7 @@ def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stoppe
     project.do("stop", key)
     until(lambda: status() == "interrupted")
     assert project.server.counts()["asked"] < 100
+    project.server.behave(latency=0)
     project.do("resume", key, "--quiet")
     assert [row[2] for row in project.table()] == ["pass"] * 100
     assert (project.folder / f".evals/logs/{key}.log").exists()
@@ -368,7 +369,7 @@ def test_a_judging_that_cannot_begin_is_reported_and_the_earlier_scores_still_co
 
 
 def test_what_is_executed_is_neither_resumed_nor_judged_beside_it(project):
-    project.server.behave(latency=0.1)
+    project.server.behave(latency=1.0)
     project.configure(concurrency=1)
     project.dataset(40)
     key = json.loads(project.do("run", "data.json", "--target", "main", "--detach", "--json"))["run"]
