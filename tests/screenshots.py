@@ -1,16 +1,38 @@
-"""Makes the pictures in screenshots/: `python -m tests.screenshots` writes them, a test compares them."""
+"""Makes the pictures in screenshots/: `python -m tests.screenshots [NAME…]` writes them, a test compares them."""
+
+from __future__ import annotations
 
 import io
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from .pictures.camera import Shot
+from .pictures.gallery import Gallery
+from .pictures.svg import slim
+
 FOLDER = Path(__file__).parent.parent / "screenshots"
+COMMAND = "python -m tests.screenshots"
 WIDTH = 110
+_LARGE, _MEDIUM, _SMALL = (160, 45), (120, 40), (80, 24)
+
+GALLERY = Gallery(
+    FOLDER,
+    {
+        "workbench": Shot(_LARGE, ("1", "c", *["down"] * 17)),
+        "extend-replace": Shot(_MEDIUM, ("1", *["down"] * 6, "3", "down")),
+        "live-run": Shot(_LARGE, ("4", "f"), live=True),
+        "diff": Shot(_MEDIUM, ("4", "n", "n", "n", "n", "5", "z")),
+        "compare": Shot(_MEDIUM, ("6", "see:house rule", "equals_sign", "see:broken", "n", "n", "n")),
+        "small": Shot(_SMALL, ("4", "n")),
+    },
+    COMMAND,
+)
 
 BROKEN = """{
   "schemaVersion": "1.11.0",
@@ -38,24 +60,24 @@ def command_line(folder: Path, *commands: str) -> str:
         arguments = [sys.executable, "-m", "tests.coloured", *command.split()]
         done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True)
         console.print(Text.from_ansi(done.stdout + done.stderr))
-    return console.export_svg(title="tui-evals", unique_id="tui-evals")
+    return slim(console.export_svg(title="tui-evals", unique_id="tui"))
 
 
-def pictures(folder: Path) -> dict[str, str]:
-    """Every picture by its file name."""
+def pictures_of_commands(folder: Path) -> dict[str, str]:
+    """Every picture of the command line by its file name."""
     (folder / "evals").mkdir()
     (folder / "evals" / "evals.json").write_text(BROKEN, encoding="utf-8")
     return {"validate.svg": command_line(folder, "validate")}
 
 
-def main() -> None:
-    """Write every picture."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        for name, picture in pictures(Path(folder)).items():
-            (FOLDER / name).write_text(picture, encoding="utf-8")
+def main(names: list[str]) -> None:
+    """Write every picture, or those of the workbench that are named."""
+    if not names:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, picture in pictures_of_commands(Path(folder)).items():
+                (FOLDER / name).write_text(picture, encoding="utf-8")
+    GALLERY.make(names)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -364,3 +364,33 @@ def test_a_new_dataset_does_not_replace_a_file_that_appeared_meanwhile(tmp_path)
 def test_a_new_dataset_is_an_eval_document(tmp_path, name):
     with pytest.raises(CannotSave, match=r"ends in \.json"):
         Editing.fresh(tmp_path / name)
+
+
+def test_undo_and_redo_tell_where_one_was(editing):
+    editing.apply(steps.duplicate_items(editing.data, [0]), "one", here="before one")
+    editing.arrived("after one")
+    editing.apply(steps.remove_items(editing.data, [1]), "two", here="before two")
+    editing.undo()
+    assert editing.stood == "before two"
+    editing.undo()
+    assert editing.stood == "before one"
+    editing.redo()
+    assert editing.stood == "after one"
+    editing.redo()
+    assert editing.stood == "before two"
+    assert editing.redo() is None and editing.stood is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("d.csv", "input,reference_output\na,b\n"), ("d.jsonl", '{"input":"a","ideal":"b"}\n')]
+)
+def test_what_a_table_has_no_place_for_is_not_lost_in_silence(tmp_path, name, text):
+    file = tmp_path / name
+    file.write_text(text)
+    editing = Editing(load(file))
+    editing.apply(steps.put(editing.data, ("metadata",), {"name": "x"}), "name")
+    with pytest.raises(CannotSave, match=r"no place for metadata of the dataset; save it as a \.json file"):
+        editing.save()
+    assert file.read_text() == text and editing.data["metadata"] == {"name": "x"}
+    editing.save_as(tmp_path / "d.json")
+    assert json.loads((tmp_path / "d.json").read_text())["metadata"] == {"name": "x"}

@@ -228,6 +228,15 @@ def test_snapshots_are_kept_once_by_what_they_say(path, writer, reader):
         reader.snapshot("f" * 64)
 
 
+@pytest.mark.parametrize("verdict", ["pass", None])
+def test_a_verdict_given_or_taken_back_is_a_change_of_its_answer(path, writer, reader, verdict):
+    run = writer.plan(new_run(), cells(3))
+    row = reader.window(run.id, 1, 1)[0]
+    before = reader.seq()
+    writer.label(row.id, verdict, "ann")
+    assert [(found.id, found.status) for found in reader.changed(before, run.id)] == [(row.id, row.status)]
+
+
 def test_labels_drafts_and_session(path, writer, reader):
     run = writer.plan(new_run(), cells(2))
     first, second = (row.id for row in reader.window(run.id, 0, 2))

@@ -150,3 +150,26 @@ async def test_a_text_to_read_scrolls_and_q_leaves():
         await pilot.press("q")
         await pilot.pause()
         assert pilot.app.got == [None]
+
+
+async def test_a_name_that_is_not_in_the_menu_can_be_typed_where_that_is_allowed():
+    menu = Menu("fruit", [Entry("a", "apple")], typed=lambda text: Entry(text, text, "a new one") if text else None)
+    async with Bench(menu).run_test(size=(80, 24)) as pilot:
+        assert "or a new name" in str(menu.query_one(".help").render())
+        await pilot.press(*"pear")
+        await pilot.pause()
+        assert len(menu.query_one("#entries", Lines).rows) == 1
+        await pilot.press("enter")
+        await pilot.pause()
+        assert pilot.app.got == ["pear"]
+
+
+async def test_the_line_of_help_is_red_only_while_the_entry_is_wrong():
+    ask = Ask("a name", "x", check=lambda text: None if text else "give it a name")
+    async with Bench(ask).run_test(size=(80, 24)) as pilot:
+        await pilot.press("backspace")
+        await pilot.pause()
+        assert ask.query_one(".help").has_class("wrong")
+        await pilot.press("y")
+        await pilot.pause()
+        assert not ask.query_one(".help").has_class("wrong")

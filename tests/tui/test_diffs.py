@@ -94,7 +94,7 @@ def test_a_line_end_that_only_one_has_is_shown():
 
 def test_json_is_compared_as_json():
     diff = compared('{"a": 1, "b": [1, 2]}', '{"b":[1,3],\n"a":1}')
-    assert summary(diff) == "~ 1 changed, in lines of JSON · at $.b[1]"
+    assert summary(diff) == "~ 1 line of JSON changed · at $.b[1]"
     assert summary(compared('{"a": 1}', '{ "a":1 }')) == "the same JSON as expected"
 
 

@@ -13,7 +13,9 @@ from textual.app import App
 
 from tui_evals import tui
 from tui_evals.datasets.paths import same
+from tui_evals.datasets.problems import Problem
 from tui_evals.datasets.steps import CannotEdit
+from tui_evals.datasets.validate import Report
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.panes.editor import EditorPane
 from tui_evals.tui.state import changes
@@ -146,8 +148,26 @@ def test_no_row_is_wider_than_the_pane(tmp_path, width):
 
 
 def test_nothing_open_says_what_belongs_here(tmp_path):
-    text = shown(Workspace(tmp_path, tmp_path / "evals.db"))
-    assert "No dataset is open." in text and "1, then enter" in text
+    made = Workspace(tmp_path, tmp_path / "evals.db")
+    text = shown(made)
+    assert "No dataset is open." in text and "ctrl+n" in text and "1, then enter" not in text
+    made.files = (tmp_path / "a.json",)
+    assert "1, then enter opens one" in shown(made)
+
+
+@pytest.mark.parametrize("width", [20, 36, 40, 74])
+def test_an_item_says_in_a_word_whether_the_file_is_portable_where_there_is_room(tmp_path, width):
+    made = workspace(tmp_path, SINGLE, where=("items", 0))
+    made.check()
+    first = page(made, width)[0]
+    said = "".join(piece.text for piece in first.pieces)
+    assert ("portable" in said) == (width >= 36)
+    assert len(said) <= max(width, len("item 1 of 1"))
+
+
+def test_a_file_that_is_no_document_is_the_subject_of_its_badge():
+    report = Report(None, (), (Problem("is no eval document; convert it", ()),))
+    assert badge(report).text == "✗ not portable: the file is no eval document; convert it"
 
 
 def test_what_is_no_object_is_told_and_not_edited(tmp_path):

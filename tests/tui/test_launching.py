@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_evals.store.records import RunRow
 from tui_evals.tui.screens.runform import faults_of
-from tui_evals.tui.state.launching import WITHOUT, NotStarted, Order, costs, positions, told
+from tui_evals.tui.state.ending import why_stopped
+from tui_evals.tui.state.launching import WITHOUT, NotStarted, Order, costs, positions, refusal, told
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))
@@ -39,6 +41,58 @@ def test_what_a_run_costs_is_a_sentence():
     assert costs({"answers": 1, "judge_calls": 0, "cost": 0.0}) == "1 call, free"
     assert costs({"answers": 20, "judge_calls": 40, "cost": 1.234}) == "20 calls and 40 of the judge, about 1.23 USD"
     assert costs({"answers": 2, "judge_calls": 0, "cost": None}) == "2 calls, a price is not known"
+    assert costs({"answers": 3, "judge_calls": 0, "cost": 0.0001}) == "3 calls, less than 0.01 USD"
+    assert costs({"answers": 0, "judge_calls": 1, "cost": 0.0}) == "1 call of the judge, free"
+
+
+def test_a_refusal_is_told_in_words_of_the_workbench():
+    said = "the run abc123 ended as soon as it began:\nabc123 stopped: main: No. `tui-evals resume abc123` goes on"
+    assert str(refusal(said)) == "main: No"
+    judged = refusal("Relevance is judged by a model and no judge is named. Name one with --judge TARGET or …")
+    assert judged.unjudged == "Relevance" and "--judge" not in str(judged) and "settings (,)" in str(judged)
+    assert str(refusal("\n".join(f"line {number}" for number in range(9)))).startswith("line 3\n")
+
+
+async def test_a_missing_judge_is_told_by_the_name_of_the_evaluator(tmp_path):
+    file = tmp_path / "data.json"
+    file.write_text('{"default_evaluators": {"Relevance": {}}, "items": [{"prompt": "x"}]}')
+    with pytest.raises(NotStarted) as found:
+        await told(tmp_path, tmp_path / "evals.db", ["run", str(file), "--target", "demo", "--plan"])
+    assert found.value.unjudged == "Relevance"
+
+
+# -- why a run stopped
+
+
+def ended(tmp_path, log, *, heartbeat=None, status="interrupted"):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "abc123.log").write_text(log, encoding="utf-8", errors="surrogateescape")
+    fields = dict.fromkeys(RunRow.__dataclass_fields__, None)
+    run = RunRow(**{**fields, "key": "abc123", "status": status, "heartbeat": heartbeat})
+    return why_stopped(tmp_path / "evals.db", run)
+
+
+def test_a_run_that_stopped_says_why_as_its_log_does(tmp_path):
+    log = "abc123 stopped: earlier. `tui-evals resume abc123` goes on\nabc123 stopped: main: No answer\nfrom there. "
+    assert ended(tmp_path, log + "`tui-evals resume abc123` goes on\n") == "main: No answer from there"
+
+
+@pytest.mark.parametrize(
+    ("log", "given"),
+    [
+        ("abc123 stopped: stopped before the end. `tui-evals resume abc123` goes on\n", {}),
+        ("abc123 stopped: main: No answer. `tui-evals resume abc123` goes on\n", {"heartbeat": 4e9}),
+        ("abc123 stopped: main: No answer. `tui-evals resume abc123` goes on\n", {"status": "running"}),
+        ("", {}),
+    ],
+    ids=["somebody stopped it", "it was killed later", "it goes on", "nothing was said"],
+)
+def test_nothing_is_said_where_nobody_knows_why(tmp_path, log, given):
+    assert ended(tmp_path, log, **given) == ""
+
+
+def test_the_end_of_a_log_of_any_kind_and_length_is_said(tmp_path):
+    assert ended(tmp_path, "x" * 9_000 + "\udcff\nTraceback\nBoom: it broke.\n") == "Boom: it broke"
 
 
 async def test_a_refusal_is_the_sentence_of_the_command_line(tmp_path):

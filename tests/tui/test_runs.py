@@ -475,7 +475,7 @@ async def test_no_runs_say_how_one_is_made(tmp_path):
         await until(pilot, lambda: any("r starts one" in line for line in pilot.app.lines))
         await pilot.press("D", "n", "space", "equals_sign", "enter")
         await pilot.pause()
-        assert {text for _, text in pilot.app.said} == {"There is no run here yet; r starts one."}
+        assert {text for _, text in pilot.app.said} == {"there is no run here yet: r starts one"}
 
 
 @pytest.mark.parametrize("size", [(38, 8), (76, 20), (120, 30)])

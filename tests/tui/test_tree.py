@@ -335,7 +335,6 @@ async def test_items_get_a_category_from_those_there_are_or_another_one(tried):
         await one.settled()
         assert [item.get("category") for item in one.space.items] == ["Tone", None, "Tone", "Safety"]
         await one.press("escape", "C")
-        await one.press(*"another", "enter")
         await one.press(*"Style", "enter")
         await one.settled()
         assert "Style" in [item.get("category") for item in one.space.items]
@@ -438,3 +437,35 @@ async def test_hostile_texts_reach_no_terminal_and_do_nothing(tried, width):
                 assert byte not in shown
         await one.press("j", "C", "escape", "#", "escape", "slash", "[", "/", "b", "]")
         assert one.app.is_running
+
+
+async def test_items_are_not_moved_among_neighbours_that_are_hidden(tried):
+    async with tried() as one:
+        names = list(one.names)
+        await one.press("c", "j", "j", "J")
+        assert one.names == names and "c shows them in the order of the file" in one.app.said[-1][1]
+        await one.press("c", "slash", *"bye", "enter", "j", "K")
+        assert one.names == names and "esc takes the filter off" in one.app.said[-1][1]
+        await one.press("escape", "K")
+        assert one.names != names
+
+
+async def test_marks_that_the_filter_hides_are_counted_in_the_frame(tried):
+    async with tried() as one:
+        await one.press("A", "slash", *"bye", "enter")
+        assert str(one.pane.border_title).endswith("4 marked, 3 of them hidden")
+
+
+async def test_a_pane_that_was_changed_out_of_sight_shows_the_change_when_it_is_back(tried):
+    async with tried() as one:
+        await one.press("j")
+        one.pane.display = False
+        await one.pilot.pause()
+        one.space.apply({**one.space.data, "items": [*one.space.items[:2], {"prompt": "Quite new"}]}, "elsewhere")
+        one.space.where = ("items", 2)
+        one.pane.sync()
+        await one.pilot.pause()
+        one.pane.display = True
+        await one.pilot.pause()
+        assert any("Quite new" in text for text in one.texts)
+        assert one.lines.key == ("items", 2)

@@ -1,5 +1,7 @@
 """The dataset tree as rows, without a screen."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,8 @@ from rich.cells import cell_len
 from tui_evals.datasets.problems import Problem
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.state.latest import item_key
-from tui_evals.tui.views.tree import Other, Tree, TreeRows, counts, empty
+from tui_evals.tui.views.first import first_page
+from tui_evals.tui.views.tree import Other, Tree, TreeRows, counts, preview
 from tui_evals.tui.views.tree_outline import DATASET, above, grouped, matching, outline, remapped
 from tui_evals.tui.views.tree_shape import Shape
 
@@ -73,7 +76,20 @@ def test_an_item_shows_its_name_prompt_problems_and_how_it_did():
 
 
 def test_an_item_without_a_name_is_called_by_its_position():
-    assert line(laid(), ("items", 1)).startswith("  ▾ #2   2 turns · first question")
+    assert line(laid(Shape(folded=frozenset({1}))), ("items", 1)).startswith("  ▸ #2   2 turns · first question")
+
+
+def test_an_unfolded_conversation_does_not_say_its_first_prompt_twice():
+    assert line(laid(), ("items", 1)).split() == ["▾", "#2", "2", "turns"]
+    turns = {"turns": [{"prompt": "hello"}], "name": "A greeting"}
+    assert preview(turns, whole=False) == ("1 turn · A greeting", "dim")
+    assert preview(turns) == ("1 turn · hello", "dim")
+
+
+def test_items_of_which_none_has_a_category_stand_in_no_groups():
+    shape = Shape(by_category=True)
+    shape.lay([{"prompt": "a"}, {"prompt": "b"}], None)
+    assert shape.groups is None and shape.keys == [("items", 0), ("items", 1)]
 
 
 def test_the_dataset_shows_its_file_its_size_and_its_errors():
@@ -161,11 +177,19 @@ def test_what_a_row_belongs_to():
 
 
 def test_an_empty_pane_says_what_belongs_here_and_the_keys():
-    told = " ".join("".join(piece.text for piece in row.pieces) for row in empty([], 40))
-    assert "ctrl+n" in told
-    assert " o " in told
-    assert "enter" not in told
-    assert empty([Other("/x/b.json", "b.json", True)], 40)[-1].key == ("open", "/x/b.json")
+    told = "\n".join("".join(piece.text for piece in row.pieces) for row in first_page([], 40))
+    assert "Welcome" in told and "tui-evals demo" in told
+    assert re.findall(r"^ (\S+)", told, re.MULTILINE) == ["ctrl+n", "enter", "1", "r", "?"]
+    rows = first_page([Other("/x/b.json", "b.json", True)], 40)
+    assert [row.key for row in rows if row.key] == [("open", "/x/b.json")]
+    assert "opens the dataset under" in "".join(piece.text for row in rows for piece in row.pieces)
+
+
+@pytest.mark.parametrize("width", [20, 38, 76, 120])
+@pytest.mark.parametrize("others", [[], [Other("/x/b.json", "日本" * 40, True)]])
+def test_the_first_page_fits_its_pane(width, others):
+    for row in first_page(others, width):
+        assert sum(cell_len(safe_line(piece.text)) for piece in row.pieces) <= width
 
 
 def test_what_an_item_without_a_prompt_asks_is_shown_otherwise():

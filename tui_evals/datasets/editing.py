@@ -23,10 +23,12 @@ _MOST_STEPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What was done, and the data on the other side of it."""
+    """What was done, the data on the other side of it, and where one was before and after."""
 
     what: str
     data: Data
+    before: object = None
+    after: object = None
 
 
 class Editing:
@@ -38,6 +40,8 @@ class Editing:
         self.version = 0
         self._undo: list[_Step] = []
         self._redo: list[_Step] = []
+        self.stood: object = None
+        """Where one was, in the caller's words, when the data was as undo or redo has just made it."""
         self._merge: str | None = None
         self._known: tuple[Document, frozenset[int]] = (document, _ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
@@ -90,8 +94,8 @@ class Editing:
             and not any(same(item, saved[at]) for at in {place, place + shift} if 0 <= at < len(saved))
         )
 
-    def apply(self, data: Data, what: str, merge: str | None = None) -> None:
-        """Take one step; steps that follow each other with the same `merge` are undone together."""
+    def apply(self, data: Data, what: str, merge: str | None = None, here: object = None) -> None:
+        """Take one step from where one is; steps that follow each other with the same `merge` are undone together."""
         if data is self.data:
             return
         merged = merge is not None and merge == self._merge and bool(self._undo)
@@ -103,28 +107,37 @@ class Editing:
                 self._become(before)
             return
         if not merged:
-            self._undo.append(_Step(what, self.data))
+            self._undo.append(_Step(what, self.data, here, here))
             del self._undo[:-_MOST_STEPS]
         self._redo.clear()
         self._merge = merge
         self._become(data)
 
+    def arrived(self, here: object) -> None:
+        """Where one is since the last step, so that doing it again leads there."""
+        if self._undo:
+            self._undo[-1] = replace(self._undo[-1], after=here)
+
     def undo(self) -> str | None:
         """Take back the last step and say which it was; None when there is none."""
-        return self._step(self._undo, self._redo)
+        step = self._step(self._undo, self._redo)
+        self.stood = step.before if step else None
+        return step.what if step else None
 
     def redo(self) -> str | None:
         """Do again the step that was taken back last and say which it was; None when there is none."""
-        return self._step(self._redo, self._undo)
+        step = self._step(self._redo, self._undo)
+        self.stood = step.after if step else None
+        return step.what if step else None
 
-    def _step(self, taken: list[_Step], given: list[_Step]) -> str | None:
+    def _step(self, taken: list[_Step], given: list[_Step]) -> _Step | None:
         self._merge = None
         if not taken:
             return None
         step = taken.pop()
-        given.append(_Step(step.what, self.data))
+        given.append(replace(step, data=self.data))
         self._become(step.data)
-        return step.what
+        return step
 
     def _become(self, data: Data) -> None:
         self.data = data

@@ -14,6 +14,8 @@ from .document import Document, digest_of, load
 from .formats import samples, table
 from .layout import pretty, rewrite
 
+_OF_EVERY_FILE = frozenset(("schemaVersion", "items"))
+
 
 class ChangedOnDisk(Exception):
     """The file is no longer the one that was read, so writing it would lose somebody's work."""
@@ -60,14 +62,16 @@ def _text_of(document: Document, data: dict[str, Any]) -> str:
     if document.dialect in ("csv", "jsonl") and data == document.data:
         return document.text
     if document.dialect == "csv":
-        return _whole(document, table.write(data["items"], raw=True))
+        return _whole(document, data, table.write(data["items"], raw=True))
     if document.dialect == "jsonl":
-        return _whole(document, samples.write(data["items"]))
+        return _whole(document, data, samples.write(data["items"]))
     return rewrite(document.text, data) if document.dialect == "document" else pretty(data)
 
 
-def _whole(document: Document, written: tuple[str, list[str]]) -> str:
+def _whole(document: Document, data: dict[str, Any], written: tuple[str, list[str]]) -> str:
     text, lost = written
+    if gone := sorted(data.keys() - document.data.keys() - _OF_EVERY_FILE):
+        lost = [f"it has no place for {', '.join(gone)} of the dataset", *lost]
     if lost:
         raise CannotSave(f"{document.file} cannot hold this dataset: {lost[0]}; save it as a .json file")
     return text

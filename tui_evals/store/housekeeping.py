@@ -122,7 +122,8 @@ def label(
     connection: sqlite3.Connection, answer: int, evaluator: str | None, verdict: str | None, author: str, note: str
 ) -> None:
     """An author's verdict on an answer in place of the author's earlier one; None takes it back."""
-    found = connection.execute("SELECT run FROM answers WHERE id = ?", [answer]).fetchone()
+    seq = take_seq(connection, 1)
+    found = connection.execute("UPDATE answers SET seq = ? WHERE id = ? RETURNING run", [seq, answer]).fetchone()
     if found is None:
         raise LookupError(f"answer number {answer} is not in the store any more")
     connection.execute(

@@ -24,7 +24,8 @@ from . import layout
 from .actions import bindings, footer
 from .clipboard import copy
 from .commands import COMMANDS, why_not
-from .commands.keeping import keep_draft, leave, offer_drafts
+from .commands.drafts import keep_draft, leave, offer_drafts
+from .commands.ending import entitle, notice
 from .keyboard import Typist
 from .messages import Copy, Kind, OpenRun, Place, Said, Show
 from .panes.detail import DetailPane
@@ -38,7 +39,6 @@ from .state.pen import Pen
 from .state.remembered import Remembered
 from .state.watch import Watch
 from .state.workspace import Workspace, checked
-from .terminal import title_bytes, to_terminal
 from .views.standing_line import standing
 from .widgets.bar import Keys, Status
 
@@ -59,7 +59,6 @@ class Workbench(App[str]):
     def __init__(self, root: Path, database: Path, *, dataset: Path | None = None, run: str | None = None) -> None:
         super().__init__()
         self.animation_level = "none"
-        self.HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (100, "medium"), (150, "wide")]
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
         self.pen = Pen(database, lambda: self.workspace.variables)
@@ -68,9 +67,9 @@ class Workbench(App[str]):
         self.before: list[Place] = []
         self.zoomed = False
         self._wanted = (dataset, run)
-        self.typist = Typist(self, super().on_event)
+        self.typist = Typist(self, super().on_event, self.offer_keys)
         self.drafted: dict[Path, tuple[int, str]] = {}
-        self._told_end: str | None = None
+        self.going_on: str | None = None
 
     def compose(self) -> ComposeResult:
         """The panes, and two lines below them."""
@@ -94,7 +93,7 @@ class Workbench(App[str]):
         self._open_what_is_wanted()
         for remark in remarks[:1]:
             self.tell(remark, "warn")
-        self._entitle(self.workspace.root.name)
+        entitle(self, self.workspace.root.name)
         loop = asyncio.get_running_loop()
         for signal_ in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(signal_, self._hung_up)
@@ -104,6 +103,7 @@ class Workbench(App[str]):
     def _open_what_is_wanted(self) -> None:
         dataset, word = self._wanted
         front = self.remembered.restore(self.workspace, self.watching, dataset, word, self.tell)
+        notice(self)
         self.sync()
         self.check_soon()
         self.bring(front)
@@ -197,22 +197,21 @@ class Workbench(App[str]):
         self.sync("results", "detail")
         self.offer_keys()
 
-    def on_lines_moved(self) -> None:
-        """What can be done depends on where the cursor is."""
-        self.offer_keys()
-
     def on_show(self, message: Show) -> None:
         """A pane is wanted in front."""
         self.bring(message.place)
 
     def on_open_run(self, message: OpenRun) -> None:
         """A run is wanted on screen."""
+        shown = self.watching.run
         try:
-            self.watching.open_run(message.run)
+            if shown is None or shown.id != message.run:
+                self.watching.open_run(message.run)
         except LookupError as problem:
             self.tell(str(problem), "warn")
             return
-        self.watching.answer = message.answer
+        self.watching.answer = message.answer or self.watching.answer
+        notice(self)
         self.sync("results", "detail", "runs", "tree")
         self.bring("results")
 
@@ -238,27 +237,7 @@ class Workbench(App[str]):
             self.query_one(Status).rest(standing(self.watching, self.front))
             if pulse.run:
                 self.offer_keys()
-                self._tell_end()
-
-    def _tell_end(self) -> None:
-        """A bell when the run on screen is over, if it was seen going on."""
-        run = self.watching.run
-        if run is None:
-            return
-        if run.status in ("finished", "interrupted"):
-            if self._told_end == run.key:
-                self.tell(f"{run.name} is {run.status}; n goes to the next failure, 6 lists all runs")
-                self._entitle(f"{run.name} {run.status}")
-                if self.workspace.settings.ui.get("bell") is not False:
-                    self.bell()
-            self._told_end = None
-        else:
-            self._told_end = run.key
-            self._entitle(f"{run.name} {run.status}")
-
-    def _entitle(self, text: str) -> None:
-        if not self.is_headless:
-            to_terminal(title_bytes(f"{text} · tui-evals"))
+                notice(self)
 
     def _hung_up(self) -> None:
         """The terminal is gone or somebody ends us: what is not saved is kept as a draft."""
@@ -317,5 +296,6 @@ class Workbench(App[str]):
 
 def _settle_memory() -> None:
     """What is there after the first picture stays: full collections of it would hold up keys for 50 ms and more."""
+    gc.enable()
     gc.collect()
     gc.freeze()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 
-from .app import Workbench
 from .terminal import RESTORE_TITLE, SAVE_TITLE, to_terminal
+
+if TYPE_CHECKING:
+    from .app import Workbench
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _LOCALS = re.compile(r"^│ [╭│╰].*\n?", re.MULTILINE)
@@ -22,6 +26,9 @@ def open_workbench(
     root: Path, *, dataset: Path | None, run: str | None, mouse: bool, database: Path
 ) -> tuple[int, str]:
     """Show the workbench until it is left; returns the exit code and what is to be said on the terminal."""
+    gc.disable()  # nothing of what is made up to the first picture can go, and to look for it costs 100 ms
+    from .app import Workbench
+
     app = Workbench(root, database, dataset=dataset, run=run)
     # What Textual prints of an error holds the values of variables, which have no place on a terminal or in a log.
     app.error_console = Console(file=io.StringIO(), width=120, color_system=None)

@@ -13,6 +13,8 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
+from .widgets.lines import MOVES, Lines
+
 _PATIENCE = 0.25
 _GLANCE = 0.002
 Forward = Callable[[Key | Paste], Awaitable[None]]
@@ -26,9 +28,10 @@ def give_keys(widget: Widget) -> None:
 class Typist:
     """Hands on what is typed, each key once all is done that the one before it began."""
 
-    def __init__(self, app: App[Any], forward: Forward) -> None:
+    def __init__(self, app: App[Any], forward: Forward, after: Callable[[], None]) -> None:
         self._app = app
         self._forward = forward
+        self._after = after
         self._typed: asyncio.Queue[Key | Paste] = asyncio.Queue()
         self.idle = asyncio.Event()
         """Set while nothing that was typed waits."""
@@ -41,13 +44,19 @@ class Typist:
 
     async def work(self) -> None:
         """Hand on keys for as long as the app goes on."""
+        following: Key | Paste | None = None
         while True:
-            event = await self._typed.get()
+            event = following or await self._typed.get()
             before = set(self._app.workers)
             focused = self._app.focused
             await self._forward(event)
+            following = None if self._typed.empty() else self._typed.get_nowait()
+            if _held(event, following, focused):
+                continue
             await self._settled(before, focused)
-            if self._typed.empty():
+            if following is None and self._typed.empty():
+                if self._app.is_running:
+                    self._after()
                 self.idle.set()
 
     async def _settled(self, before: set[Any], focused: Widget | None) -> None:
@@ -62,6 +71,13 @@ class Typist:
         if app.is_running and app.focused is not focused:
             await _drawn(app.screen)
             await settled(_concerned(app))
+
+
+def _held(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
+    """Whether a key comes again that only moves in a list: it need not wait, or the list would go on after its end."""
+    if not isinstance(event, Key) or not isinstance(following, Key) or not isinstance(focused, Lines):
+        return False
+    return event.key == following.key and event.key in MOVES
 
 
 def _concerned(app: App[Any]) -> list[MessagePump]:

@@ -29,6 +29,8 @@ Style = Literal[
     "mark",
 ]
 STYLES: tuple[Style, ...] = get_args(Style)
+Ground = Literal["", "title", "added", "removed", "changed"]
+GROUNDS: tuple[Ground, ...] = get_args(Ground)
 
 
 class Piece(NamedTuple):
@@ -43,7 +45,7 @@ class Row(NamedTuple):
 
     pieces: tuple[Piece, ...] = ()
     key: Hashable = None
-    ground: Style = ""
+    ground: Ground = ""
 
 
 Rows = Sequence[Row]
@@ -67,7 +69,7 @@ def status_piece(status: AnswerStatus, width: int = 0) -> Piece:
     return Piece(f"{glyph} {status}".ljust(width), style)
 
 
-def row(*pieces: Piece | str | tuple[str, Style], key: Hashable = None, ground: Style = "") -> Row:
+def row(*pieces: Piece | str | tuple[str, Style], key: Hashable = None, ground: Ground = "") -> Row:
     """A row of pieces; a bare text has no style."""
     made = (Piece(piece) if isinstance(piece, str) else Piece(*piece) for piece in pieces)
     return Row(tuple(made), key, ground)

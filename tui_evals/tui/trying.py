@@ -16,11 +16,9 @@ from tui_evals.datasets.resolve import Effective
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
-from tui_evals.runs.launch import items_of
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError, Request, TargetError
 from tui_evals.targets.config import Settings, target_named
-from tui_evals.targets.opening import open_target
 
 from .subject import CannotTry, Here, subject_of
 
@@ -102,6 +100,10 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
         return
     if name is None:
         raise CannotTry(f"{kind.name} asks a judge and none is named; name one in the settings (,) or in its options")
+    # Imported when it is wanted: the engine behind it would hold up every first picture.
+    from tui_evals.runs.launch import items_of
+    from tui_evals.targets.opening import open_target
+
     config = target_named(name, trial.settings)
     target = open_target(config, trial.variables, trial.here.root, items_of)
 

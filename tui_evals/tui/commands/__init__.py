@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import keeping, moving, running
+from . import drafts, keeping, moving, naming, running
 from .finding import palette, settings, show_help
 from .talking import open_playground
 
@@ -33,11 +33,12 @@ COMMANDS: Mapping[str, Command] = {
     "pause": running.pause,
     "stop": running.stop,
     "save": keeping.save,
+    "save_as": naming.save_as,
     "undo": keeping.undo,
     "redo": keeping.redo,
     "open": keeping.open_other,
-    "new_dataset": keeping.new_dataset,
-    "quit": keeping.leave,
+    "new_dataset": naming.new_dataset,
+    "quit": drafts.leave,
     "playground": open_playground,
     "settings": settings,
     "palette": palette,
@@ -51,6 +52,7 @@ _REASONS: Mapping[str, Callable[[Workbench], str | None]] = {
     "pause": running.why_no_pause,
     "stop": running.why_no_stop,
     "save": keeping.why_no_save,
+    "save_as": keeping.why_none_open,
     "undo": keeping.why_no_undo,
     "redo": keeping.why_no_redo,
 }

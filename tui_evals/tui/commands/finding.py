@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config_file import write_setting
 from tui_evals.tui.actions import PLACES, Action, key_names, of
 from tui_evals.tui.messages import Changed
 from tui_evals.tui.screens.ask import Reading
@@ -93,10 +92,16 @@ async def settings(app: Workbench) -> None:
     given = await app.push_screen_wait(form)
     if given is None:
         return
+    changed = [name for name in _SETTINGS if given.get(name) != values[name]]
+    if not changed:
+        app.tell("nothing was changed")
+        return
     try:
-        for name, key in _SETTINGS.items():
-            if given.get(name) != values[name]:
-                await asyncio.to_thread(write_setting, app.workspace.root, key, given.get(name))
+        for name in changed:
+            # Imported when it is wanted: what edits the file in style would hold up every first picture.
+            from tui_evals.targets.config_file import write_setting
+
+            await asyncio.to_thread(write_setting, app.workspace.root, _SETTINGS[name], given.get(name))
         remarks = app.workspace.configure()
     except ConfigurationError as problem:
         app.tell(str(problem), "error")

@@ -10,9 +10,11 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.tui.lines import row, wrapped
 from tui_evals.tui.messages import OpenRun
-from tui_evals.tui.screens.ask import Confirm
+from tui_evals.tui.screens.ask import Confirm, Reading
 from tui_evals.tui.screens.runform import RunForm, fields_of
+from tui_evals.tui.state.ending import why_stopped
 from tui_evals.tui.state.launching import WITHOUT, NotStarted, Order, costs, told
 from tui_evals.tui.state.workspace import Selection
 
@@ -61,7 +63,7 @@ async def _start(app: Workbench, chosen: Selection, values: Mapping[str, Any] | 
         return
     app.remembered.put("form", {name: value for name, value in given.items() if name != "name"})
     app.tell("starting…")
-    await _started(app, [*order(given).arguments(), "--detach"])
+    await _started(app, [*order(given).arguments(), "--detach"], "runs")
 
 
 def _ask(app: Workbench) -> Any:
@@ -82,15 +84,27 @@ def _defaults(app: Workbench) -> dict[str, Any]:
     return found
 
 
-async def _started(app: Workbench, arguments: list[str]) -> None:
+async def _started(app: Workbench, arguments: list[str], says: str) -> None:
     try:
         answer = await told(app.workspace.root, app.workspace.database, arguments)
     except NotStarted as problem:
-        app.tell(str(problem), "error")
+        _refused(app, str(problem))
         return
-    found = app.watching.reader.find_run(answer["run"])
-    app.tell(f"{found.name} runs as {found.key}: p pauses, x stops; it goes on when you leave")
-    app.post_message(OpenRun(found.id))
+    found, shown = app.watching.reader.find_run(answer["run"]), app.watching.run
+    if why := why_stopped(app.workspace.database, found):
+        _refused(app, why)
+    elif found.status in _LIVE:
+        app.tell(f"{found.name} ({found.key}) {says}: p pauses, x stops; it goes on when you leave")
+    if shown is None or shown.id != found.id:
+        app.going_on = found.key
+        app.post_message(OpenRun(found.id))
+
+
+def _refused(app: Workbench, why: str) -> None:
+    """Why nothing runs, whole, for it may be longer than a line."""
+    app.going_on = None
+    app.tell("nothing was started", "warn")
+    app.push_screen(Reading("why nothing was started", lambda width: [row(line) for line in wrapped(why, width)]))
 
 
 def why_no_rerun(app: Workbench) -> str | None:
@@ -118,7 +132,8 @@ async def rerun(app: Workbench) -> None:
         if items and reason is None:
             await _start(app, Selection(items, f"{len(items)} items of {found.key} that did not pass"), _values(found))
             return
-    await _priced(app, ["rerun", found.key, "--only", NOT_PASSED], f"ask {len(names)} items of {found.key} again")
+    says = f"ask {len(names)} item{'s' if len(names) != 1 else ''} of {found.key} again"
+    await _priced(app, ["rerun", found.key, "--only", NOT_PASSED], says, "runs")
 
 
 def source_of(run: RunRow, root: Path) -> Path:
@@ -143,17 +158,17 @@ def _values(run: RunRow) -> dict[str, Any]:
     return found
 
 
-async def _priced(app: Workbench, arguments: list[str], what: str) -> None:
+async def _priced(app: Workbench, arguments: list[str], what: str, says: str) -> None:
     """Say what it costs, then do it."""
     app.tell("working out what it costs…")
     try:
         plan = await told(app.workspace.root, app.workspace.database, [*arguments, "--plan"])
     except NotStarted as problem:
-        app.tell(str(problem), "error")
+        _refused(app, str(problem))
         return
     app.tell(costs(plan))
     if await app.push_screen_wait(Confirm("run", f"{what}: {costs(plan)}.", "do it")):
-        await _started(app, [*arguments, "--detach"])
+        await _started(app, [*arguments, "--detach"], says)
 
 
 def why_no_rescore(app: Workbench) -> str | None:
@@ -175,7 +190,7 @@ async def rescore(app: Workbench) -> None:
             asked = reader.snapshot(found.snapshot)
         if [_turns(item) for item in asked.get("items", [])] == [_turns(item) for item in app.workspace.items]:
             arguments += ["--dataset", str(editing.document.file)]
-    await _priced(app, arguments, f"judge {found.total} answers of {found.key} again")
+    await _priced(app, arguments, f"judge {found.total} answers of {found.key} again", "is judged again")
 
 
 def _turns(item: Any) -> int:
@@ -199,7 +214,8 @@ async def pause(app: Workbench) -> None:
     assert found is not None
     if found.status == "interrupted" or (found.status == "planned" and found.pid is None):
         app.tell(f"resuming {found.key}…")
-        await _started(app, ["resume", found.key, "--detach"])
+        app.going_on = found.key
+        await _started(app, ["resume", found.key, "--detach"], "goes on")
         return
     paused = found.status == "paused" or found.control == "pause"
     await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")

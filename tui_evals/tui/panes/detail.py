@@ -29,9 +29,6 @@ from .answering import NOTHING, accept, copy_menu, give_verdict, go_to_item, new
 from .pane import Pane
 from .presenting import Presenter
 
-_PAGED = 100
-"""Cells a pager is taken to have at least."""
-
 
 class DetailPane(Pane):
     """Shows the answer that is looked at; how it is shown and what is searched for is all it keeps."""
@@ -167,7 +164,7 @@ class DetailPane(Pane):
         if look is None:
             self.say("the answer is still being fetched", "warn")
             return
-        rows = await asyncio.to_thread(shown, look, manner, max(self.app.size.width, _PAGED))
+        rows = await asyncio.to_thread(shown, look, manner, self.app.size.width)
         text = await asyncio.to_thread(lambda: "\n".join(plain(one).rstrip() for one in rows) + "\n")
         problem = page(self.app, text)
         if problem:

@@ -117,6 +117,8 @@ class EditorPane(Pane):
         self.box.begin(f"{name} · {said}" if said else name, text)
         if text == steps.new_item()["prompt"]:
             self.box.select_all()
+        elif text and text == fields.begun(name):
+            self.box.to_index((text.rfind('""') if '""' in text else 0) + 1)
         self.sync()
         self.call_after_refresh(self.lines.to_key, name)
 

@@ -26,6 +26,7 @@ from tui_evals.tui.views.judges import judge_rows
 from tui_evals.tui.views.standing import Standing, standing
 from tui_evals.tui.widgets.lines import Lines
 
+from .editor_acts import step
 from .pane import Pane, act
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
@@ -95,6 +96,8 @@ class JudgesPane(Pane):
         if self.workspace.editing is None:
             return "no dataset is open: o opens one, ctrl+n begins one"
         here = self._here()
+        if action in ("next", "previous"):
+            return None
         if action == "level":
             return None if self.workspace.where else "you are at the dataset itself; go to an item first (1)"
         if here.turns is not None:
@@ -201,6 +204,14 @@ class JudgesPane(Pane):
                 if found is not None:
                     self._tried[entry.key] = found
                 self._show()
+
+    def do_next(self) -> None:
+        """The next item or turn."""
+        step(self, 1)
+
+    def do_previous(self) -> None:
+        """The item or turn before."""
+        step(self, -1)
 
     def _called(self, here: Standing) -> str:
         return "the dataset" if here.of_dataset else name_of(self.workspace, self.workspace.where)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Region
 
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
@@ -24,6 +25,9 @@ class Pane(Vertical):
     place: ClassVar[Place]
     number: ClassVar[int]
     name_: ClassVar[str]
+
+    _entitled = ""
+    _entitling = False
 
     def __init__(self, workspace: Workspace, watch: Watch, pen: Pen) -> None:
         super().__init__(id=self.place, classes="pane")
@@ -61,8 +65,17 @@ class Pane(Vertical):
 
     def entitle(self, more: str = "") -> None:
         """The title in the frame."""
-        text = f"{self.number} {self.name_}" + (f" · {more}" if more else "")
-        self.border_title = Content(safe_line(text, 120))
+        text = safe_line(f"{self.number} {self.name_}" + (f" · {more}" if more else ""), 120)
+        if text != self._entitled:
+            self._entitled, self._entitling = text, True
+            self.border_title = Content(text)
+            self._entitling = False
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        """Draw the pane again; for another title only the frame above, for all that is in it would go over the wire."""
+        if self._entitling:
+            regions = (Region(-1, -1, self.outer_size.width, 1),)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def say(self, text: str, kind: str = "info") -> None:
         """A sentence for the status line."""

@@ -14,7 +14,7 @@ from tui_evals.tui.actions import bindings
 from tui_evals.tui.keyboard import give_keys
 from tui_evals.tui.lines import Rows
 from tui_evals.tui.messages import OpenRun, Place
-from tui_evals.tui.screens.compare import CompareScreen
+from tui_evals.tui.state.ending import why_stopped
 from tui_evals.tui.state.history import History, Past, Shelf, run_of, to_compare
 from tui_evals.tui.state.pen import Pen
 from tui_evals.tui.state.watch import Pulse, Watch
@@ -27,7 +27,8 @@ from .run_edits import Asking, carried_out, deleted, noted, renamed, tagged
 from .run_loading import Loading
 
 _TICK = 10.0  # seconds after which ages are old, and a process may have died without a word
-_NO_RUN = "There is no run here yet; r starts one."
+_NO_RUN = "there is no run here yet: r starts one"
+_ALONE = "nothing to compare it with: mark another run with space"
 
 
 class RunsPane(Pane):
@@ -38,7 +39,7 @@ class RunsPane(Pane):
     name_: ClassVar[str] = "Runs"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs")]
     DEFAULT_CSS = """
-    RunsPane #about { max-height: 6; scrollbar-size-horizontal: 0; border-top: solid $panel; }
+    RunsPane #about { max-height: 9; scrollbar-size-horizontal: 0; border-top: solid $panel; }
     """
 
     def __init__(self, workspace: Workspace, watch: Watch, pen: Pen) -> None:
@@ -47,6 +48,7 @@ class RunsPane(Pane):
         self._shelf: Shelf | None = None
         self._marks: tuple[int, ...] = ()
         self._drawn: tuple[object, ...] = ()
+        self._followed: int | None = None
 
     def compose(self) -> ComposeResult:
         """The runs, what there is to read about one, and a line for the filter."""
@@ -85,15 +87,24 @@ class RunsPane(Pane):
         def rows(width: int) -> Rows:
             return RunRows(shelf, width, shown, marks) if shelf.past else empty_lines(text, width)
 
-        self.lines.show(rows)
+        self.lines.show(rows, at=self._new_on_screen(shelf))
         self._tell_about()
         self.entitle(f"filter: {text}" if text.strip() else "")
+
+    def _new_on_screen(self, shelf: Shelf) -> int | None:
+        """The run that was put on screen since the last time, which is where the cursor goes."""
+        run = self.watching.run
+        if run is None or run.id == self._followed or shelf.get(run.id) is None:
+            return None
+        self._followed = run.id
+        return run.id
 
     def _tell_about(self) -> None:
         past = self._past()
         parent = self._known(past.run.parent) if past else None
         name = parent.name if parent else ""
-        self.about.show(lambda width: about_lines(past, name, width))
+        why = why_stopped(self.watching.database, past.run) if past else ""
+        self.about.show(lambda width: about_lines(past, name, width, why))
         self.about.display = past is not None and self.size.height >= 14
 
     def pulse(self, pulse: Pulse) -> None:
@@ -154,20 +165,24 @@ class RunsPane(Pane):
         if self.run_row() is None:
             return _NO_RUN
         if action == "compare" and self.pair() is None:
-            return "There is nothing to compare it with: mark another run with space, or run the same suite once more."
+            return _ALONE
         return None
 
     def pair(self) -> tuple[RunRow, RunRow] | None:
-        """The two runs to compare, the earlier one first: the marked ones, else this one with what it came from."""
+        """The two runs to compare: the marked ones, or this one with its parent, the one before, or that on screen."""
         here = self.run_row()
         marked = [run for run in map(self._known, self._marks) if run is not None]
-        others = [self._known(here.parent), self._shelf.before(here.id)] if here and self._shelf else []
+        before = self._shelf.before(here.id) if here and self._shelf else None
+        others = [self._known(here.parent), before, self.watching.run] if here else []
         return to_compare(here, marked, others)
 
     def do_compare(self) -> None:
         """Compare two runs."""
         pair = self.pair()
         if pair is not None:
+            # Imported when it is wanted: it would hold up every first picture.
+            from tui_evals.tui.screens.compare import CompareScreen
+
             self.app.push_screen(CompareScreen(self.watching.database, pair[0].id, pair[1].id))
 
     def do_mark(self) -> None:

@@ -14,16 +14,19 @@ from tui_evals.tui.views.tree_outline import category_of
 
 from .pane import Pane
 
-_NEW = ("new",)
 _NONE = ("none",)
 
 
 async def ask_category(pane: Pane, items: Sequence[int]) -> str | None:
     """A category of the dataset, another one, or none as an empty text; None when one thinks better of it."""
-    choice = await pane.app.push_screen_wait(Menu(_heading("category", items), _categories(pane.workspace, items)))
-    if choice == _NEW:
-        entered: str | None = await pane.app.push_screen_wait(Ask("another category", check=_some))
-        return entered
+    known = frozenset(map(category_of, pane.workspace.items))
+
+    def another(text: str) -> Entry | None:
+        name = text.strip()
+        return Entry(name, name, "another category") if name and name not in known else None
+
+    entries, empty = _categories(pane.workspace, items), "no item has a category yet; type the name of one"
+    choice = await pane.app.push_screen_wait(Menu(_heading("category", items), entries, empty=empty, typed=another))
     if choice is None:
         return None
     return "" if choice == _NONE else str(choice)
@@ -33,7 +36,6 @@ def _categories(workspace: Workspace, items: Sequence[int]) -> list[Entry]:
     counts = Counter(category_of(item) for item in workspace.items)
     counts.pop("", None)
     entries = [Entry(name, name, f"{count} item{'s' * (count != 1)}") for name, count in sorted(counts.items())]
-    entries.append(Entry(_NEW, "another category …", "type its name"))
     if any(category_of(workspace.items[number]) for number in items):
         entries.append(Entry(_NONE, "no category", "take it away"))
     return entries
@@ -55,7 +57,3 @@ async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[st
 
 def _heading(what: str, items: Sequence[int]) -> str:
     return f"{what} of {len(items)} item{'s' * (len(items) != 1)}"
-
-
-def _some(name: str) -> str | None:
-    return None if name.strip() else "type the name of the category"

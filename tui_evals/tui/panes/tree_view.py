@@ -14,7 +14,8 @@ from tui_evals.tui.state.latest import item_key
 from tui_evals.tui.state.pen import Pen
 from tui_evals.tui.state.watch import Pulse, Watch
 from tui_evals.tui.state.workspace import Workspace
-from tui_evals.tui.views.tree import Other, Tree, TreeRows, counts, empty
+from tui_evals.tui.views.first import first_page
+from tui_evals.tui.views.tree import Other, Tree, TreeRows, counts
 from tui_evals.tui.views.tree_outline import DATASET, Key
 from tui_evals.tui.views.tree_shape import Shape
 from tui_evals.tui.widgets.lines import Lines
@@ -86,7 +87,7 @@ class TreeView(Pane):
         space, shape, editing = self.workspace, self._shape, self.workspace.editing
         others = self._others()
         if editing is None:
-            self._lines.show(lambda width: empty(others, width))
+            self._lines.show(lambda width: first_page(others, width))
             return
         shape.lay(space.items, space.item)
         tree = Tree(
@@ -125,7 +126,9 @@ class TreeView(Pane):
         return str(file.relative_to(self._root)) if file.is_relative_to(self._root) else str(file)
 
     def _entitle(self) -> None:
-        self.entitle(f"{len(self._marks)} marked" if self._marks else "")
+        hidden = sum(map(self._shape.hides, self._marks)) if self._shape.filtered else 0
+        more = f", {hidden:,} of them hidden" if hidden else ""
+        self.entitle(f"{len(self._marks):,} marked{more}" if self._marks else "")
 
     def _redraw(self, statuses: Collection[Hashable] | None = None) -> None:
         """Draw the rows on screen again: all, or those of items with another status."""

@@ -34,7 +34,7 @@ class Ask(Dialog[str]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Say at once what is wrong."""
         problem = self._check(event.value) if self._check else None
-        self.say(problem or self._help)
+        self.say(problem or self._help, wrong=problem is not None)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take it, if it can be taken."""

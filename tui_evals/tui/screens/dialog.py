@@ -24,6 +24,7 @@ class Dialog(ModalScreen[Outcome | None]):
 
     def __init__(self, title: str, help: str = "") -> None:
         super().__init__(classes="dialog")
+        self.HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (100, "medium")]
         self._heading = title
         self._help = help
 
@@ -37,11 +38,11 @@ class Dialog(ModalScreen[Outcome | None]):
         box.border_title = Content(safe_line(self._heading, 100))
         yield box
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, wrong: bool = True) -> None:
         """Put a sentence into the line of help, for an entry that cannot be taken."""
         line = self.query_one(".help", Static)
         line.update(Content(safe(text)))
-        line.set_class(True, "wrong")
+        line.set_class(wrong, "wrong")
 
     def action_leave(self) -> None:
         """Leave with nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ class Menu(Dialog[Any]):
     """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
 
     With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
+    What `typed` makes of the text in the line stands last.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,14 +55,18 @@ class Menu(Dialog[Any]):
         several: bool = False,
         optional: bool = False,
         empty: str = "nothing fits",
+        typed: Callable[[str], Entry | None] | None = None,
     ) -> None:
         marking = "tab marks · " if several else ""
-        super().__init__(title, f"type to search · {marking}enter takes · esc leaves")
+        typing = "type to search, or a new name" if typed else "type to search"
+        super().__init__(title, f"{typing} · {marking}enter takes · esc leaves")
         self._entries = entries
         self._several = several
         self._optional = optional
         self._marked = {entry.key for entry in entries if entry.marked}
         self._empty = empty
+        self._typed = typed
+        self._own: Entry | None = None
         self._words: list[str] = []
 
     def body(self) -> list[Widget]:
@@ -75,6 +80,7 @@ class Menu(Dialog[Any]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Every word typed must stand in an entry."""
         self._words = event.value.casefold().split()
+        self._own = self._typed(event.value) if self._typed else None
         self._lines.show(self._rows)
         self._lines.to_row(0)
 
@@ -85,17 +91,20 @@ class Menu(Dialog[Any]):
         self._more.show(lambda width: [row(line) for line in wrapped(text, width)])
 
     def _entry(self, key: Hashable) -> Entry | None:
-        return next((entry for entry in self._entries if entry.key == key), None)
+        return next((entry for entry in self._shown() if entry.key == key), None)
 
     def _shown(self) -> Iterable[Entry]:
         for entry in self._entries:
             text = f"{entry.name} {entry.about}".casefold()
             if all(word in text for word in self._words):
                 yield entry
+        if self._own is not None:
+            yield self._own
 
     def _rows(self, width: int) -> list[Row]:
-        column = min(max((len(entry.name) for entry in self._entries), default=0) + 2, width // 2)
-        rows = [self._row(entry, column, width) for entry in self._shown()]
+        shown = list(self._shown())
+        column = min(max((len(entry.name) for entry in (*self._entries, *shown)), default=0) + 2, width // 2)
+        rows = [self._row(entry, column, width) for entry in shown]
         return rows or [row((self._empty, "dim"))]
 
     def _row(self, entry: Entry, column: int, width: int) -> Row:

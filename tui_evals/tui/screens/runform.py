@@ -12,6 +12,11 @@ from tui_evals.tui.state.launching import WITHOUT, NotStarted, Order, costs
 from .form import DONE, Faults, Field, Form, Values
 
 _PAUSE = 0.2
+_NO_TARGET = (
+    "nothing is to answer yet: take demo, which is offline and free; or name a model under other targets; or write a "
+    "target into .evals/config.toml, as `tui-evals help targets` shows"
+)
+_NO_JUDGE = "is judged by a model: choose which, or “without judges”, or name one for good in the settings (,)"
 Ask = Callable[[list[str]], Awaitable[dict[str, Any]]]
 
 
@@ -35,7 +40,7 @@ def faults_of(values: Values) -> Faults:
     """What is wrong with the values themselves."""
     found: dict[str, str] = {}
     if not values.get("targets") and not values.get("other targets"):
-        found["targets"] = "name at least one; demo answers offline and costs nothing"
+        found["targets"] = _NO_TARGET
     for name in ("repeats", "concurrency"):
         if values.get(name) is not None and values[name] < 1:
             found[name] = "at least 1"
@@ -58,7 +63,7 @@ class RunForm(Form):
         super().__init__(f"run {says}", fields, values, check=self._faults, done="start", says="…")
         self._order = order
         self._ask = ask
-        self._refused = ""
+        self._refused: dict[str, str] = {}
 
     def on_mount(self) -> None:
         """The cursor begins where enter starts the run, once it can be started."""
@@ -67,12 +72,11 @@ class RunForm(Form):
             self._lines.show(self._rows, at=DONE)
 
     def _faults(self, values: Values) -> Faults:
-        found = faults_of(values)
-        return found if found or not self._refused else {"": self._refused}
+        return faults_of(values) or self._refused
 
     def values_changed(self) -> None:
         """Work out again what it comes to."""
-        self._refused = ""
+        self._refused = {}
         if faults_of(self.values):
             self.redraw("")
             return
@@ -84,7 +88,14 @@ class RunForm(Form):
         try:
             plan = await self._ask([*self._order(self.values).arguments(), "--plan"])
         except NotStarted as problem:
-            self._refused = str(problem)
-            self.redraw("")
+            self._refused = {"judge": f"{problem.unjudged} {_NO_JUDGE}"} if problem.unjudged else {"": str(problem)}
+            self._says = ""
+            self._lines.show(self._rows, at="judge" if problem.unjudged and self._lines.key is DONE else None)
         else:
-            self.redraw(f"{costs(plan)}; repairs and retries may add some")
+            self.redraw(f"{costs(plan)}; repairs and retries may add some{_remark(plan)}")
+
+
+def _remark(plan: Mapping[str, Any]) -> str:
+    """What one should know of who judges."""
+    alike = plan.get("judge") in plan.get("targets", ()) and plan["judge_calls"]
+    return f". {plan['judge']} judges its own answers, and judges favour those" if alike else ""

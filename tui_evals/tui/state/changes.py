@@ -165,9 +165,7 @@ def _item(workspace: Workspace, chosen: list[int] | None = None) -> int:
 
 
 def _go(workspace: Workspace, where: Place, marks: Iterable[int] | None = None) -> None:
-    workspace.where = where
-    if marks is not None:
-        workspace.marks = frozenset(marks)
+    workspace.go(where, None if marks is None else frozenset(marks))
 
 
 def _called(workspace: Workspace, chosen: list[int]) -> str:

@@ -5,17 +5,38 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .ending import reason_in
+
 _LAST_LINES = 6
+_BEGUN = re.compile(r"the run (\w+) ended as soon as it began:\n")
+_UNJUDGED = re.compile(r"(.+) is judged by a model and no judge is named\.")
 
 
 class NotStarted(Exception):
-    """The command line refused; the message is what it said."""
+    """The command line refused; the message is what it said, without the options it named."""
+
+    unjudged: str | None = None
+    """The evaluators that need a judge, where that is why."""
+
+
+def refusal(said: str) -> NotStarted:
+    """What the command line said, in words of the workbench."""
+    if missing := _UNJUDGED.search(said):
+        ways = "name one in the settings (,), or leave such evaluators out of the dataset"
+        found = NotStarted(f"{missing[1]} is judged by a model and no judge is named: {ways}")
+        found.unjudged = missing[1]
+        return found
+    if begun := _BEGUN.search(said):
+        return NotStarted(reason_in(said, begun[1]))
+    return NotStarted("\n".join(said.splitlines()[-_LAST_LINES:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +87,33 @@ def positions(items: Iterable[int]) -> str:
 
 async def told(root: Path, database: Path, arguments: Sequence[str]) -> dict[str, Any]:
     """What the command line answers, as JSON; NotStarted holds its sentences when it refuses."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tui_evals",
-        *arguments,
-        "--json",
+    # A thread, because a task that ends with the workbench would leave the pipes of the command open.
+    process = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "tui_evals", *arguments, "--json"],
         cwd=root,
         env={**os.environ, "TUI_EVALS_DB": str(database)},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
         start_new_session=True,
+        check=False,
     )
-    out, err = await process.communicate()
     if process.returncode != 0:
-        said = err.decode(errors="replace").strip() or f"tui-evals ended with code {process.returncode}"
-        raise NotStarted("\n".join(said.splitlines()[-_LAST_LINES:]))
-    found: dict[str, Any] = json.loads(out.decode().strip().splitlines()[-1])
+        raise refusal(
+            process.stderr.decode(errors="replace").strip() or f"tui-evals ended with code {process.returncode}"
+        )
+    found: dict[str, Any] = json.loads(process.stdout.decode().strip().splitlines()[-1])
     return found
 
 
 def costs(plan: Mapping[str, Any]) -> str:
     """What a plan comes to, as a sentence."""
     answers, judged, cost = plan["answers"], plan["judge_calls"], plan["cost"]
-    calls = f"{answers} call{'s' if answers != 1 else ''}"
+    calls = f"{answers:,} call{'s' if answers != 1 else ''}" if answers or not judged else ""
     if judged:
-        calls += f" and {judged} of the judge"
-    money = "a price is not known" if cost is None else "free" if cost == 0 else f"about {cost:.2f} USD"
-    return f"{calls}, {money}"
+        calls += (
+            f" and {judged:,} of the judge" if calls else f"{judged:,} call{'s' if judged != 1 else ''} of the judge"
+        )
+    if cost is None:
+        return f"{calls}, a price is not known"
+    return f"{calls}, {'free' if cost == 0 else 'less than 0.01 USD' if cost < 0.01 else f'about {cost:,.2f} USD'}"

@@ -52,6 +52,8 @@ class Workspace:
     report: Report | None = None
     reported: tuple[int, int] = (0, -1)
     """Which editing at which version the report is about."""
+    _times: tuple[object, Counter[str | None]] = (None, Counter())
+    """How often each testId stands in some items, which an edit replaces and never changes."""
 
     def configure(self) -> list[str]:
         """Read the configuration, the environment and the evaluators; returns remarks, raises ConfigurationError."""
@@ -111,8 +113,11 @@ class Workspace:
 
     def name_of(self, number: int) -> str:
         """How an item is called: its testId where it is the only one of that name, else #position."""
-        name = _test_id(self.items[number])
-        alone = name and sum(_test_id(item) == name for item in self.items) == 1
+        items = self.items
+        if self._times[0] is not items:
+            self._times = (items, Counter(map(_test_id, items)))
+        name = _test_id(items[number])
+        alone = name and self._times[1][name] == 1
         return name if name and alone else f"#{number + 1}"
 
     def names(self) -> list[str]:
@@ -125,8 +130,28 @@ class Workspace:
         """Make an edit that can be undone; one stays on a place that is still there."""
         if self.editing is None:
             return
-        self.editing.apply(data, what, merge)
+        version = self.editing.version
+        self.editing.apply(data, what, merge, (self.where, self.marks))
         self.settle()
+        if self.editing.version != version:
+            self.editing.arrived((self.where, self.marks))
+
+    def go(self, where: Place, marks: frozenset[int] | None = None) -> None:
+        """Be where the last step has led, so that doing it again leads there too."""
+        self.where, self.marks = where, self.marks if marks is None else marks
+        if self.editing is not None:
+            self.editing.arrived((where, self.marks))
+
+    def step(self, way: int) -> str | None:
+        """Undo or redo a step and be where it was taken, with the marks of then; None when there is none."""
+        if self.editing is None:
+            return None
+        what = self.editing.undo() if way < 0 else self.editing.redo()
+        if what is not None:
+            stood = self.editing.stood
+            self.where, self.marks = stood if isinstance(stood, tuple) else (self.where, frozenset())
+            self.settle()
+        return what
 
     def settle(self) -> None:
         """Leave a place that an edit or an undo has taken away."""

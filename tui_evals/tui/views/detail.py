@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_evals.store.records import AnswerRow, AnswerStatus, ScoreRecord
-from tui_evals.store.rows import Detail, Label
+from tui_evals.store.records import AnswerRow, AnswerStatus
+from tui_evals.store.rows import Detail
 from tui_evals.text.safe import safe_line, spell
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, row, status_piece
+from tui_evals.tui.lines import Rows, row, status_piece, wrapped
 
 from .case import Case, Look, prompt_of, reference_of, text_of, unit_of, units
 from .diffs import NARROWEST, Layout, Sides, summary, titles, unified_rows
 from .figures import duration, money, number
 from .parts import Joined, heading, paragraph
-from .transcript import attempts, pretty, request_rows, tool_rows
+from .scores import score_rows
+from .transcript import attempts, request_rows, tool_rows
 
 LAYOUTS: tuple[Layout, ...] = ("sides", "unified", "answer")
 LAYOUT_NAMES: dict[Layout, str] = {"sides": "side by side", "unified": "unified", "answer": "only the answer"}
-_RESULTS: dict[str, AnswerStatus] = {"pass": "pass", "fail": "fail", "error": "error"}
 _WAITING: dict[AnswerStatus, str] = {
     "pending": "Nobody has been asked yet.",
     "running": "The target has been asked and has not answered yet.",
 }
+_LEFT = "The run stopped before this was answered; p lets it go on."
+_ASKED = 3
+"""Lines of the question that stand above its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ def shown(look: Look, manner: Manner, width: int) -> Rows:
     return Joined(
         [
             *_head(case, width),
+            *_asked(case, manner, width),
             *_turn(look, case.detail, manner, width),
-            *_scores(case, width),
+            *score_rows(case, width),
             *_conversation(look, manner, width),
             *tool_rows(case.detail, width),
             *request_rows(case.detail, width),
@@ -76,7 +80,15 @@ def _head(case: Case, width: int) -> Iterator[Rows]:
     """The facts of an answer, and why there is none."""
     record, answer = case.row, case.detail.answer
     score = "" if record.score is None else f" {number(record.score)}"
-    yield [row(status_piece(record.status), (score, "strong"), "  ", (safe_line(name_of(case)), "strong"))]
+    left = case.run.status == "interrupted" and record.status in _WAITING
+    yield [
+        row(
+            status_piece("pending" if left else record.status),
+            (score, "strong"),
+            "  ",
+            (safe_line(name_of(case)), "strong"),
+        )
+    ]
     run, prompt = case.run, case.run.prompts
     who = [
         run.targets[record.target] if record.target < len(run.targets) else "",
@@ -87,7 +99,8 @@ def _head(case: Case, width: int) -> Iterator[Rows]:
     yield paragraph(" · ".join(safe_line(part, 120) for part in who if part), width)
     yield paragraph(" · ".join(part for part in _facts(record, case.detail) if part), width, "dim")
     if answer is None:
-        yield [row((_WAITING.get(record.status, "There is no answer in the store."), "running"))]
+        waiting = _LEFT if left else _WAITING.get(record.status, "There is no answer in the store.")
+        yield paragraph(waiting, width, "warn" if left else "running")
     elif answer.code or answer.message:
         yield paragraph(f"! {answer.code or 'error'}: {answer.message or 'no more is known'}", width, "error")
 
@@ -106,11 +119,22 @@ def _facts(record: AnswerRow, detail: Detail) -> Iterator[str]:
     if record.input_tokens is not None or record.output_tokens is not None:
         yield f"{record.input_tokens or 0} tokens in, {record.output_tokens or 0} out"
     if answer is not None:
-        yield "unpriced" if record.cost is None else money(record.cost)
+        yield money(record.cost) if record.cost is not None else "" if answer.code else "unpriced"
     if answer is not None and answer.finish_reason:
         yield f"ended with {safe_line(answer.finish_reason, 40)}"
     if record.attempts > 1:
         yield f"{record.attempts} attempts"
+
+
+def _asked(case: Case, manner: Manner, width: int) -> Iterator[Rows]:
+    """What the answer is an answer to, as far as it fits above it."""
+    prompt = case.prompt[: _ASKED * width * 2]
+    lines = wrapped(spell(prompt) if manner.raw else prompt, max(width - 7, 1))
+    if not prompt.strip():
+        return
+    rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:_ASKED])]
+    more = len(lines) > _ASKED or len(prompt) < len(case.prompt)
+    yield [row(), *rows, *([row(("       … all of it stands below", "dim"))] if more else [])]
 
 
 def _turn(look: Look, turn: Detail, manner: Manner, width: int, *, titled: bool = True) -> Iterator[Rows]:
@@ -152,65 +176,6 @@ def _said(text: str, turn: Detail, raw: bool, width: int) -> Rows:
         calls = "; the tool calls stand below" if turn.answer and turn.answer.tool_calls else ""
         return [row((f"The answer is empty{calls}.", "dim"))]
     return paragraph(spell(text) if raw else text, width)
-
-
-def _scores(case: Case, width: int) -> Iterator[Rows]:
-    """What the evaluators made of it in the pass that counts, in earlier ones, and what people said."""
-    passes = case.detail.scores
-    now = passes.get(case.run.scoring_pass, ())
-    labels = case.detail.labels
-    if not passes and not labels:
-        return
-    yield heading("Scores" if case.run.scoring_pass < 2 else f"Scores of pass {case.run.scoring_pass}")
-    for label in labels:
-        yield _label(label, width)
-    if not now:
-        yield [row(("Not judged in this pass.", "dim"))]
-    for record in now:
-        yield from _score(record, width)
-        before = [
-            f"pass {place}: {_short(one)}"
-            for place, records in passes.items()
-            if place != case.run.scoring_pass
-            for one in records
-            if one.key == record.key
-        ]
-        if before:
-            yield paragraph(" · ".join(before), width, "dim", 2)
-
-
-def _score(record: ScoreRecord, width: int) -> Iterator[Rows]:
-    limit = "" if record.threshold is None else f" of at least {number(record.threshold)}"
-    score = "" if record.score is None else f" {number(record.score)}{limit}"
-    kind = f" ({record.evaluator})" if record.evaluator != record.key else ""
-    weight = "" if record.weight == 1 else f" · weight {record.weight:g}"
-    label = f" · {record.label}" if record.label else ""
-    about = paragraph(f"{record.key}{kind}{score}{label}{weight}", max(width - 10, 10))
-    for place, line in enumerate(about):
-        yield [Row((_result(record.result) if not place else Piece(" " * 10), *line.pieces))]
-    if record.reason:
-        yield paragraph(record.reason, width, "", 2)
-    if record.details:
-        yield paragraph(pretty(record.details), width, "dim", 2)
-
-
-def _result(result: str | None) -> Piece:
-    if result in _RESULTS:
-        return status_piece(_RESULTS[result], 10)
-    return Piece(f"- {safe_line(result or 'scored', 7)}".ljust(10), "dim")
-
-
-def _short(record: ScoreRecord) -> str:
-    glyph = GLYPHS[_RESULTS[record.result]][0] if record.result in _RESULTS else "-"
-    return f"{glyph} {record.result or 'scored'}" + ("" if record.score is None else f" {number(record.score)}")
-
-
-def _label(label: Label, width: int) -> Rows:
-    glyph, style = GLYPHS[label.verdict]
-    about = f" of {label.evaluator}" if label.evaluator else ""
-    word = "good" if label.verdict == "pass" else "bad"
-    note = f": {label.note}" if label.note else ""
-    return paragraph(f"{glyph} {label.author} says it is {word}{about}{note}", width, style)
 
 
 def _conversation(look: Look, manner: Manner, width: int) -> Iterator[Rows]:

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tui_evals.compare.diff import Diff, Gap, Kind, Side, diff_json, side_by_side, unified
 from tui_evals.compare.diff import Row as Facing
 from tui_evals.text.safe import safe, safe_line, spell
-from tui_evals.tui.lines import Piece, Row, Rows, Style, fit, row
+from tui_evals.tui.lines import Ground, Piece, Row, Rows, Style, fit, row
 
 from .parts import TAB, Blocks, Cut, Lazy
 
@@ -20,7 +20,8 @@ NARROWEST = 50
 """Cells below which two columns cannot be read."""
 
 SIGNS: dict[Kind, str] = {"same": " ", "changed": "~", "removed": "-", "added": "+"}
-_GROUNDS: dict[Kind, Style] = {"same": "", "changed": "changed", "removed": "removed", "added": "added"}
+_GROUNDS: dict[Kind, Ground] = {"same": "", "changed": "changed", "removed": "removed", "added": "added"}
+_UNIT = {"line": "line", "sentence": "sentence", "json": "line of JSON"}
 _UNITS = {"line": "lines", "sentence": "sentences", "json": "lines of JSON"}
 _PLACES = 4
 _Parts = list[tuple[str, Style]]
@@ -40,8 +41,8 @@ def summary(diff: Diff) -> str:
         return "the same JSON as expected" if diff.unit == "json" else "the answer is what was expected"
     counts = Counter(facing.kind for facing in diff.rows)
     kinds: tuple[Kind, ...] = ("changed", "removed", "added")
-    parts = [f"{SIGNS[kind]} {counts[kind]} {kind}" for kind in kinds if counts[kind]]
-    parts[-1] += f", in {_UNITS[diff.unit]}"
+    one, several = _UNIT[diff.unit], _UNITS[diff.unit]
+    parts = [f"{SIGNS[kind]} {n} {one if n == 1 else several} {kind}" for kind in kinds if (n := counts[kind])]
     if diff.changes:
         paths = [change.path for change in diff.changes[:_PLACES]]
         more = len(diff.changes) - len(paths)

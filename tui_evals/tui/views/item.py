@@ -14,9 +14,10 @@ from tui_evals.text.safe import safe, spell
 from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.state.workspace import Workspace
 
-from .item_faults import Faults, badge, faults, problem_rows, told
+from .item_faults import Faults, badge, faults, problem_rows, short_badge, told
 from .item_fields import JUDGING, place_of, read_only, shown_fields, value_at
 
+_BEGIN = "ctrl+n begins one."
 _COLUMN = 19
 _BESIDE = 60
 _MOST = 8
@@ -32,7 +33,7 @@ def page(workspace: Workspace, width: int, editing: str | None = None) -> list[R
     if workspace.editing is None:
         return [
             row("No dataset is open.", key="empty"),
-            row(("1, then enter opens one of the project; ctrl+n begins one.", "dim")),
+            row(("1, then enter opens one of the project; " if workspace.files else "", "dim"), (_BEGIN, "dim")),
         ]
     unit = workspace.unit if workspace.where else workspace.data
     if unit is None:
@@ -82,11 +83,19 @@ def _head(workspace: Workspace, unit: Mapping[str, Any], found: Faults, width: i
     editing = workspace.editing
     assert editing is not None
     unsaved = editing.dirty if workspace.item is None else workspace.item in editing.changed_items()
-    rows = [row((headline(workspace), "dim"), ("  • not saved" if unsaved else "", "mark"))]
-    if not workspace.where:
-        said, style = badge(workspace.report)
-        rows += told(said, style, width)
-    return [*rows, *problem_rows(found.own, len(workspace.where), width), row()]
+    line = [Piece(headline(workspace), "dim"), Piece("  • not saved" if unsaved else "", "mark")]
+    if workspace.where:
+        word = short_badge(workspace.report)
+        room = width - sum(len(piece.text) for piece in line) - 2
+        beside = (Piece("  "), word) if len(word.text) <= room else ()
+        return [row(*line, *beside), *_own(workspace, found, width), row()]
+    said, style = badge(workspace.report)
+    return [row(*line), *told(said, style, width), *_own(workspace, found, width), row()]
+
+
+def _own(workspace: Workspace, found: Faults, width: int) -> list[Row]:
+    """What is wrong with where one is itself."""
+    return problem_rows(found.own, len(workspace.where), width)
 
 
 def field_rows(name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False) -> list[Row]:

@@ -47,7 +47,15 @@ def badge(report: Report | None) -> Piece:
         return Piece("✓ portable to runevals", "pass")
     reasons = [problem for problem in report.problems if problem.severity == "error"] or report.portability
     more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    return Piece(f"✗ not portable: {reasons[0]}{more}", "warn")
+    where = "" if reasons[0].path else "the file "
+    return Piece(f"✗ not portable: {where}{reasons[0]}{more}", "warn")
+
+
+def short_badge(report: Report | None) -> Piece:
+    """The same in a word, where the reasons stand elsewhere."""
+    if report is None:
+        return Piece("")
+    return Piece("✓ portable" if report.portable else "✗ not portable", "dim")
 
 
 def problem_rows(problems: Sequence[Problem], depth: int, width: int) -> list[Row]:

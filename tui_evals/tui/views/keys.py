@@ -30,17 +30,26 @@ PROSE: Mapping[Where, str] = {
         "The answer beside what was expected of it, with what differs marked word by word; below it what each "
         "evaluator said, the conversation, what was sent, and every attempt."
     ),
-    "runs": "Every run of this project, grouped by suite, with the pass rates of the last ones as a line of bars.",
+    "runs": (
+        "Every run of this project, grouped by suite, with the pass rates of the last ones as a line of bars; enter "
+        "puts a run on screen. Here p and x act on the run under the cursor, elsewhere on the one on screen."
+    ),
+    "compare": (
+        "The same items in two runs: what passes in one and fails in the other, and below or beside it what differs in "
+        "the pair under the cursor."
+    ),
     "playground": "A conversation with a target, and the item it can become.",
 }
 
 _KEYS = 12
+_ALONE = ("compare", "playground")
+"""Screens of their own, where no other keys work."""
 
 
 def help_rows(where: Where, width: int) -> list[Row]:
     """The help of one place: what it is for, its keys, then the keys that work everywhere."""
     rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
-    for place in dict.fromkeys((where, "everywhere")):
+    for place in (where,) if where in _ALONE else dict.fromkeys((where, "everywhere")):
         rows += [row(), row((PLACES[place], "title"))]
         for action in of(place):
             keys = fit("  ".join(key_names(action)), _KEYS, "key")

@@ -155,7 +155,7 @@ def _more(run: RunRow) -> str:
     return " ".join([*(f"#{tag}" for tag in run.tags), " · ".join(run.targets)])
 
 
-def about_lines(past: Past | None, parent: str, width: int) -> list[Row]:
+def about_lines(past: Past | None, parent: str, width: int, why: str = "") -> list[Row]:
     """The run under the cursor in full: what does not fit into its row."""
     if past is None:
         return []
@@ -165,6 +165,8 @@ def about_lines(past: Past | None, parent: str, width: int) -> list[Row]:
         counts = {"passed": totals.passed, "failed": totals.failed, "partial": totals.partial, "error": totals.errored}
         facts += [f"{count} {word}" for word, count in counts.items() if count]
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
+    if why:
+        rows += [row((line, "error")) for line in wrapped(f"! {why}; p lets it go on", width)]
     if run.tags or parent:
         tags = " ".join(f"#{tag}" for tag in run.tags)
         rows.append(row((tags, "accent"), f"{'  ' if tags and parent else ''}{f'↳ {parent}' if parent else ''}"))

@@ -114,7 +114,7 @@ class TreeRows(Sequence[Row]):
         """A row of what stands before the prompt, as much of the prompt as there is room for, problems and status."""
         count = self.tree.problems.get(key, 0)
         wrong = Piece(f" !{count}" if count else "", "error")
-        text, style = preview(unit)
+        text, style = preview(unit, whole=len(key) > 2 or key[1] in self.tree.folded)
         room = self._width - used - len(wrong.text) - len(end.text) - bool(end.text)
         return Row((*head, fit(text, room, style), wrong, Piece(" " if end.text else ""), end), key)
 
@@ -154,13 +154,13 @@ def counts(problems: Iterable[Problem]) -> Counts:
     return found
 
 
-def preview(unit: object) -> tuple[str, Style]:
-    """The beginning of what an item or turn asks, on one line, and its style."""
+def preview(unit: object, whole: bool = True) -> tuple[str, Style]:
+    """The beginning of what an item or turn asks, on one line, and its style; without it where its turns follow."""
     if not isinstance(unit, dict):
         return "no object; mend it in the file", "error"
     if isinstance(turns := unit.get("turns"), list):
-        first = preview(turns[0])[0] if turns else ""
-        return f"{len(turns)} turn{'s' * (len(turns) != 1)} · {first}", "dim"
+        first = preview(turns[0])[0] if whole and turns else _called(unit)
+        return " · ".join(filter(None, (f"{len(turns)} turn{'s' * (len(turns) != 1)}", first))), "dim"
     for name in ("prompt", "name", "description"):
         if isinstance(text := unit.get(name), str) and text.strip():
             return " ".join(text[:_PREVIEW].split()), "" if name == "prompt" else "dim"
@@ -169,25 +169,14 @@ def preview(unit: object) -> tuple[str, Style]:
     return "no prompt yet", "dim"
 
 
-def empty(others: Sequence[Other], width: int) -> list[Row]:
-    """What the pane shows while no dataset is open."""
-    rows = [
-        row(("No dataset is open.", "strong")),
-        row(),
-        row("Here stand the items of one,"),
-        row("and the turns of conversations."),
-        row(),
-        row((" ctrl+n ", "key"), "begins a dataset"),
-        row((" o ", "key"), "opens one of the project"),
-    ]
-    if others:
-        rows += [row((" enter ", "key"), "opens the one under the cursor"), row(), *_listed(others, width)]
-    return rows
+def _called(unit: Mapping[str, Any]) -> str:
+    names = (unit.get(name) for name in ("name", "description"))
+    return next((" ".join(name[:_PREVIEW].split()) for name in names if isinstance(name, str) and name.strip()), "")
 
 
 def _dataset(tree: Tree, width: int) -> Row:
     total = len(tree.items)
-    some = f"{tree.filtered} of " if tree.filtered is not None else ""
+    some = f"{tree.filtered:,} of " if tree.filtered is not None else ""
     says = f" {some}{total:,} item{'s' * (total != 1)}"
     wrong = tree.problems.get(DATASET, 0)
     end = Piece(f" !{wrong}" if wrong else "", "error")
@@ -202,10 +191,11 @@ def _tail(tree: Tree, width: int) -> list[Row]:
         rows.append(row(("  nothing fits; esc takes the filter off", "dim")))
     elif not tree.items:
         rows.append(row(("  no items yet: ", "dim"), ("n", "key"), (" makes one", "dim")))
-    return [*rows, *([row(), *_listed(tree.others, width)] if tree.others else [])]
+    return [*rows, *([row(), *listed(tree.others, width)] if tree.others else [])]
 
 
-def _listed(others: Iterable[Other], width: int) -> list[Row]:
+def listed(others: Iterable[Other], width: int) -> list[Row]:
+    """The other datasets, to be opened."""
     return [
         row(" ", ("•" if one.unsaved else " ", "warn"), fit(one.name, width - 2, "dim"), key=("open", str(one.file)))
         for one in others

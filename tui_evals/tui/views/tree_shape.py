@@ -59,7 +59,8 @@ class Shape:
         shown = list(self.shown)
         if keep is not None and keep < len(items) and self.hides(keep):
             insort(shown, keep)
-        self.groups = grouped(items, shown) if self.by_category else None
+        groups = grouped(items, shown) if self.by_category else {}
+        self.groups = groups if any(groups) else None
         self.keys = outline(items, shown, self.folded, self.groups, self.shut)
 
     def row_for(self, where: Key) -> Key:

@@ -50,6 +50,11 @@ class FieldBox(TextArea):
         self.display = True
         give_keys(self)
 
+    def to_index(self, number: int) -> None:
+        """Put the cursor before a character of the text."""
+        before = self.text[:number].split("\n")
+        self.move_cursor((len(before) - 1, len(before[-1])))
+
     def tell(self, text: str, *, wrong: bool = False) -> None:
         """What is to be said beside the field while one types."""
         self.border_subtitle = Content(safe_line(text, 200))

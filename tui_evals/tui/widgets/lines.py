@@ -17,10 +17,20 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.lines import STYLES, Maker, Row, Rows
+from tui_evals.tui.lines import GROUNDS, STYLES, Maker, Row, Rows
 
 _KEPT = 400
 """Drawn lines kept, some screens' worth."""
+
+
+_MOVING = (
+    Binding("up,k", "step(-1)", "up", show=False),
+    Binding("down,j", "step(1)", "down", show=False),
+    Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
+    Binding("pagedown,ctrl+d", "page(1)", "page down", show=False),
+)
+MOVES = frozenset(key for binding in _MOVING for key in binding.key.split(","))
+"""The keys that are held down."""
 
 
 class Lines(ScrollView, can_focus=True):
@@ -28,16 +38,13 @@ class Lines(ScrollView, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"lines--{style}" for style in STYLES if style),
-        *(f"lines--ground-{style}" for style in STYLES if style),
+        *(f"lines--ground-{style}" for style in GROUNDS if style),
         "lines--cursor",
         "lines--cursor-blurred",
         "lines--found",
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "step(-1)", "up", show=False),
-        Binding("down,j", "step(1)", "down", show=False),
-        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False),
-        Binding("pagedown,ctrl+d", "page(1)", "page down", show=False),
+        *_MOVING,
         Binding("home,g", "edge(-1)", "top", show=False),
         Binding("end,G", "edge(1)", "bottom", show=False),
         Binding("enter", "choose", "choose", show=False),
@@ -84,6 +91,10 @@ class Lines(ScrollView, can_focus=True):
         self._wanted: Hashable = None
         self._found = ""
         self._strip = lru_cache(maxsize=_KEPT)(self._drawn)
+        self._plain: RichStyle | None = None
+        """The style of a text without one, which takes long to find."""
+        self._seen: dict[int, Strip] = {}
+        """The lines of the screen as they were drawn last."""
 
     # -- content
 
@@ -93,6 +104,8 @@ class Lines(ScrollView, can_focus=True):
         self._maker = maker
         if self._text_width:
             self._make()
+        else:
+            self._width = 0  # out of sight now: the rows are made when it is seen again, though as wide as before
 
     @property
     def rows(self) -> Rows:
@@ -101,7 +114,9 @@ class Lines(ScrollView, can_focus=True):
 
     @property
     def key(self) -> Hashable:
-        """The key of the row under the cursor."""
+        """The key of the row under the cursor, or of the one it will be on once the rows are made."""
+        if self._wanted is not None:
+            return self._wanted
         return self._rows[self.cursor].key if 0 <= self.cursor < len(self._rows) else None
 
     def refresh_rows(self, numbers: Iterable[int]) -> None:
@@ -113,7 +128,10 @@ class Lines(ScrollView, can_focus=True):
             self.refresh_line(number)
 
     def to_key(self, key: Hashable) -> None:
-        """Put the cursor on the row with a key, if there is one."""
+        """Put the cursor on the row with a key, if there is one; while out of sight, once the rows are made."""
+        if not self._width:
+            self._wanted = key
+            return
         number = self._number_of(key)
         if number is not None:
             self.to_row(number)
@@ -156,9 +174,24 @@ class Lines(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Rows are made for a width, so another width needs other rows."""
+        self._fit()
+        self._measure()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Some lines of the screen; the first picture has its rows already, though nobody told the size yet."""
+        self._fit()
+        return super().render_lines(crop)
+
+    def _fit(self) -> None:
         if self._text_width != self._width:
             self._wanted = self.key if self._wanted is None else self._wanted
             self._make()
+
+    def _measure(self) -> None:
+        """Say how long this is: never less than the screen shows, for each other length has all laid out anew."""
+        count = len(self._rows)
+        least = 0 if self.styles.is_auto_height else self.size.height
+        self.virtual_size = Size(self._width, max(count, least))
 
     def _make(self) -> None:
         self._width = self._text_width
@@ -167,14 +200,21 @@ class Lines(ScrollView, can_focus=True):
         self._rows = self._maker(self._width)
         self._wanted = None
         self._strip.cache_clear()
-        self.virtual_size = Size(self._width, len(self._rows))
+        self._measure()
         if self._choosing and self._rows:
             number = None if before is None else self._number_of(before)
             self.cursor = self._nearest(min(old, len(self._rows) - 1)) if number is None else number
             self.call_after_refresh(self._into_view, self.cursor)
             if self.key != before:
                 self.post_message(self.Moved(self, self.key))
-        self.refresh()
+        self._draw_changed()
+
+    def _draw_changed(self) -> None:
+        """Draw the lines that look different now; what stays as it is need not go over the wire again."""
+        top = self.scroll_offset.y
+        for y in range(self.size.height):
+            if self._look(top + y) != self._seen.get(y):
+                self.refresh_line(top + y)
 
     def _number_of(self, key: Hashable) -> int | None:
         finder = getattr(self._rows, "find", None)
@@ -185,12 +225,15 @@ class Lines(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        number = self.scroll_offset.y + y
+        strip = self._seen[y] = self._look(self.scroll_offset.y + y)
+        return strip
+
+    def _look(self, number: int) -> Strip:
         lit = self._choosing and number == self.cursor
         return self._strip(number, lit, lit and self.has_focus)
 
     def _drawn(self, number: int, lit: bool, focused: bool) -> Strip:
-        base = self.rich_style
+        base = self._plain = self._plain or self.rich_style
         if not 0 <= number < len(self._rows):
             return Strip.blank(self.size.width, base)
         row = self._rows[number]
@@ -225,6 +268,7 @@ class Lines(ScrollView, can_focus=True):
         """Another theme needs every line drawn again."""
         super().notify_style_update()
         self._strip.cache_clear()
+        self._plain = None
 
     # -- moving
 

@@ -56,10 +56,15 @@ class SearchLine(Input):
         self.display = False
         give_keys(self._viewer)
         if event.value:
-            count = len(self._matches)
-            self.post_message(
-                Said(f"{self._named} stands in {count} line{'' if count == 1 else 's'} · n N · esc ends it")
-            )
+            self._tell()
+
+    def _tell(self) -> None:
+        if not self._matches:
+            self.post_message(Said(f"{self._named} does not stand here", "warn"))
+            return
+        count = len(self._matches)
+        here = f": {self._matches.index(self._at) + 1} of {count}" if self._at in self._matches else f": {count} lines"
+        self.post_message(Said(f"{self._named}{here} · n N · esc ends it"))
 
     @property
     def _named(self) -> str:
@@ -76,7 +81,7 @@ class SearchLine(Input):
     def go(self, way: int) -> None:
         """To the next row that was found, round the end; from what is in view when one has scrolled away."""
         if not self._matches:
-            self.post_message(Said(f"{self._named} does not stand here", "warn"))
+            self._tell()
             return
         top = self._viewer.scroll_offset.y
         seen = top <= self._at < top + self._viewer.size.height
@@ -84,3 +89,5 @@ class SearchLine(Input):
         later = [number for number in self._matches if (number > start if way > 0 else number < start)]
         self._at = (later or self._matches)[0 if way > 0 else -1]
         self._viewer.scroll_to(y=max(self._at - 1, 0), animate=False)
+        if not self.display:
+            self._tell()

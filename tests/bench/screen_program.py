@@ -1,0 +1,267 @@
+"""The whole program on a real terminal: first picture, results that arrive, keys, long answers and diffs.
+
+Everything is seen from outside: times are from the write of a key to the bytes of the row it must bring, bytes are
+those that leave the terminal, CPU time is what the kernel counted for the process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+
+from tests.tui.terminal import Terminal, workbench
+
+from .screen_stores import FILE, WORDS, answered, fed, figure, name_of, project, store
+
+WIDE, NARROW = (160, 45), (80, 24)
+READY = b"all keys"
+Taken = dict[str, list[float]]
+
+_compiled = tempfile.TemporaryDirectory(prefix="bytecode-")
+
+
+def program(folder: Path, *arguments: str, size: tuple[int, int] = WIDE) -> Terminal:
+    """The workbench as it is installed: with its bytecode kept."""
+    kept = {"PYTHONPYCACHEPREFIX": _compiled.name, "PYTHONDONTWRITEBYTECODE": ""}
+    return workbench(folder, *arguments, size=size, **kept)
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A project folder for a while; the workbench may write a last draft while it goes."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def cpu(pid: int) -> float:
+    """Seconds of CPU a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def until(terminal: Terminal, wanted: bytes, since: int, seconds: float = 30.0) -> float:
+    """Read until some bytes have come; the moment they had."""
+    end = time.monotonic() + seconds
+    while wanted not in terminal.raw[since:]:
+        assert terminal.read(0.2), terminal.shown[-2000:]
+        assert time.monotonic() < end, f"{wanted!r} never came:\n{terminal.shown[-2000:]}"
+    return time.monotonic()
+
+
+def press(terminal: Terminal, key: str, wanted: str) -> float:
+    """Milliseconds from a key to the bytes it brings."""
+    since, start = len(terminal.raw), time.monotonic()
+    terminal.press(key)
+    return 1000 * (until(terminal, wanted.encode(), since) - start)
+
+
+def pause(terminal: Terminal, seconds: float) -> None:
+    """Read for a while."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        assert terminal.read(left), terminal.shown[-2000:]
+
+
+def load(terminal: Terminal, seconds: float) -> tuple[float, float]:
+    """For some seconds: the share of a core in per cent, and KiB a second on the wire."""
+    size, used, begun = len(terminal.raw), cpu(terminal.pid), time.monotonic()
+    pause(terminal, seconds)
+    span = time.monotonic() - begun
+    return 100 * (cpu(terminal.pid) - used) / span, (len(terminal.raw) - size) / span / 1024
+
+
+# -- from the start to the first picture
+
+
+def paint(count: int, tries: int) -> None:
+    """From the start of the process to the first item on the screen."""
+    with folder() as here:
+        project(here, count)
+        found = []
+        for number in range(tries + 1):
+            start = time.monotonic()
+            with program(here, FILE) as terminal:
+                took = until(terminal, name_of(0).encode(), 0) - start
+                if number:  # the first one compiles
+                    found.append(1000 * took)
+    figure(f"first picture, {count:,} items", found, "ms", "goal ≤ 600" if count <= 1000 else "")
+
+
+def idle(seconds: float) -> None:
+    """Nothing happens."""
+    with folder() as here:
+        store(here, 1000, 1000, project(here, 1000))
+        with program(here, FILE) as terminal:
+            until(terminal, READY, 0)
+            terminal.calm(2.0)
+            share, wire = load(terminal, seconds)
+    figure(f"nothing happens for {seconds:.0f} s", share, "% CPU")
+    figure("  on the wire", wire, "KiB/s")
+
+
+# -- while results arrive
+
+
+def live(rows: int, rate: float, seconds: float, tries: int) -> None:
+    """Results arrive while one rests on an answer, moves about, and follows the latest."""
+    for size in (WIDE, NARROW):
+        taken: Taken = {}
+        for _ in range(tries):
+            with folder() as here:
+                path, run = store(here, rows, rows // 3, project(here, rows))
+                with (
+                    fed(path, run, rows // 3, rate, 3 * seconds + 60),
+                    program(here, "watch", str(run), "--tui", size=size) as terminal,
+                ):
+                    _watched(terminal, seconds, taken)
+        _tell_live(f"{rate:.0f}/s into {rows:,} at {size[0]}×{size[1]}", taken)
+
+
+def _watched(terminal: Terminal, seconds: float, taken: Taken) -> None:
+    until(terminal, name_of(0).encode(), 0)
+    pause(terminal, 3.0)
+    _put(taken, "rest", load(terminal, seconds))
+    taken.setdefault("keys", []).extend(_moving(terminal, seconds / 2))
+    press(terminal, "f", "follow")
+    pause(terminal, 2.0)
+    _put(taken, "follow", load(terminal, seconds))
+    taken.setdefault("away", []).extend(_away(terminal, seconds / 2))
+
+
+def _put(taken: Taken, what: str, found: tuple[float, float]) -> None:
+    for name, value in zip(("CPU", "wire"), found, strict=True):
+        taken.setdefault(f"{what} {name}", []).append(value)
+
+
+def _moving(terminal: Terminal, seconds: float) -> Iterator[float]:
+    """From a key to the row it moves to, which nothing else draws: it was finished long ago."""
+    chance, end, row = random.Random(1), time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        pause(terminal, chance.uniform(0.02, 0.12))
+        row += 1
+        yield press(terminal, "j", name_of(row))
+
+
+def _away(terminal: Terminal, seconds: float) -> Iterator[float]:
+    """While following, from a key that moves the cursor away to the title that says so."""
+    chance, end = random.Random(2), time.monotonic() + seconds
+    while time.monotonic() < end:
+        pause(terminal, chance.uniform(0.15, 0.4))
+        yield press(terminal, "k", "4 Results")
+        pause(terminal, chance.uniform(0.05, 0.15))
+        press(terminal, "f", "follow")
+
+
+def _tell_live(where: str, taken: Taken) -> None:
+    for what, words in (("rest", "cursor at rest"), ("follow", "following")):
+        figure(f"{where}, {words}", taken[f"{what} CPU"], "% CPU", "goal ≤ 3")
+        figure("  on the wire", taken[f"{what} wire"], "KiB/s", "goal ≤ 10")
+        found = taken["keys" if what == "rest" else "away"]
+        _tell_keys(found)
+
+
+def _tell_keys(found: list[float]) -> None:
+    cuts = quantiles(found, n=100)
+    figure(f"  key to screen, median of {len(found)}", cuts[49], "ms")
+    figure("  key to screen, 99th percentile", cuts[98], "ms", "goal ≤ 50")
+
+
+# -- a key held down
+
+
+def held(count: int, rate: float = 30.0, keys: int = 150) -> None:
+    """An arrow key is held down: each press must be on the screen before many more have come."""
+    for size in (WIDE, NARROW):
+        # The tree begins above its first item.
+        for pane, key, first in (("the tree", "1", 0), ("the results", "4", 1)):
+            with folder() as here:
+                store(here, count, count, project(here, count))
+                with program(here, FILE, size=size) as terminal:
+                    until(terminal, READY, 0)
+                    terminal.calm(1.0)
+                    terminal.press(key)
+                    terminal.calm(1.0)
+                    found = _lags(terminal, rate, keys, first)
+            figure(f"a key held in {pane} at {size[0]}×{size[1]}, {rate:.0f}/s: lag", found, "ms")
+            figure("  when it is let go", found[-1], "ms", "goal ≤ 50")
+
+
+def _lags(terminal: Terminal, rate: float, keys: int, first: int) -> list[float]:
+    """Milliseconds from each press to the row it moves to."""
+    begun = time.monotonic()
+    sent: list[tuple[float, int]] = []
+    lags: list[float] = []
+    while len(lags) < keys:
+        due = begun + len(sent) / rate
+        if len(sent) < keys and time.monotonic() >= due:
+            sent.append((time.monotonic(), len(terminal.raw)))
+            terminal.press("\x1b[B")
+        assert terminal.read(max(0.0, due - time.monotonic()) if len(sent) < keys else 0.2)
+        assert time.monotonic() - begun < 60, terminal.shown[-2000:]
+        while len(lags) < len(sent) and _came(terminal, first + len(lags), sent[len(lags)][1]):
+            lags.append(1000 * (time.monotonic() - sent[len(lags)][0]))
+    return lags
+
+
+def _came(terminal: Terminal, row: int, since: int) -> bool:
+    return terminal.raw.find(name_of(row).encode(), since) >= 0
+
+
+# -- long answers
+
+
+def answer(tries: int) -> None:
+    """An answer of a megabyte."""
+    line = " ".join(WORDS * 7)
+    texts = [f"begin-{number} " + f"{line}\n" * (1_000_000 // len(line)) for number in range(tries + 2)]
+    _opened("an answer of 1 MB", texts, [None] * len(texts), "begin-{}")
+
+
+def diff(tries: int) -> None:
+    """An answer of 20,000 words against another 20,000 that were expected: in lines, and as one paragraph."""
+    for what, end in (("lines", "\n"), ("one paragraph", " ")):
+        answers, wanted = zip(*(_pair(number, end) for number in range(tries + 2)), strict=True)
+        _opened(f"a diff of 20,000 words, {what}", answers, wanted, "meant-{}")
+
+
+def _pair(number: int, end: str) -> tuple[str, str]:
+    """Two texts that differ in their first word and in one of fifty after it."""
+    chance = random.Random(number)
+    words = [chance.choice(WORDS) + ("." if place % 12 == 11 else "") for place in range(20_000)]
+    others = [f"other{chance.randrange(9)}" if chance.random() < 0.02 else word for word in words]
+    words[0], others[0] = f"begin-{number}", f"meant-{number}"
+    return _text(words, end), _text(others, end)
+
+
+def _text(words: list[str], end: str) -> str:
+    return end.join(" ".join(words[start : start + 12]) for start in range(0, len(words), 12))
+
+
+def _opened(what: str, texts: Sequence[str], wanted: Sequence[str | None], sign: str) -> None:
+    """Milliseconds from the key to a word that only what it opens has: beside the results, and in their place."""
+    with folder() as here:
+        data = project(here, len(texts))
+        for item, text in zip(data["items"], wanted, strict=True):
+            item["expected_response"] = text
+        path, run = store(here, len(texts), 0, data)
+        answered(path, run, texts)
+        for size in (WIDE, NARROW):
+            found = []
+            with program(here, "watch", str(run), "--tui", size=size) as terminal:
+                until(terminal, name_of(0).encode(), 0)
+                terminal.calm(1.5)
+                for number in range(1, len(texts)):
+                    if size == NARROW:
+                        press(terminal, "\x1b[B", name_of(number))
+                    terminal.calm(0.5)
+                    found.append(press(terminal, "\x1b[B" if size == WIDE else "\r", sign.format(number)))
+                    terminal.calm(0.5)
+                    if size == NARROW:
+                        press(terminal, "4", name_of(number))
+            figure(f"{what}, at {size[0]}×{size[1]}", found[1:], "ms", "goal ≤ 200")

@@ -1,0 +1,432 @@
+"""What people do to a dataset at the workbench: write it, arrange it, mend it, save it."""
+
+import json
+import signal
+import time
+import unicodedata
+
+import pytest
+from textual import events
+
+from tests.runs.conftest import Project
+from tests.server import running
+
+from .story import at_the_workbench, write
+from .terminal import workbench
+
+ITEMS = [
+    {"testId": "A-1", "prompt": "first", "expected_response": "one", "category": "facts"},
+    {"testId": "A-2", "prompt": "second", "category": "tone", "tags": ["slow"]},
+    {"testId": "A-3", "turns": [{"prompt": "hello"}, {"prompt": "and now?", "expected_response": "this"}]},
+    {"testId": "A-4", "prompt": "fourth", "category": "facts", "response": "fourth it is"},
+]
+SIZES = [(80, 24), (120, 40)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "data.json", {"schemaVersion": "1.11.0", "items": ITEMS})
+    return tmp_path
+
+
+def saved(folder, name="data.json"):
+    return json.loads((folder / name).read_text())
+
+
+async def test_an_empty_folder_teaches_five_keys_and_the_first_leads_to_a_saved_dataset(tmp_path):
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        page = person.screen()
+        assert "Welcome" in page and "tui-evals demo" in page
+        for key in ("ctrl+n", "enter", "1 … 6", " r ", " ? "):
+            assert key in page, key
+        await person.press("ctrl+n", "enter")
+        await person.sees("2 Item")
+        assert "ctrl+s saves" in person.said()
+        await person.press("enter")
+        await person.type("What is new?")
+        await person.press("escape", "1")
+        await person.sees("What is new?")
+        await person.press("ctrl+s")
+        await person.until(lambda: "saved" in person.said())
+    assert saved(tmp_path, "evals/evals.json")["items"] == [{"prompt": "What is new?"}]
+
+
+async def test_a_second_new_dataset_does_not_take_the_place_of_one_that_is_not_saved(tmp_path):
+    async with at_the_workbench(tmp_path) as person:
+        await person.press("ctrl+n", "enter", "enter")
+        await person.type("mine")
+        await person.press("escape", "ctrl+n")
+        await person.sees("evals/evals-2.json")
+        await person.press(*["backspace"] * 7)
+        await person.type(".json")
+        await person.press("enter")
+        await person.sees("open already")
+        await person.press("escape", "escape")
+        assert person.app.workspace.items == [{"prompt": "mine"}]
+
+
+async def test_marked_items_are_categorised_tagged_copied_and_deleted_together_and_all_of_it_is_taken_back(folder):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        space = person.app.workspace
+        before = space.data
+        await person.press("j", "space", "space")
+        assert space.marks == {0, 1}
+        await person.press("C")
+        await person.type("brand new")
+        await person.press("enter")
+        await person.until(lambda: [item.get("category") for item in space.items[:2]] == ["brand new"] * 2)
+        await person.press("number_sign")
+        await person.type("quick")
+        await person.press("enter")
+        await person.until(lambda: space.items[1]["tags"] == ["slow", "quick"] and space.items[0]["tags"] == ["quick"])
+        await person.press("d")
+        assert [item["testId"] for item in space.items][:3] == ["A-1", "A-1-copy", "A-2"]
+        await person.press("D")
+        assert len(space.items) == 4
+        for marks in ({0, 2}, {0, 1}, {0, 1}, {0, 1}):
+            await person.press("u")
+            await person.pilot.pause()
+            assert space.marks == marks
+        assert space.data == before and not space.editing.dirty
+        for _ in range(4):
+            await person.press("U")
+        assert len(space.items) == 4 and space.items[0]["testId"] == "A-1-copy"
+
+
+async def test_undo_leads_back_to_where_the_edit_was_made(folder):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        space = person.app.workspace
+        await person.press("j", "j", "D")
+        assert [item["testId"] for item in space.items] == ["A-1", "A-3", "A-4"]
+        await person.press("G", "G", "u")
+        assert space.where == ("items", 1) and space.unit["testId"] == "A-2"
+        await person.press("g", "U")
+        assert space.where == ("items", 1) and space.unit["testId"] == "A-3"
+
+
+async def test_a_marked_selection_is_what_runs(folder):
+    with running() as server:
+        project = Project(folder, server)
+        project.configure('[run]\ntargets = ["main"]')
+        async with at_the_workbench(folder, dataset="data.json") as person:
+            await person.press("j", "space", "j", "j", "j", "j", "space", "r")
+            await person.sees("2 marked items")
+            await person.press("escape")
+
+
+async def test_a_single_turn_becomes_a_conversation_and_back_without_a_loss(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.press("j", "2", "T")
+        assert space.where == ("items", 0, "turns", 0)
+        assert space.items[0] == {
+            "testId": "A-1",
+            "category": "facts",
+            "turns": [{"prompt": "first", "expected_response": "one"}],
+        }
+        await person.press("t")
+        await person.sees("turn 2 of 2")
+        await person.press("T")
+        assert "turns" in space.items[0] and "▲" in person.said()
+        await person.press("1", "D", "T")
+        assert space.items[0] == ITEMS[0]
+        await person.press("u", "u", "u", "u")
+        assert space.items[0] == ITEMS[0] and not space.editing.dirty
+
+
+async def test_variables_messages_and_tools_are_written_with_what_is_wrong_beside_them(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.press("j", "2", "a")
+        await person.type("variables")
+        await person.press("enter")
+        await person.type('"city": "Oslo')
+        await person.sees("not yet JSON")
+        await person.type('"')
+        await person.until(lambda: space.items[0].get("variables") == {"city": "Oslo"})
+        await person.press("escape", "a")
+        await person.type("messages")
+        await person.press("enter")
+        await person.type("Hello from before")
+        await person.press("escape")
+        assert space.items[0]["messages"] == [{"role": "user", "content": "Hello from before"}]
+        await person.sees("user: Hello from before")
+        await person.press("a")
+        await person.type("tools")
+        await person.press("enter")
+        await person.type('{"type": "function"}')
+        await person.press("escape")
+        assert space.items[0]["tools"] == [{"type": "function"}]
+        await person.press("D", "a")
+        assert "tools" not in space.items[0]
+        await person.type("threshold")
+        await person.press("enter")
+        await person.type("5")
+        await person.sees("must be at most 1, not 5")
+        await person.press("backspace")
+        await person.type("1")
+        await person.press("escape")
+        assert space.items[0]["threshold"] == 1
+        await person.press("ctrl+s")
+        await person.until(lambda: "saved" in person.said())
+    assert saved(folder)["items"][0]["variables"] == {"city": "Oslo"}
+
+
+async def test_the_badge_says_what_runevals_would_not_take_and_follows_the_edits(folder):
+    write(folder / "plain.json", {"schemaVersion": "1.0.0", "items": [{"prompt": "a", "expected_response": "b"}]})
+    async with at_the_workbench(folder, dataset="plain.json", size=(120, 40)) as person:
+        await person.sees("✓ portable to runevals")
+        await person.press("j")
+        await person.sees("✓ portable")
+        await person.press("2", "a")
+        await person.type("testId")
+        await person.press("enter")
+        await person.type("X-1")
+        await person.press("escape")
+        await person.sees("✗ not portable")
+        await person.press("u")
+        await person.sees("✓ portable")
+
+
+async def test_an_evaluator_is_tried_on_the_answer_in_place(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(120, 40)) as person:
+        await person.press("G", "3", "a")
+        await person.type("Equals")
+        await person.press("enter")
+        await person.sees("Equals")
+        if person.app.screen is not person.app.screen_stack[0]:
+            await person.press("ctrl+s")
+        await person.until(lambda: any("Equals" in row for row in person.rows("judges")))
+        await person.press("t")
+        await person.until(lambda: any("tried on" in row for row in person.rows("judges")))
+        await person.press("escape")
+        assert not any("tried on" in row for row in person.rows("judges"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kept"),
+    [
+        ("data.csv", "input,reference_output,city\none,1,Oslo\n", "one more,1,Oslo"),
+        ("data.jsonl", '{"input": "one", "ideal": "1"}\n{"input": "two", "ideal": "2"}\n', '"one more"'),
+    ],
+)
+async def test_a_table_and_samples_are_edited_and_saved_as_they_were_and_as_a_document_where_they_cannot(
+    tmp_path, name, text, kept
+):
+    (tmp_path / name).write_text(text)
+    async with at_the_workbench(tmp_path, dataset=name) as person:
+        await person.press("j", "2", "enter")
+        await person.type(" more")
+        await person.press("escape", "ctrl+s")
+        await person.until(lambda: "saved" in person.said())
+        assert kept in (tmp_path / name).read_text()
+        as_it_was = (tmp_path / name).read_text()
+        await person.press("1", "g", "2", "enter")
+        await person.type("A name")
+        await person.press("escape", "ctrl+s")
+        await person.until(lambda: "no place for metadata" in person.said())
+        assert "W saves it under another name" in person.said()
+        assert (tmp_path / name).read_text() == as_it_was
+        await person.press("W")
+        await person.sees("data.json")
+        await person.press("enter")
+        await person.until(lambda: "data.json saved" in person.said())
+        assert (tmp_path / name).read_text() == as_it_was
+        assert person.app.workspace.editing.document.file.name == "data.json"
+    assert saved(tmp_path)["metadata"] == {"name": "A name"}
+    assert saved(tmp_path)["items"][0]["prompt"] == "one more"
+
+
+async def test_a_name_that_is_taken_is_said_before_anything_is_written(folder):
+    write(folder / "other.json", {"items": [{"prompt": "theirs"}]})
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        await person.press("W")
+        await person.sees("data-mine.json")
+        await person.press(*["backspace"] * len("data-mine.json"))
+        await person.type("other.json")
+        await person.sees("that file is there already")
+        await person.press("enter")
+        assert isinstance(saved(folder, "other.json")["items"], list)
+        await person.press(*["backspace"] * 5)
+        await person.type(".txt")
+        await person.sees("ends in .json")
+        await person.press("escape")
+    assert saved(folder, "other.json") == {"items": [{"prompt": "theirs"}]}
+
+
+async def test_a_folder_that_cannot_be_written_says_what_to_do_and_keeps_the_edits(folder, monkeypatch):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        await person.press("j", "2", "enter")
+        await person.type("!")
+        await person.press("escape")
+
+        def refuse(*_, **__):
+            raise PermissionError(13, "Permission denied")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("tui_evals.datasets.save.tempfile.mkstemp", refuse)
+            await person.press("ctrl+s")
+            await person.until(lambda: "cannot be written to" in person.said())
+        assert "W saves it under another name" in person.said() and person.app.workspace.editing.dirty
+
+
+def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder):
+    with workbench(folder, "data.json") as terminal:
+        terminal.wait("A-1")
+        terminal.press("j")
+        terminal.after("2", "2 Item")
+        terminal.after("\r", "esc done")
+        terminal.press(" typed before the crash")
+        deadline = time.monotonic() + 40
+        while not _drafted(folder):
+            assert time.monotonic() < deadline
+            terminal.read()
+        terminal.kill(signal.SIGKILL)
+        terminal.end()
+    assert saved(folder)["items"][0] == ITEMS[0]
+    with workbench(folder, "data.json") as terminal:
+        terminal.wait("unsaved edits of data.json were kept")
+        terminal.after("\r", "edits recovered")
+        terminal.after("\x13", "data.json saved")
+        terminal.press("q")
+        assert terminal.end() == 0
+    assert saved(folder)["items"][0]["prompt"] == "first typed before the crash"
+
+
+def _drafted(folder):
+    from tui_evals.store.reader import Reader
+
+    with Reader(folder / ".evals" / "evals.db") as reader:
+        return any("before the crash" in draft.data for draft in reader.drafts())
+
+
+async def test_ten_thousand_items_are_filtered_grouped_marked_edited_and_taken_back(tmp_path):
+    items = [{"testId": f"B-{n:05}", "prompt": f"question {n}", "category": f"cat {n % 25}"} for n in range(10_000)]
+    write(tmp_path / "big.json", {"schemaVersion": "1.11.0", "items": items})
+    async with at_the_workbench(tmp_path, dataset="big.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.sees("10,000 items")
+        await person.press("slash")
+        await person.type("0777")
+        await person.press("enter")
+        assert len(person.rows("tree")) == 12
+        await person.press("A", "d")
+        assert len(space.items) == 10_011 and "11 items" in person.said()
+        await person.press("u", "escape", "escape", "c")
+        assert space.items == items
+        assert len(person.rows("tree")) == 1 + 25 + 10_000
+        await person.press("g", "h")
+        assert len(person.rows("tree")) == 1 + 25
+        await person.press("G", "space", "D")
+        assert len(space.items) == 9_600
+        await person.press("u")
+        assert space.data["items"] == items and len(space.marks) == 400
+
+
+def strange_texts():
+    """A hundred texts that terminals, markup and layouts have stumbled over."""
+    controls = [f"{name} {chr(code)} after" for code, name in enumerate(["nul", *["c0"] * 31])]
+    controls += [f"c1 {chr(code)}31m after" for code in range(0x7F, 0xA0)]
+    markup = ["[/b]", "[/INST]", "[@click=app.quit]press[/]", "[link=http://x]y[/link]", "[[]", "{{ 7*7 }}", "%s {0}"]
+    escapes = [
+        *("\x1b]52;c;aGlqYWNr\x07", "\x1b]0;owned\x07", "\x1b]8;;http://evil\x1b\\x\x1b]8;;\x1b\\", "\x1b[2J\x1b[H"),
+        *("\x1b[31mred", "\x1bPq#0\x1b\\", "\x1b[?1049l", "\x1b_G\x1b\\"),
+    ]
+    bidi = ["\u202eevil\u202c", "\u2066x\u2069", "\u200fעברית", "العربية", "a\u200bb\ufeffc", "\u061c\u200e"]
+    wide = [
+        "日本語" * 40,
+        "한국어",
+        "ｆｕｌｌ",
+        "👩‍👩‍👧‍👦 👍🏽 🇳🇴",
+        "é" * 30,
+        "Z͑ͫ̓ͪ̂ͫ̽" * 20,
+        "\U0001f9d1\u200d\U0001f680",
+        "ﷺ",
+    ]
+    long = [
+        "x" * 5_000,
+        "word " * 2_000,
+        "\n" * 200,
+        "a\n" * 500,
+        "\t\t\ttab",
+        "one\r\ntwo\r\nthree\rfour",
+        " " * 300,
+        "",
+        "\n",
+    ]
+    halves = ["\ud800", "\udfff half", "a\ud83dz", "\ude00\ud83d"]
+    found = [*markup, *escapes, *bidi, *wide, *long, *halves, *controls]
+    return (found + [f"{one} again" for one in found])[:100]
+
+
+def strange_item(number, text):
+    if number % 3:
+        return {
+            **dict.fromkeys(("prompt", "expected_response", "category", "notes", "context", "description"), text),
+            "testId": f"S-{number} {text}",
+            "response": f"{text} ",
+            "tags": [text],
+            "variables": {f"v{text}": text},
+        }
+    turns = [
+        {"prompt": text, "response": text, "expected_response": f"{text}!"},
+        {"prompt": f"{text}?", "response": ""},
+    ]
+    return {"testId": f"S-{number} {text}", "name": text, "description": text, "category": text, "turns": turns}
+
+
+def can_be_asked(text):
+    """A run takes no empty prompt and no half of a character; the workbench shows both."""
+    return bool(text.strip()) and not any("\ud800" <= one <= "\udfff" for one in text)
+
+
+def hidden(screen):
+    """Characters of a screen that are none to see: a terminal would obey them, or show text where it does not stand."""
+    return {
+        f"U+{ord(one):04X}" for one in screen if one != "\n" and unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp")
+    } | {
+        f"U+{ord(one):04X}"
+        for one in screen
+        if one in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+    }
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_hundred_strange_texts_through_every_pane(tmp_path, size):
+    texts = strange_texts()
+    assert len(set(texts)) == 100
+    root = {"schemaVersion": "1.11.0", "metadata": {"name": texts[9]}, "default_evaluators": {"Includes": {}}}
+    items = {text: strange_item(number, text) for number, text in enumerate(texts)}
+    write(tmp_path / "strange.json", {**root, "items": list(items.values())})
+    write(tmp_path / "asked.json", {**root, "items": [item for text, item in items.items() if can_be_asked(text)]})
+    given = ("--target", "replay:asked.json", "--name", texts[7], "--tag", texts[8], "--quiet")
+    Project(tmp_path, None).do("run", "asked.json", *given, code=None)
+    async with at_the_workbench(tmp_path, dataset="strange.json", run="last", size=size) as person:
+        app = person.app
+        assert app.watching.run is not None and app.watching.run.total
+        seen = 0
+
+        def look():
+            nonlocal seen
+            screen = person.screen()
+            assert not hidden(screen), (hidden(screen), screen)
+            assert app.is_running and not app._exit
+            seen += 1
+
+        async def key(name, character):
+            app.typist.take(events.Key(name, character))
+            await app.typist.idle.wait()
+
+        units = len(list(app.workspace.units()))
+        for pane, on in (("1", ("j", "j")), ("2", ("greater_than_sign", ">")), ("3", ("greater_than_sign", ">"))):
+            await person.press("1", "g", pane)
+            for _ in range(units):
+                await key(*on)
+                look()
+            assert app.workspace.item == len(texts) - 1
+        for pane, on in (("6", "j"), ("4", "j"), ("5", "J")):
+            await person.press("4", "g", pane)
+            for _ in range(app.watching.run.total):
+                look()
+                await key(on, on)
+        assert seen > 600

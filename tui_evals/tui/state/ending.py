@@ -1,0 +1,59 @@
+"""How a run ended: what came of it, or why it stopped, in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+
+_TAIL = 4_000
+_ASKED_FOR = "stopped before the end"
+
+
+class Ending(NamedTuple):
+    """What is to be said when a run is over."""
+
+    says: str
+    finished: bool
+
+
+def why_stopped(database: Path, run: RunRow) -> str:
+    """Why a run in the background ended before its time, as its log says; empty where nobody knows, or somebody did."""
+    log = database.parent / "logs" / f"{run.key}.log"
+    try:
+        # A process that was killed says nothing more, and then the end of the log is of an earlier time.
+        if run.status != "interrupted" or log.stat().st_mtime < (run.heartbeat or 0):
+            return ""
+        with open(log, "rb") as stream:
+            stream.seek(max(stream.seek(0, 2) - _TAIL, 0))
+            text = stream.read().decode("utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+    return reason_in(text, run.key)
+
+
+def reason_in(text: str, key: str) -> str:
+    """The reason in what the command line said of a run, without the commands it names, which have keys here."""
+    _, found, said = text.rpartition(f"{key} stopped: ")
+    said = said.rpartition(f"`tui-evals resume {key}`")[0] or said
+    said = " ".join((said if found else text.rpartition("\n")[2]).split()).rstrip(".")
+    return "" if said == _ASKED_FOR else said
+
+
+def told_ending(database: Path, run: RunRow) -> Ending:
+    """The sentence for a run that is over; counting takes a while, so this is for a thread."""
+    with Reader(database) as reader:
+        totals = reader.totals(run.id)
+    if run.status == "finished":
+        return Ending(f"{run.name} is finished: {_outcome(totals)}", True)
+    why = why_stopped(database, run)
+    answered = totals.total - totals.pending - totals.running
+    reason = f": {why}" if why else f" with {answered} of {totals.total} answered"
+    return Ending(f"{run.name} stopped{reason}; p lets it go on", False)
+
+
+def _outcome(totals: Totals) -> str:
+    bad = totals.failed + totals.partial + totals.errored
+    return f"{totals.passed} of {totals.total} passed" + (f"; R asks the other {bad} again" if bad else "")
