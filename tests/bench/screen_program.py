@@ -117,7 +117,7 @@ def live(rows: int, rate: float, seconds: float, tries: int) -> None:
                 path, run = store(here, rows, rows // 3, project(here, rows))
                 with (
                     fed(path, run, rows // 3, rate, 3 * seconds + 60),
-                    program(here, "watch", str(run), "--tui", size=size) as terminal,
+                    program(here, "watch", "last", "--tui", size=size) as terminal,
                 ):
                     _watched(terminal, seconds, taken)
         _tell_live(f"{rate:.0f}/s into {rows:,} at {size[0]}×{size[1]}", taken)
@@ -253,7 +253,7 @@ def _opened(what: str, texts: Sequence[str], wanted: Sequence[str | None], sign:
         answered(path, run, texts)
         for size in (WIDE, NARROW):
             found = []
-            with program(here, "watch", str(run), "--tui", size=size) as terminal:
+            with program(here, "watch", "last", "--tui", size=size) as terminal:
                 until(terminal, name_of(0).encode(), 0)
                 terminal.calm(1.5)
                 for number in range(1, len(texts)):

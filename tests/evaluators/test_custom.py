@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -371,7 +372,14 @@ def test_a_run_that_is_stopped_ends_it(project: Path) -> None:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether a process is over, at most waiting for init to count it."""
+    """Whether a process ends by itself now; a signal that was sent takes a moment to arrive."""
+    deadline = time.monotonic() + 10
+    while not (gone := _is_over(pid)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return gone
+
+
+def _is_over(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except FileNotFoundError:

@@ -418,15 +418,19 @@ async def test_a_hundred_strange_texts_through_every_pane(tmp_path, size):
             await app.typist.idle.wait()
 
         units = len(list(app.workspace.units()))
-        for pane, on in (("1", ("j", "j")), ("2", ("greater_than_sign", ">")), ("3", ("greater_than_sign", ">"))):
+        small = size[0] < 100  # where two panes stand side by side, one walk shows both
+        walks = {"1": ("j", "j"), "2": ("greater_than_sign", ">"), "3": ("greater_than_sign", ">")}
+        for pane, on in (walks if small else {"3": walks["3"]}).items():
             await person.press("1", "g", pane)
             for _ in range(units):
                 await key(*on)
                 look()
             assert app.workspace.item == len(texts) - 1
-        for pane, on in (("6", "j"), ("4", "j"), ("5", "J")):
+        await person.press("6")
+        look()
+        for pane, on in (("4", "j"), ("5", "J")) if small else (("5", "J"),):
             await person.press("4", "g", pane)
             for _ in range(app.watching.run.total):
                 look()
                 await key(on, on)
-        assert seen > 600
+        assert seen > (500 if small else 200)

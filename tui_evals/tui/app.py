@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -82,7 +83,7 @@ class Workbench(App[str]):
         """Read the project, put back what was on screen last, and begin to look."""
         self._typing = asyncio.create_task(self.typist.work())
         self.set_interval(_LOOK, self._look)
-        self.set_interval(_DRAFTS, lambda: self._work(keep_draft(self), "drafts"))
+        self.set_interval(_DRAFTS, lambda: self._work(partial(keep_draft, self), "drafts"))
         self.remembered.load()
         try:
             remarks = self.workspace.configure()
@@ -173,8 +174,9 @@ class Workbench(App[str]):
 
     def tell(self, text: str, kind: Kind = "info") -> None:
         """A sentence in the status line; one that matters also as a toast."""
-        self.query_one(Status).tell(text, kind)
-        if kind == "error":
+        for status in self.query(Status):  # there is none any more while the screen is being left
+            status.tell(text, kind)
+        if kind == "error" and self.is_running:
             self.notify(safe(text), severity="error", markup=False, timeout=8)
 
     def on_said(self, message: Said) -> None:
@@ -247,7 +249,7 @@ class Workbench(App[str]):
 
     def check_soon(self) -> None:
         """Validate the open dataset once typing pauses, away from the screen."""
-        self._work(self._check(), "checking the dataset")
+        self._work(self._check, "checking the dataset")
 
     async def _check(self) -> None:
         await asyncio.sleep(_CHECK)

@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from .widgets.lines import MOVES, Lines
 
-_PATIENCE = 0.25
+_PATIENCE = 1.0
 _GLANCE = 0.002
 Forward = Callable[[Key | Paste], Awaitable[None]]
 

@@ -72,9 +72,11 @@ class EditorPane(Pane):
         self.entitle(title(workspace))
 
     def _landing(self) -> Hashable:
-        """At another item the cursor stays on the field it was on, where that is there too."""
-        key = self.lines.key
-        return key if key in fields.shown_fields(self.workspace.unit or {}, self.workspace.where) else "prompt"
+        """At another item the cursor stays on the field it was on, where that is there too; else it is on the prompt."""
+        key, unit, where = self.lines.key, self.workspace.unit or {}, self.workspace.where
+        if key in fields.shown_fields(unit, where):
+            return key
+        return (*where, "turns", 0) if len(where) == 2 and unit.get("turns") else "prompt"
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Bring all of a field into view, not only its name."""
@@ -99,6 +101,8 @@ class EditorPane(Pane):
 
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
+        if self._visit is not None:
+            return "esc ends the field that is being edited first"
         return why_not(self.workspace, action, self.lines.key)
 
     def escape(self) -> bool:
@@ -114,6 +118,7 @@ class EditorPane(Pane):
         self._visits += 1
         self._visit, text = visit.begin(self.workspace, name, self._visits)
         said = fields.about(name, self.workspace.where)
+        self.box.set_class(self._visit.kind in ("line", "number"), "short")
         self.box.begin(f"{name} · {said}" if said else name, text)
         if text == steps.new_item()["prompt"]:
             self.box.select_all()

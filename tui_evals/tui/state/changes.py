@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from tui_evals.datasets import steps
@@ -49,7 +50,7 @@ def duplicate(workspace: Workspace, items: Iterable[int] = ()) -> str:
         return f"copied turn {turn + 1}"
     chosen = chosen or [number]
     says = _called(workspace, chosen)
-    marks = {mark + sum(one < mark for one in chosen) for mark in workspace.marks}
+    marks = {mark + bisect_left(chosen, mark) for mark in workspace.marks}
     workspace.apply(steps.duplicate_items(workspace.data, chosen), f"copy of {says}")
     _go(workspace, ("items", chosen[0] + 1), marks)
     return f"copied {says}"
@@ -76,10 +77,10 @@ def remove(workspace: Workspace, items: Iterable[int] = ()) -> str:
         return f"deleted turn {turn + 1}; u brings it back"
     chosen = chosen or [number]
     says, where = _called(workspace, chosen), workspace.where
-    marks = {mark - sum(one < mark for one in chosen) for mark in workspace.marks if mark not in chosen}
+    marks = {mark - bisect_left(chosen, mark) for mark in workspace.marks.difference(chosen)}
     workspace.apply(steps.remove_items(workspace.data, chosen), f"delete {says}")
     if where:
-        place = number - sum(one < number for one in chosen)
+        place = number - bisect_left(chosen, number)
         rest = () if number in chosen else where[2:]
         where = ("items", min(place, len(workspace.items) - 1), *rest)
     _go(workspace, where, marks)

@@ -24,6 +24,7 @@ _WAITING: dict[AnswerStatus, str] = {
     "running": "The target has been asked and has not answered yet.",
 }
 _LEFT = "The run stopped before this was answered; p lets it go on."
+_MORE = "       … all of it stands below"
 _ASKED = 3
 """Lines of the question that stand above its answer."""
 
@@ -134,7 +135,7 @@ def _asked(case: Case, manner: Manner, width: int) -> Iterator[Rows]:
         return
     rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:_ASKED])]
     more = len(lines) > _ASKED or len(prompt) < len(case.prompt)
-    yield [row(), *rows, *([row(("       … all of it stands below", "dim"))] if more else [])]
+    yield [row(), *rows, *([row((_MORE if case.messages else _MORE[:8], "dim"))] if more else [])]
 
 
 def _turn(look: Look, turn: Detail, manner: Manner, width: int, *, titled: bool = True) -> Iterator[Rows]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -67,17 +67,21 @@ class Tally:
         self._seq = 0
         self._later: dict[int, AnswerRow] = {}
         self._exact = False
+        self._known: Totals | None = None
+        """What they come to together, until something changes."""
 
     def counted(self, totals: Totals, seq: int, first_pass: bool) -> None:
         """A count that held at a sequence number; only in the first pass does an answer become final but once."""
         self._counted, self._seq, self._exact = totals, seq, not first_pass
         self._later = {key: row for key, row in self._later.items() if row.seq > seq}
+        self._known = None
 
     def note(self, rows: Iterable[AnswerRow]) -> None:
         """Answers that changed."""
         for row in rows:
             if row.status in FINAL and row.seq > self._seq:
                 self._later[row.id] = row
+                self._known = None
 
     @property
     def totals(self) -> Totals | None:
@@ -85,7 +89,13 @@ class Tally:
         found = self._counted
         if found is None or self._exact or not self._later:
             return found
+        if self._known is None:
+            self._known = self._together(found)
+        return self._known
+
+    def _together(self, found: Totals) -> Totals:
         rows = list(self._later.values())
+        counts = Counter(row.status for row in rows)
         left = max(found.pending + found.running + found.answered - len(rows), 0)
         answered = min(found.answered, left)
         running = min(found.running, left - answered)
@@ -95,17 +105,13 @@ class Tally:
             pending=left - answered - running,
             running=running,
             answered=answered,
-            passed=found.passed + _count(rows, "pass"),
-            failed=found.failed + _count(rows, "fail"),
-            partial=found.partial + _count(rows, "partial"),
-            errored=found.errored + _count(rows, "error"),
+            passed=found.passed + counts["pass"],
+            failed=found.failed + counts["fail"],
+            partial=found.partial + counts["partial"],
+            errored=found.errored + counts["error"],
             cost=found.cost + sum(row.cost or 0.0 for row in paid),
             unpriced=found.unpriced + sum(row.cost is None and not row.code and not row.scripted for row in paid),
         )
-
-
-def _count(rows: Iterable[AnswerRow], status: AnswerStatus) -> int:
-    return sum(row.status == status for row in rows)
 
 
 def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: float, width: int) -> list[Row]:
