@@ -17,7 +17,7 @@ from tui_evals.tui.panes.runs import RunsPane
 from tui_evals.tui.panes.tree import TreePane
 from tui_evals.tui.screens.compare import CompareScreen
 from tui_evals.tui.screens.playground import Playground
-from tui_evals.tui.views.keys import page
+from tui_evals.tui.views.keys import help_rows, page
 from tui_evals.tui.widgets.lines import Lines
 
 OWNERS = {
@@ -90,3 +90,10 @@ def test_what_an_action_does_is_a_sentence():
 
 def test_the_page_of_keys_is_current():
     assert FILE.read_text(encoding="utf-8") == page(), "stale; run: python -m tui_evals.tui.keys"
+
+
+def test_the_help_of_a_screen_of_its_own_names_only_keys_that_work_there():
+    for where, alone in (("compare", True), ("playground", True), ("runs", False), ("detail", False)):
+        text = ["".join(piece.text for piece in one.pieces) for one in help_rows(where, 70)]
+        assert ("Everywhere" not in text) is alone, where
+        assert text[0], where

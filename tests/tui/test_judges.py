@@ -262,7 +262,7 @@ class Bench(App[None]):
 
 
 async def until(pilot, condition):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():
             await pilot.pause()
             await asyncio.sleep(0.005)

@@ -318,7 +318,7 @@ class World:
 
     async def idle(self, pilot):
         """Until no work is under way and what it brought is drawn."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while any(not worker.is_finished for worker in pilot.app.workers):
                 await asyncio.sleep(0.001)
         await pilot.pause()

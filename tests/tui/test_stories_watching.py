@@ -42,6 +42,11 @@ def detail(person):
     return " ".join(" ".join(person.rows("detail")).split())
 
 
+def flat(person):
+    """What is on the screen, with no regard to where its lines are broken."""
+    return " ".join(person.screen().replace("│", " ").split())
+
+
 def executing(database, key):
     """Who executes a run, which stands in its lock file."""
     return int(run_lock(database, key).read_text())
@@ -133,9 +138,10 @@ async def test_a_missing_judge_is_asked_for_where_one_can_be_named(tmp_path):
     async with at_the_workbench(tmp_path, dataset="data.json", size=(80, 24)) as person:
         await person.press("r")
         await person.sees("Relevance is judged by a model")
-        flat = " ".join(person.screen().replace("│", " ").split())
-        assert "choose which, or “without judges”, or name one for good in the settings (,)" in flat
-        assert "--" not in flat and "start" in flat
+        ways = "choose which, or “without judges”, or name one for good in the settings (,)"
+        await person.until(lambda: ways in flat(person))
+        await person.sees("▸ start")
+        assert "--" not in flat(person)
         assert person.app.screen.query_one(Lines).key == "judge"
         await person.press("enter")
         await person.type("without")
@@ -155,8 +161,7 @@ async def test_a_run_that_is_refused_says_why_in_full(tmp_path, monkeypatch):
         await person.sees("1 call")
         await person.press("enter")
         await person.sees("why nothing was started")
-        flat = " ".join(person.screen().replace("│", " ").split())
-        assert "needs a key. Set OPENAI_API_KEY" in flat and "tui-evals resume" not in flat
+        assert "needs a key. Set OPENAI_API_KEY" in flat(person) and "tui-evals resume" not in flat(person)
         await person.press("escape")
         assert "why nothing" not in person.screen()
 

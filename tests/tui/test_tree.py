@@ -98,7 +98,7 @@ class Tried:
         await self.pilot.pause()
 
     async def until(self, true):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not true():
                 await self.pilot.pause(0.01)
 
