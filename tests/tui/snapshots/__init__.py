@@ -34,7 +34,9 @@ _SHOTS = {
     "options": Shot(_SMALL, (*_OVERRIDING, "3", "down", "enter")),
     "settings": Shot(_SMALL, ("comma",)),
     "compare": Shot(_SMALL, ("6", "see:house rules", "equals_sign", "see:broken", "n")),
-    "playground": Shot(_SMALL, ("P", "see:talking to", *"bicycles", "ctrl+j", "see:tokens"), "moving-in"),
+    "playground": Shot(
+        _SMALL, ("P", "see:talking to", "Q", "L", "question_mark", "ctrl+j", "see:tokens"), "wishes-as-json"
+    ),
     # where there is nothing yet
     "first": Shot(_MEDIUM, empty=True),
     "first-small": Shot(_SMALL, empty=True),

@@ -72,7 +72,7 @@ class EditorPane(Pane):
         self.entitle(title(workspace))
 
     def _landing(self) -> Hashable:
-        """At another item the cursor stays on the field it was on, where that is there too; else it is on the prompt."""
+        """At another item the cursor stays on the field it was on where that is there too, else on what is asked."""
         key, unit, where = self.lines.key, self.workspace.unit or {}, self.workspace.where
         if key in fields.shown_fields(unit, where):
             return key

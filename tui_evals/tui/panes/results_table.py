@@ -28,7 +28,7 @@ from tui_evals.tui.widgets.lines import Lines
 from .pane import Pane
 
 _TICK = 0.5
-_PAGE_EVERY = 1.9
+_STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
 
 
 class ResultsTable(Pane):
@@ -52,7 +52,7 @@ class ResultsTable(Pane):
         self._shift, self._more = 0, False
         self._arranged, self._outdated = 0.0, False
         self._following: int | None = None
-        self._turned = 0.0
+        self._stepped = self._turned = 0.0
         self._looked: int | None = None
         """The answer that was looked at when the cursor was put there; another one was chosen elsewhere."""
         self._names: dict[int, str] = {}
@@ -226,11 +226,12 @@ class ResultsTable(Pane):
             self.post_message(Looked())
 
     def _go_on(self, answer: int) -> None:
-        """Stay with the latest answer; a new page is drawn only now and then, because it costs most of the wire."""
+        """Stay with the latest answer, now and then, for all of pane 5 is drawn with it, and more seldom a new page."""
         rows = self._lines.rows
         number = rows.find(answer) if isinstance(rows, Table) and answer != self._following else None
-        if number is None:
+        if number is None or self._now() - self._stepped < _STEP_EVERY:
             return
+        self._stepped = self._now()
         top, height = int(self._lines.scroll_offset.y), self._lines.size.height
         if not top <= number < top + height:
             if self._now() - self._turned < _PAGE_EVERY:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tui_evals.store.reader import Reader
@@ -153,8 +154,12 @@ class Watch:
         return self.run.total if self.ids is None else len(self.ids)
 
     def row(self, number: int) -> AnswerRow | None:
-        """The answer in a row; None where it has been deleted."""
-        return self._windows.row(number, self._fetch) if 0 <= number < len(self) else None
+        """The answer in a row; None where it has been deleted. Nobody is asked by a run that is over."""
+        found = self._windows.row(number, self._fetch) if 0 <= number < len(self) else None
+        over = self.run is not None and self.run.status in ("interrupted", "finished")
+        if found is not None and found.status == "running" and over:
+            return replace(found, status="pending", started=None)
+        return found
 
     def _fetch(self, start: int, count: int) -> Iterable[tuple[int, AnswerRow]]:
         if self.run is None:
