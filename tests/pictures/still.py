@@ -38,20 +38,19 @@ class Clock:
 def still_world(home: Path) -> Iterator[Clock]:
     """Whatever asks for the time, for an id or for its user's home is told the same on every machine."""
     clock = Clock()
-    with (
-        patch.dict(os.environ, {**dict.fromkeys(_HOMES, str(home)), "TZ": "UTC"}),
-        patch.object(time, "time", clock),
-        patch.object(secrets, "choice", Random(5).choice),
-        patch.object(ResultsTable.__init__, "__defaults__", (clock,)),
-        patch.object(counting, "_SHARE", 0),  # how long counting takes makes no difference
-        patch.dict(bar._STAYS, dict.fromkeys(bar._STAYS, 3_600.0)),  # nor how long it takes to press a few keys
-        patch.object(talk, "time", SimpleNamespace(monotonic=clock)),
-    ):
-        for name in _OURS:
-            os.environ.pop(name, None)
-        time.tzset()
-        try:
-            yield clock
-        finally:
-            os.environ.pop("TZ")
+    try:
+        with (
+            patch.dict(os.environ, {**dict.fromkeys(_HOMES, str(home)), "TZ": "UTC"}),
+            patch.object(time, "time", clock),
+            patch.object(secrets, "choice", Random(5).choice),
+            patch.object(ResultsTable.__init__, "__defaults__", (clock,)),
+            patch.object(counting, "_SHARE", 0),  # how long counting takes makes no difference
+            patch.dict(bar._STAYS, dict.fromkeys(bar._STAYS, 3_600.0)),  # nor how long it takes to press a few keys
+            patch.object(talk, "time", SimpleNamespace(monotonic=clock)),
+        ):
+            for name in _OURS:
+                os.environ.pop(name, None)
             time.tzset()
+            yield clock
+    finally:
+        time.tzset()

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import traceback
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -81,32 +82,37 @@ class Workbench(App[str]):
 
     async def on_mount(self) -> None:
         """Read the project, put back what was on screen last, and begin to look."""
-        self._typing = asyncio.create_task(self.typist.work())
         self.set_interval(_LOOK, self._look)
         self.set_interval(_DRAFTS, lambda: self._work(partial(keep_draft, self), "drafts"))
         self.remembered.load()
         try:
-            remarks = self.workspace.configure()
+            remarks = self.workspace.read_settings()
         except ConfigurationError as problem:
             remarks = [str(problem)]
         self.set_theme(self.workspace.settings.ui.get("theme"))
         self.workspace.look()
         self._open_what_is_wanted()
-        for remark in remarks[:1]:
-            self.tell(remark, "warn")
         entitle(self, self.workspace.root.name)
         loop = asyncio.get_running_loop()
         for signal_ in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(signal_, self._hung_up)
         self._work(offer_drafts(self), "drafts offered")
+        self.call_after_refresh(self._equip, remarks)
         self.call_after_refresh(_settle_memory)
+
+    def _equip(self, remarks: list[str]) -> None:
+        """Behind the first picture: find the evaluators, check the dataset with them, and take what is typed."""
+        for remark in [*remarks, *self.workspace.equip()][:1]:
+            self.tell(remark, "warn")
+        self.sync("judges")
+        self.check_soon()
+        self._typing = asyncio.create_task(self.typist.work())
 
     def _open_what_is_wanted(self) -> None:
         dataset, word = self._wanted
         front = self.remembered.restore(self.workspace, self.watching, dataset, word, self.tell)
         notice(self)
         self.sync()
-        self.check_soon()
         self.bring(front)
 
     def set_theme(self, name: object) -> None:
@@ -158,6 +164,8 @@ class Workbench(App[str]):
 
     def offer_keys(self) -> None:
         """The keys of the pane in front."""
+        if not self._panes((self.front,)):
+            return
         pane = self.pane(self.front)
         self.query_one(Keys).offer(
             footer(self.front),
@@ -165,10 +173,14 @@ class Workbench(App[str]):
         )
         self.query_one(Status).rest(standing(self.watching, self.front))
 
+    def _panes(self, places: Collection[Place] = ()) -> list[Pane]:
+        """Those that are there: while the screen is left, messages still come and panes have gone."""
+        return [pane for pane in self.query(Pane) if not places or pane.place in places]
+
     def sync(self, *places: Place) -> None:
         """Have panes show the state as it is now."""
-        for place in places or layout.PLACES:
-            self.pane(place).sync()
+        for pane in self._panes(places):
+            pane.sync()
 
     # -- messages
 
@@ -228,15 +240,18 @@ class Workbench(App[str]):
     # -- looking at the store
 
     def _look(self) -> None:
+        if not self.is_running:  # a last tick while the screen is being left finds no panes
+            return
         try:
             pulse = self.watching.poll()
         except StoreError as problem:
             self.tell(str(problem), "error")
             return
         if pulse:
-            for place in layout.PLACES:
-                self.pane(place).pulse(pulse)
-            self.query_one(Status).rest(standing(self.watching, self.front))
+            for pane in self._panes():
+                pane.pulse(pulse)
+            for status in self.query(Status):
+                status.rest(standing(self.watching, self.front))
             if pulse.run:
                 self.offer_keys()
                 notice(self)
@@ -254,13 +269,13 @@ class Workbench(App[str]):
     async def _check(self) -> None:
         await asyncio.sleep(_CHECK)
         editing = self.workspace.editing
-        if editing is None:
+        if editing is None or not self.workspace.registry.by_name:
             return
         mark = (id(editing), editing.version)
         if self.workspace.reported == mark:
             return
         report = await asyncio.to_thread(checked, editing, self.workspace.registry)
-        if self.workspace.editing is editing and editing.version == mark[1]:
+        if self.is_running and self.workspace.editing is editing and editing.version == mark[1]:
             self.workspace.report, self.workspace.reported = report, mark
             self.sync("tree", "editor", "judges")
 

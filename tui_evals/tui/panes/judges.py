@@ -64,6 +64,8 @@ class JudgesPane(Pane):
             self.entitle()
             lines.show(_empty)
             return
+        if not self.workspace.registry.by_name:
+            return  # they are found behind the first picture
         here = self._here()
         shown = as_shown(self.workspace, here, self._tried)
         name = "dataset" if here.of_dataset else shown.name

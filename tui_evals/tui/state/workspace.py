@@ -57,10 +57,18 @@ class Workspace:
 
     def configure(self) -> list[str]:
         """Read the configuration, the environment and the evaluators; returns remarks, raises ConfigurationError."""
+        return [*self.read_settings(), *self.equip()]
+
+    def read_settings(self) -> list[str]:
+        """Read the configuration and the environment; returns remarks, raises ConfigurationError."""
         self.settings = load_settings(self.root)
         self.variables, remarks = environment(self.root, None)
+        return remarks
+
+    def equip(self) -> list[str]:
+        """Find the evaluators of the product, the project and installed packages; returns remarks."""
         self.registry = registry(self.root, Trust(), None)
-        return [*remarks, *self.registry.problems]
+        return list(self.registry.problems)
 
     def look(self) -> None:
         """Find the dataset files of the project."""
