@@ -63,7 +63,7 @@ class Workspace:
         """Read the configuration and the environment; returns remarks, raises ConfigurationError."""
         self.settings = load_settings(self.root)
         self.variables, remarks = environment(self.root, None)
-        return remarks
+        return list(remarks)
 
     def equip(self) -> list[str]:
         """Find the evaluators of the product, the project and installed packages; returns remarks."""

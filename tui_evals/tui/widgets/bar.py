@@ -62,10 +62,10 @@ class Keys(Static):
         for action in list(actions)[:_MOST]:
             off = why_not(action) is not None
             parts += [
-                (key_names(action)[0], "$text-muted" if off else "$accent bold"),
-                (f" {action.word}  ", "$text-disabled" if off else "$text-muted"),
+                (key_names(action)[0], "$foreground-muted" if off else "$accent bold"),
+                (f" {action.word}  ", "$foreground-disabled" if off else "$foreground-muted"),
             ]
-        parts += [(more, "$accent bold"), (" all keys", "$text-muted")]
+        parts += [(more, "$accent bold"), (" all keys", "$foreground-muted")]
         if parts != self._parts:
             self._parts = parts
             self.update(Content.assemble(*parts), layout=False)

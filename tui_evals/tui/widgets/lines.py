@@ -238,18 +238,25 @@ class Lines(ScrollView, can_focus=True):
             return Strip.blank(self.size.width, base)
         row = self._rows[number]
         if row.ground:
-            base += self.get_component_rich_style(f"lines--ground-{row.ground}", partial=True)
+            base += self._style(f"ground-{row.ground}")
         if lit:
-            base += self.get_component_rich_style(f"lines--cursor{'' if focused else '-blurred'}", partial=True)
+            base += self._style(f"cursor{'' if focused else '-blurred'}")
+        # Under the cursor a text has the cursor's colour, for its own may be that of the cursor's ground.
+        over = RichStyle(color=base.color, bgcolor=base.bgcolor) if lit and focused else RichStyle.null()
         segments = [
-            Segment(safe_line(text), base + self._style(style) if style else base) for text, style in row.pieces if text
+            Segment(safe_line(text), base + self._style(style) + over if style else base)
+            for text, style in row.pieces
+            if text
         ]
         if self._found:
             segments = list(self._marked(segments))
         return Strip(segments).adjust_cell_length(self._width, base).extend_cell_length(self.size.width, base)
 
     def _style(self, name: str) -> RichStyle:
-        return self.get_component_rich_style(f"lines--{name}", partial=True)
+        """A style with its colours as they come out over the background, for a terminal knows no half of one."""
+        own = self.get_component_rich_style(f"lines--{name}", partial=True)
+        whole = self.get_component_rich_style(f"lines--{name}")
+        return own + RichStyle(color=own.color and whole.color, bgcolor=own.bgcolor and whole.bgcolor)
 
     def _marked(self, segments: list[Segment]) -> Iterable[Segment]:
         """The segments with the text that was searched standing out, within each of them."""
