@@ -408,8 +408,8 @@ def test_a_file_that_is_no_store_is_said_once_and_the_old_one_stays_in_view(watc
 
 
 def test_what_a_run_that_is_over_left_open_waits_and_is_not_in_flight(path, writer, watch):
-    run = writer.plan(new_run(writer), cells(2))
-    writer.running(ids_of(path, run.id)[:1], 1_000.0)
+    run = writer.plan(new_run(), cells(2))
+    writer.running(ids_of(path, run)[:1], 1_000.0)
     writer.flush()
     writer.run_status(run.id, "running")
     with hold(run_lock(path, run.key)):
