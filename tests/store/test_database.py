@@ -63,7 +63,7 @@ def test_an_earlier_store_is_backed_up_and_brought_up_to_date(path, monkeypatch)
     with Writer(path) as writer:
         run = writer.plan(new_run(), cells(2))
     monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, lambda db: db["runs"].add_column("more", str)))
-    monkeypatch.setattr(migrations, "VERSION", 2)
+    monkeypatch.setattr(migrations, "VERSION", migrations.VERSION + 1)
     with pytest.raises(StoreError, match="earlier tui-evals"):
         Reader(path)
     open_store(path)
@@ -71,13 +71,13 @@ def test_an_earlier_store_is_backed_up_and_brought_up_to_date(path, monkeypatch)
         assert reader.find_run("last").key == run.key
     connection = connect(path)
     assert "more" in {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
-    assert connection.execute("SELECT v FROM meta WHERE k = 'schema'").fetchone() == (2,)
+    assert connection.execute("SELECT v FROM meta WHERE k = 'schema'").fetchone() == (migrations.VERSION,)
     connection.close()
-    copy = Path(f"{path}.bak.1")
+    copy = Path(f"{path}.bak.{migrations.VERSION - 1}")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     connection = sqlite3.connect(copy)
     assert connection.execute("SELECT key FROM runs").fetchall() == [(run.key,)]
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (migrations.VERSION - 1,)
     connection.close()
 
 
@@ -88,7 +88,7 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "STEPS", (*migrations.STEPS, broken))
-        patch.setattr(migrations, "VERSION", 2)
+        patch.setattr(migrations, "VERSION", migrations.VERSION + 1)
         with pytest.raises(StoreError):
             open_store(path)
     with Reader(path) as reader:

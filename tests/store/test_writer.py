@@ -37,7 +37,7 @@ def test_a_plan_that_breaks_off_leaves_nothing(path, writer, reader):
 
     with pytest.raises(RuntimeError):
         writer.plan(new_run(), answers())
-    assert reader._all("SELECT count(*) FROM answers") == reader._all("SELECT count(*) FROM runs") == [(0,)]
+    assert reader.query("SELECT count(*) FROM answers") == reader.query("SELECT count(*) FROM runs") == [(0,)]
 
 
 async def test_an_answer_is_on_disk_when_the_call_returns(path, writer, reader):
@@ -77,7 +77,7 @@ async def test_the_first_answer_wins(path, writer, reader, caplog):
         )
     assert outcomes.count(True) == 1
     assert reader.detail(row.id).answer.text == f"text {outcomes.index(True)}"
-    assert reader._all("SELECT count(*) FROM bodies") == [(1,)]
+    assert reader.query("SELECT count(*) FROM bodies") == [(1,)]
     assert caplog.text.count("the later one is dropped") == 5
     writer.running([row.id], 9.0)
     writer.flush()
@@ -125,6 +125,21 @@ async def test_one_bad_row_does_not_take_its_neighbours_along(path, writer, read
     assert [row.status for row in reader.rows([good, bad])] == ["answered", "pending"]
 
 
+async def test_a_pass_that_came_to_nothing_is_dropped_and_no_other(writer, reader):
+    run = writer.plan(new_run(), cells(1))
+    (answer,) = (row.id for row in reader.window(run.id, 0, 1))
+    await writer.answered(answer, said(), "answered")
+    writer.drop_empty_pass(run.id)
+    assert reader.find_run("last").scoring_pass == 1
+    await writer.scored(answer, writer.new_pass(run.id, {}), [judged()], "pass", 100.0)
+    writer.drop_empty_pass(run.id)
+    assert reader.find_run("last").scoring_pass == 2
+    assert writer.new_pass(run.id, {}) == 3
+    writer.drop_empty_pass(run.id)
+    assert reader.find_run("last").scoring_pass == 2
+    assert [each.number for each in reader.passes(run.id)] == [1, 2]
+
+
 async def test_scores_are_appended_pass_by_pass(path, writer, reader):
     run = writer.plan(new_run(), cells(2))
     first, second = (row.id for row in reader.window(run.id, 0, 2))
@@ -165,7 +180,7 @@ async def test_an_answer_and_its_place_in_the_cache_are_committed_together(path,
     assert reader.cache_get("k1").answer == record
     assert writer.cache_clear() == 2
     assert reader.cache_get("k1") is None
-    assert reader._all("SELECT count(*) FROM bodies") == [(0,)]
+    assert reader.query("SELECT count(*) FROM bodies") == [(0,)]
 
 
 async def test_deleting_a_run_takes_all_of_it_and_nothing_else(path, writer, reader, monkeypatch):
@@ -184,7 +199,7 @@ async def test_deleting_a_run_takes_all_of_it_and_nothing_else(path, writer, rea
     assert reader.generation() > generation
     assert [run.id for run in reader.runs()] == [runs[1].id]
     counts = {
-        table: reader._all(f"SELECT count(*) FROM {table}")[0][0]
+        table: reader.query(f"SELECT count(*) FROM {table}")[0][0]
         for table in ("answers", "bodies", "scores", "calls", "labels", "passes")
     }
     assert counts == {"answers": 5, "bodies": 5, "scores": 5, "calls": 5, "labels": 1, "passes": 1}

@@ -201,8 +201,12 @@ class Evaluator:
         raise NotImplementedError
 
 
+class Hopeless(Exception):
+    """Raised on the way to a judge when no judging can succeed any more: it is not about this answer."""
+
+
 async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
-    """The record of one evaluator on one answer; whatever goes wrong inside is an error record."""
+    """The record of one evaluator on one answer; whatever goes wrong inside is one of error."""
     if absent := _absent(evaluator, evidence):
         return absent
     try:
@@ -212,6 +216,8 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         return verdict(False, str(unmet))
     except CannotJudge as cannot:
         return error(cannot.code, str(cannot), **cannot.details)
+    except Hopeless:
+        raise
     except Exception as problem:  # a broken evaluator must not end a run
         return error("evaluatorError", f"Evaluator failed: {str(problem) or type(problem).__name__}")
     return negated(record) if evaluator.options.negate else record

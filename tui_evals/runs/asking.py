@@ -14,7 +14,7 @@ from tui_evals.store.records import CallRecord
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
 
 from .budget import ANSWER_TOKENS, Budget, BudgetSpent, most_it_can_cost
-from .executors.base import Sink, Stopped
+from .executors.base import Ledger, Stopped
 from .limits import Gate, persistent
 
 RECIPE = 1
@@ -79,7 +79,7 @@ class Asked:
             params["max_tokens"] = ANSWER_TOKENS
         return params
 
-    async def ask(self, request: Request, sink: Sink) -> Said:
+    async def ask(self, request: Request, ledger: Ledger) -> Said:
         """The reply, or TargetError; Stopped when asking any further cannot succeed."""
         if self.stopped is not None:
             raise self.stopped
@@ -97,7 +97,7 @@ class Asked:
             nonlocal took, cost
             took = seconds
             cost = self._cost(outcome)
-            sink.called(self._call(attempt, started, seconds, outcome, cost))
+            ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:
             reply, attempts = await persistent(lambda: self.target.ask(request), self.gate, self.config.timeout, told)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,7 +67,8 @@ class Engine:
     async def execute(self, *, again: bool = False) -> Outcome:
         """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
         cells = self.answered_cells if again else self.cells
-        self._writer.run_status(self._run.id, "running")
+        begun = {} if again else {"started": self._run.started or time.time()}
+        self._writer.run_status(self._run.id, "running", pid=os.getpid(), host=socket.gethostname(), **begun)
         watcher = asyncio.create_task(self._watch())
         outcome = Outcome(False, "stopped before the end")
         try:
@@ -78,8 +81,9 @@ class Engine:
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
+            ended = {"finished": time.time()} if outcome.finished and not again else {}
             finished = self._run.status == "finished" if again else outcome.finished
-            self._writer.run_status(self._run.id, "finished" if finished else "interrupted")
+            self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended)
             await asyncio.gather(*(asked.target.close() for asked in self._asked))
         return outcome
 

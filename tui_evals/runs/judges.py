@@ -9,7 +9,7 @@ from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.targets.base import Request, TargetError
 
 from .asking import Asked, cache_key, current_answer
-from .executors.base import Sink
+from .executors.base import Ledger
 from .scoring import scripted
 
 _CODES = {
@@ -22,9 +22,9 @@ _CODES = {
 class Judges:
     """The judges of a run by name; None is the run's own."""
 
-    def __init__(self, judges: Mapping[str | None, Asked], sink: Sink, use_cache: bool) -> None:
+    def __init__(self, judges: Mapping[str | None, Asked], ledger: Ledger, use_cache: bool) -> None:
         self._judges = judges
-        self._sink = sink
+        self._ledger = ledger
         self._use_cache = use_cache
 
     def ask_of(self, name: str | None) -> Ask | None:
@@ -43,19 +43,19 @@ class Judges:
         params |= dict(judge.config.params)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         key = cache_key(judge.identity, request)
-        if self._use_cache and judge.cacheable and (kept := self._sink.cached(key)) is not None:
-            self._sink.called(_free(judge.config.name))
+        if self._use_cache and judge.cacheable and (kept := self._ledger.cached(key)) is not None:
+            self._ledger.called(_free(judge.config.name))
             scripted.set(kept.scripted or scripted.get())
             return kept.text or ""
         try:
-            said = await judge.ask(request, self._sink)
+            said = await judge.ask(request, self._ledger)
         except TargetError as problem:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
         scripted.set(said.reply.scripted or scripted.get())
         record = AnswerRecord(text=said.reply.text, request={}, scripted=said.reply.scripted, model=said.reply.model)
         if judge.cacheable:
-            await self._sink.keep(key, judge.config.name, record)
+            await self._ledger.keep(key, judge.config.name, record)
         return said.reply.text
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset
@@ -129,6 +130,28 @@ def _same(kept: Mapping[str, Any], settings: Settings, environment: Mapping[str,
     return config
 
 
+def opened(
+    config: TargetConfig,
+    kind: Literal["target", "judge"],
+    budget: Budget,
+    environment: Mapping[str, str],
+    root: Path,
+    concurrency: int | None = None,
+) -> Asked:
+    """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
+    if concurrency is not None:
+        config = replace(config, concurrency=concurrency)
+    price = price_for(config)
+    if price is None and budget.most is not None:
+        raise ConfigurationError(
+            f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
+            ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }"
+        )
+    target = open_target(config, environment, root, items_of)
+    cacheable = kind_of(config) in ("openai", "litellm")
+    return Asked(config, target, identity(config, environment), price, budget, kind=kind, cacheable=cacheable)
+
+
 def assemble(
     plan: Plan,
     run: RunRow,
@@ -144,25 +167,25 @@ def assemble(
     """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass."""
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
 
-    def asked(config: TargetConfig, **more: Any) -> Asked:
-        if terms.concurrency is not None:
-            config = replace(config, concurrency=terms.concurrency)
-        price = price_for(config)
-        if price is None and terms.max_cost is not None:
-            raise ConfigurationError(
-                f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
-                f".evals/config.toml: [targets.NAME] price = {{ input_per_million = …, output_per_million = … }}"
-            )
-        target = open_target(config, environment, root, items_of)
-        cacheable = kind_of(config) in ("openai", "litellm")
-        return Asked(config, target, identity(config, environment), price, budget, cacheable=cacheable, **more)
+    def asked(config: TargetConfig, kind: Literal["target", "judge"]) -> Asked:
+        return opened(config, kind, budget, environment, root, terms.concurrency)
 
-    targets = [asked(config) for config in plan.targets]
-    judges = {name: asked(config, kind="judge") for name, config in _judges(plan, settings).items()}
+    targets = [asked(config, "target") for config in plan.targets]
+    judges = {name: asked(config, "judge") for name, config in _judges(plan, settings).items()}
     if again:
-        about = {"judge": plan.judge.name if plan.judge else None}
-        run = replace(run, scoring_pass=writer.new_pass(run.id, about))
+        run = replace(run, scoring_pass=writer.new_pass(run.id, _again(plan, run, terms, reader, environment)))
     return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache)
+
+
+def _again(plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]) -> dict[str, Any]:
+    """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
+    own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
+    return {
+        "judge": _named(plan.judge, environment) if plan.judge else None,
+        "without_judges": plan.without_judges,
+        "dataset": None if own else hashlib.sha256(plan.dataset.model_dump_json().encode()).hexdigest(),
+        "terms": {"use_cache": terms.use_cache},
+    }
 
 
 def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:

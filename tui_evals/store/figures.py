@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 from .records import Totals
 from .rows import EvaluatorMean
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+
+
+class Judged(NamedTuple):
+    """One score as comparisons need it; ten thousand are made at once, so it is a plain tuple."""
+
+    answer: int
+    key: str
+    score: float | None
+    result: str | None
+    threshold: float | None
+
 
 _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
 _COST = "total(CASE WHEN from_cache = 0 THEN cost END)"
@@ -54,15 +67,43 @@ def spent(ask: Ask, run: int) -> tuple[float, int]:
 
 
 def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[EvaluatorMean]:
-    """One row for each evaluator, or for each evaluator and column."""
+    """One row for each evaluator, or for each evaluator and column; groups of answers belong to no column."""
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
+    found = f"count(s.score), avg(s.score), {results}"
     query = (
-        f"SELECT s.key, min(s.evaluator), {column}, count(s.score), avg(s.score), {results} FROM answers "
-        "JOIN scores s ON s.answer = answers.id WHERE answers.run = ? AND s.pass = ? GROUP BY 1, 3, 4 ORDER BY 1, 3, 4"
+        f"SELECT s.key, min(s.evaluator), 'answer', {column}, {found} FROM answers "
+        "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
     )
-    names = ("key", "evaluator", "prompt", "target", "scored", "mean", "passed", "failed", "errored", "skipped")
+    if not columns:
+        query += (
+            f" UNION ALL SELECT s.key, min(s.evaluator), 'group', NULL, NULL, {found} FROM group_scores s "
+            "WHERE s.run = ?1 AND s.pass = ?2 GROUP BY 1"
+        )
+    # Where a key judges both, whoever keeps one of each name keeps the one that counts.
+    query += " ORDER BY 1, 4, 5, 3 DESC"
+    names = [field.name for field in fields(EvaluatorMean)]
     return [EvaluatorMean(**dict(zip(names, row, strict=True))) for row in ask(query, [run, number])]
+
+
+def judged(ask: Ask, run: int, number: int) -> list[Judged]:
+    """What a comparison needs of every score of a pass that says something."""
+    query = (
+        "SELECT s.answer, s.key, s.score, s.result, s.threshold FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ? AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
+    )
+    return [Judged(*row) for row in ask(query, [run, number])]
+
+
+def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those pairs of answers that differ in what they say or in the tools they call."""
+    query = (
+        "SELECT l.id, r.id FROM json_each(?) j JOIN answers l ON l.id = j.value ->> 0 "
+        "JOIN answers r ON r.id = j.value ->> 1 "
+        "LEFT JOIN bodies a ON a.id = l.body LEFT JOIN bodies b ON b.id = r.body "
+        "WHERE a.text IS NOT b.text OR a.answer -> 'tool_calls' IS NOT b.answer -> 'tool_calls'"
+    )
+    return {(left, right) for left, right in ask(query, [json.dumps(pairs)])}
 
 
 def _totals(row: Sequence[Any], judge_cost: float) -> Totals:

@@ -96,10 +96,11 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
         ids,
     )
     connection.execute(f"DELETE FROM scores WHERE answer {chosen}", ids)
+    connection.execute(f"DELETE FROM bouts WHERE left {chosen} OR right {chosen}", ids * 2)
     connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
     if len(page) == _PAGE:
         return True
-    for table in ("passes", "group_scores", "calls", "labels"):
+    for table in ("passes", "group_scores", "calls", "labels", "baselines"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(
@@ -109,6 +110,12 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
     return False
 
 
+def measures(connection: sqlite3.Connection, run: int) -> str | None:
+    """The dataset that the run is the baseline of, if it is one."""
+    found = connection.execute("SELECT source FROM baselines WHERE run = ?", [run]).fetchone()
+    return None if found is None else str(found[0])
+
+
 def new_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
     """The number of one more scoring pass, which is the one that counts from now on."""
     (number,) = connection.execute("SELECT ifnull(max(pass), 0) + 1 FROM passes WHERE run = ?", [run]).fetchone()
@@ -116,6 +123,15 @@ def new_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
         raise LookupError(f"run number {run} is not in the store any more")
     connection.execute("INSERT INTO passes VALUES (?,?,?,?)", [run, number, time.time(), config])
     return int(number)
+
+
+def drop_empty_pass(connection: sqlite3.Connection, run: int) -> None:
+    """Let the pass before count again where the latest one of several came to nothing."""
+    (number,) = connection.execute("SELECT max(pass) FROM passes WHERE run = ?", [run]).fetchone()
+    scored = "SELECT 1 FROM scores s JOIN answers a ON a.id = s.answer WHERE a.run = ? AND s.pass = ? LIMIT 1"
+    if number > 1 and not connection.execute(scored, [run, number]).fetchone():
+        connection.execute("DELETE FROM passes WHERE run = ? AND pass = ?", [run, number])
+        connection.execute("UPDATE runs SET scoring_pass = ? WHERE id = ?", [number - 1, run])
 
 
 def label(

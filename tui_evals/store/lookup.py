@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +62,28 @@ def detail(ask: Ask, answer: int) -> Detail:
     bodies = ask(
         "SELECT b.request, b.text, b.answer FROM answers JOIN bodies b ON b.id = body WHERE answers.id = ?", [answer]
     )
-    scores: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
-    query = f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ? ORDER BY s.pass, s.key"
-    for number, *score in ask(query, [answer]):
-        scores[number].append(score_record(tuple(score)))
+    scores = ask(f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ? ORDER BY s.pass, s.key", [answer])
+    # The passes are named so that the database finds the item in its index and does not walk over the whole run.
+    together = ask(
+        f"SELECT s.pass, {SCORE} FROM group_scores s WHERE run = ?1 AND item = ?2 AND turn = ?3 "
+        "AND s.pass IN (SELECT pass FROM passes WHERE run = ?1) ORDER BY s.pass, s.key",
+        [row.run, row.item, row.turn],
+    )
     calls = ask(f"SELECT {CALL} FROM calls WHERE run = ? AND answer = ? ORDER BY id", [row.run, answer])
     labels = ask(f"SELECT {LABEL} FROM labels WHERE run = ? AND answer = ? ORDER BY id", [row.run, answer])
     return Detail(
         row,
         answer_record(*bodies[0]) if bodies else None,
-        {number: tuple(records) for number, records in scores.items()},
+        _by_pass(scores),
+        _by_pass(together),
         tuple(call_record(call) for call in calls),
         tuple(Label(*label) for label in labels),
     )
+
+
+def _by_pass(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[ScoreRecord, ...]]:
+    """Scores by the number of their pass, which stands before each."""
+    found: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
+    for number, *score in rows:
+        found[number].append(score_record(tuple(score)))
+    return {number: tuple(records) for number, records in found.items()}

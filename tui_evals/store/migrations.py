@@ -67,7 +67,20 @@ def _first(database: Database) -> None:
     database.executescript(_FIRST)
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first,)
+def _comparing(database: Database) -> None:
+    database.executescript(
+        """
+        CREATE TABLE baselines(
+          source TEXT PRIMARY KEY, run INTEGER NOT NULL, author TEXT NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
+        CREATE TABLE bouts(
+          left INTEGER NOT NULL, right INTEGER NOT NULL, judge TEXT NOT NULL, question TEXT NOT NULL,
+          first TEXT, second TEXT, reason TEXT NOT NULL, time REAL NOT NULL,
+          PRIMARY KEY(left, right, judge, question)) WITHOUT ROWID;
+        """
+    )
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing)
 VERSION = len(STEPS)
 
 

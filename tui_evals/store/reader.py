@@ -9,6 +9,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -77,47 +78,47 @@ class Reader:
             " AND key || ' ' || name || ' ' || suite || ' ' || source || ' ' || tags || ' ' || note LIKE ? ESCAPE '~'"
         )
         query = f"{lookup.RUN}{where * len(words)} ORDER BY id DESC LIMIT ? OFFSET ?"
-        return [self._run(row) for row in self._all(query, [*words, limit, offset])]
+        return [self._run(row) for row in self.query(query, [*words, limit, offset])]
 
     def run(self, number: int) -> RunRow:
         """A run by its number; LookupError if it is gone."""
-        for row in self._all(f"{lookup.RUN} AND id = ?", [number]):
+        for row in self.query(f"{lookup.RUN} AND id = ?", [number]):
             return self._run(row)
         raise LookupError(f"run number {number} is not in the store any more")
 
     def find_run(self, word: str) -> RunRow:
         """The run that a person means: `last`, an id, a name (its latest run), or the beginning of one id."""
-        return self._run(lookup.find_run(self._all, word, self._path))
+        return self._run(lookup.find_run(self.query, word, self._path))
 
     def snapshot(self, digest: str) -> dict[str, Any]:
         """A dataset document as it was when it was asked."""
-        for (text,) in self._all("SELECT document FROM snapshots WHERE hash = ?", [digest]):
+        for (text,) in self.query("SELECT document FROM snapshots WHERE hash = ?", [digest]):
             document: dict[str, Any] = json.loads(text)
             return document
         raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
 
     def control(self, run: int) -> Control:
         """What whoever executes the run is asked to do."""
-        for (word,) in self._all("SELECT control FROM runs WHERE id = ?", [run]):
+        for (word,) in self.query("SELECT control FROM runs WHERE id = ?", [run]):
             control: Control = word
             return control
         raise LookupError(f"run number {run} is not in the store any more")
 
     def totals(self, run: int) -> Totals:
         """A run in numbers."""
-        return figures.totals(self._all, run)
+        return figures.totals(self.query, run)
 
     def totals_by(self, run: int, by: str) -> dict[Any, Totals]:
         """The groups of a run in numbers: by target or prompt (numbers), category, or column (prompt and target)."""
-        return figures.totals_by(self._all, run, by)
+        return figures.totals_by(self.query, run, by)
 
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
-        return figures.spent(self._all, run)
+        return figures.spent(self.query, run)
 
     def passes(self, run: int) -> list[ScoringPass]:
         """The scoring passes of a run, in order."""
-        rows = self._all("SELECT pass, created, config FROM passes WHERE run = ? ORDER BY pass", [run])
+        rows = self.query("SELECT pass, created, config FROM passes WHERE run = ? ORDER BY pass", [run])
         return [ScoringPass(number, created, json.loads(config)) for number, created, config in rows]
 
     # -- answers
@@ -134,7 +135,7 @@ class Reader:
         condition, values = compiled(where, run) if where else ("TRUE", [])
         join, order, joined = ordered(sort, descending)
         query = f"SELECT answers.id FROM answers{join} WHERE answers.run = ? AND {condition} ORDER BY {order}"
-        return array("q", [answer for (answer,) in self._all(query, [*joined, run, *values])])
+        return array("q", [answer for (answer,) in self.query(query, [*joined, run, *values])])
 
     def rows(self, ids: Iterable[int]) -> list[AnswerRow]:
         """The answers of these ids, in their order; deleted ones are left out."""
@@ -167,7 +168,7 @@ class Reader:
 
     def detail(self, answer: int) -> Detail:
         """Everything known of one answer."""
-        return lookup.detail(self._all, answer)
+        return lookup.detail(self.query, answer)
 
     # -- scores
 
@@ -179,7 +180,7 @@ class Reader:
         )
         row = self.run(run)
         for start in range(0, row.total, _PAGE):
-            page = self._all(query, [run, start, start + _PAGE, number or row.scoring_pass])
+            page = self.query(query, [run, start, start + _PAGE, number or row.scoring_pass])
             yield from ((answer, score_record(tuple(score))) for answer, *score in page)
 
     def scores_of(self, ids: Sequence[int], number: int) -> dict[int, tuple[ScoreRecord, ...]]:
@@ -188,7 +189,7 @@ class Reader:
         query = (
             f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ?"
         )
-        for answer, *score in self._all(query, [json.dumps(list(ids)), number]):
+        for answer, *score in self.query(query, [json.dumps(list(ids)), number]):
             found[answer].append(score_record(tuple(score)))
         return {answer: tuple(records) for answer, records in found.items()}
 
@@ -199,12 +200,24 @@ class Reader:
             "ORDER BY s.item, s.turn, s.key"
         )
         number = number or self.run(run).scoring_pass
-        rows = self._all(query, [run, number])
+        rows = self.query(query, [run, number])
         return [GroupScore(number, item, turn, score_record(tuple(score))) for item, turn, *score in rows]
 
     def evaluator_means(self, run: int, number: int | None = None, *, columns: bool = False) -> list[EvaluatorMean]:
         """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
-        return figures.evaluator_means(self._all, run, number or self.run(run).scoring_pass, columns)
+        return figures.evaluator_means(self.query, run, number or self.run(run).scoring_pass, columns)
+
+    def judged(self, run: int, number: int | None = None) -> list[figures.Judged]:
+        """The scores of a pass (None: the one that counts), as a comparison needs them."""
+        return figures.judged(self.query, run, number or self.run(run).scoring_pass)
+
+    def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Those pairs of answers that differ in what they say or in the tools they call."""
+        found: set[tuple[int, int]] = set()
+        waiting = iter(pairs)
+        while page := list(islice(waiting, _PAGE)):
+            found |= figures.differing(self.query, page)
+        return found
 
     # -- calls, people, cache
 
@@ -212,13 +225,15 @@ class Reader:
         """Every attempt of a run in the order they ended, paged."""
         last = 0
         query = f"SELECT id, {lookup.CALL} FROM calls WHERE run = ? AND id > ? ORDER BY id LIMIT {_PAGE}"
-        while page := self._all(query, [run, last]):
+        while page := self.query(query, [run, last]):
             last = page[-1][0]
             yield from (call_record(row[1:]) for row in page)
 
     def labels(self, run: int) -> list[Label]:
         """What people said of a run's answers, the latest last."""
-        return [Label(*row) for row in self._all(f"SELECT {lookup.LABEL} FROM labels WHERE run = ? ORDER BY id", [run])]
+        return [
+            Label(*row) for row in self.query(f"SELECT {lookup.LABEL} FROM labels WHERE run = ? ORDER BY id", [run])
+        ]
 
     def cache_get(self, key: str) -> Cached | None:
         """What was answered when the same was asked before."""
@@ -226,7 +241,7 @@ class Reader:
             "SELECT c.key, c.recipe, c.target, c.created, b.request, b.text, b.answer FROM cache c "
             "JOIN bodies b ON b.id = c.body WHERE c.key = ?"
         )
-        for found, recipe, target, created, *body in self._all(query, [key]):
+        for found, recipe, target, created, *body in self.query(query, [key]):
             return Cached(found, recipe, target, created, answer_record(*body))
         return None
 
@@ -236,15 +251,15 @@ class Reader:
             "SELECT count(*), ifnull(sum(length(b.request) + ifnull(length(b.text), 0) + length(b.answer)), 0), "
             "min(c.created) FROM cache c JOIN bodies b ON b.id = c.body"
         )
-        return CacheInfo(*self._all(query, [])[0])
+        return CacheInfo(*self.query(query, [])[0])
 
     def drafts(self) -> list[Draft]:
         """Unsaved edits, the latest first."""
-        return [Draft(*row) for row in self._all("SELECT file, digest, data, time FROM drafts ORDER BY time DESC", [])]
+        return [Draft(*row) for row in self.query("SELECT file, digest, data, time FROM drafts ORDER BY time DESC", [])]
 
     def session(self, key: str) -> Any:
         """What the workbench remembered under a key, or None."""
-        return next((json.loads(v) for (v,) in self._all("SELECT v FROM session WHERE k = ?", [key])), None)
+        return next((json.loads(v) for (v,) in self.query("SELECT v FROM session WHERE k = ?", [key])), None)
 
     def close(self) -> None:
         """Give back the connection."""
@@ -256,17 +271,18 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _all(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Rows, for the modules of the store; nobody else writes SQL."""
         try:
-            return self._connection.execute(query, values).fetchall()
+            return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as problem:
             raise explained(problem, self._path) from problem
 
     def _number(self, query: str) -> int:
-        return int(self._all(query)[0][0])
+        return int(self.query(query)[0][0])
 
     def _answers(self, query: str, values: Sequence[Any]) -> list[AnswerRow]:
-        return [answer_row(row) for row in self._all(query, values)]
+        return [answer_row(row) for row in self.query(query, values)]
 
     def _run(self, row: tuple[Any, ...]) -> RunRow:
         """The run, interrupted if its owner is gone; on another host nobody can tell."""

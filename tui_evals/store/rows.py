@@ -87,6 +87,8 @@ class EvaluatorMean:
 
     key: str
     evaluator: str
+    scope: Literal["answer", "group"]
+    """Whether its records are of answers, or of all answers to an item together, which belong to no column."""
     prompt: int | None
     target: int | None
     scored: int
@@ -105,6 +107,8 @@ class Detail:
     row: AnswerRow
     answer: AnswerRecord | None
     scores: Mapping[int, tuple[ScoreRecord, ...]]
+    together: Mapping[int, tuple[ScoreRecord, ...]]
+    """What was found of all answers to its item and turn; counts into the status of none of them."""
     calls: tuple[CallRecord, ...]
     labels: tuple[Label, ...]
 

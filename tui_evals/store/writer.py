@@ -57,9 +57,9 @@ class Writer:
             self._delete(lost)
         new = replace(
             new,
-            name=self._clean(new.name),
-            source=self._clean(new.source),
-            targets=tuple(map(self._clean, new.targets)),
+            name=self.clean(new.name),
+            source=self.clean(new.source),
+            targets=tuple(map(self.clean, new.targets)),
         )
         run: int = self._door.call(partial(housekeeping.begin, new=new, config=self._guarded(dumps(new.config))))
         total, waiting = 0, iter(answers)
@@ -75,9 +75,9 @@ class Writer:
 
     def snapshot(self, document: Mapping[str, Any], name: str) -> str:
         """Keep a dataset document as it is now; returns its hash, the same for the same content."""
-        text = self._clean(dumps(document))
+        text = self.clean(dumps(document))
         digest = snapshot_hash(json.loads(text))
-        self._write("INSERT OR IGNORE INTO snapshots VALUES (?,?,?,?)", digest, name, text, time.time())
+        self.write("INSERT OR IGNORE INTO snapshots VALUES (?,?,?,?)", digest, name, text, time.time())
         return digest
 
     def run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
@@ -98,7 +98,7 @@ class Writer:
     ) -> None:
         """Rename a run, set its tags, or set its note."""
         given = {"name": name, "tags": None if tags is None else dumps(tags), "note": note}
-        values = {key: self._clean(value) for key, value in given.items() if value is not None}
+        values = {key: self.clean(value) for key, value in given.items() if value is not None}
         if values:
             self._update(run, values)
 
@@ -108,8 +108,17 @@ class Writer:
         number: int = self._door.call(step)
         return number
 
+    def drop_empty_pass(self, run: int) -> None:
+        """Forget the latest scoring of a run where it came to nothing; the one before counts again."""
+        self._door.call(partial(housekeeping.drop_empty_pass, run=run))
+
     def delete_run(self, run: RunRow) -> None:
-        """Delete a run that nobody executes, and what belongs to it alone."""
+        """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""
+        if (source := self._door.call(partial(housekeeping.measures, run=run.id))) is not None:
+            raise StoreError(
+                f"run {run.key} is the baseline of {source}. `tui-evals baseline set RUN` or "
+                f"`tui-evals baseline clear {run.key}` first."
+            )
         lock = run_lock(self._path, run.key)
         if alive(lock):
             raise StoreError(f"run {run.key} is being executed. Stop it with `tui-evals stop {run.key}` first.")
@@ -154,7 +163,7 @@ class Writer:
             run,
             call.answer,
             call.kind,
-            self._clean(call.target),
+            self.clean(call.target),
             call.attempt,
             call.started,
             call.latency_ms,
@@ -184,7 +193,7 @@ class Writer:
         note: str = "",
     ) -> None:
         """Set an author's verdict on an answer, or on what one evaluator made of it; None takes it back."""
-        note = self._clean(note)
+        note = self.clean(note)
         step = partial(
             housekeeping.label, answer=answer, evaluator=evaluator, verdict=verdict, author=author, note=note
         )
@@ -192,15 +201,15 @@ class Writer:
 
     def draft_put(self, file: str, digest: str, data: str) -> None:
         """Keep unsaved edits of a file."""
-        self._write("INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)", file, digest, data, time.time())
+        self.write("INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)", file, digest, data, time.time())
 
     def draft_drop(self, file: str) -> None:
         """Forget the unsaved edits of a file."""
-        self._write("DELETE FROM drafts WHERE file = ?", file)
+        self.write("DELETE FROM drafts WHERE file = ?", file)
 
     def session_put(self, key: str, value: object) -> None:
         """Remember a plain value for the next time the workbench opens."""
-        self._write("INSERT OR REPLACE INTO session VALUES (?,?)", key, dumps(value))
+        self.write("INSERT OR REPLACE INTO session VALUES (?,?)", key, dumps(value))
 
     def cache_clear(self) -> int:
         """Forget every cached answer; returns how many there were."""
@@ -232,7 +241,8 @@ class Writer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _write(self, statement: str, *values: object) -> None:
+    def write(self, statement: str, *values: object) -> None:
+        """One statement and its commit, for the modules of the store; texts are cleaned by who calls."""
         self._door.call(partial(_execute, statement=statement, values=values))
 
     def _update(self, run: int, values: Mapping[str, Any]) -> None:
@@ -245,7 +255,7 @@ class Writer:
     def _answered(self, answer: int, record: AnswerRecord, status: str, cache: CacheKey | None) -> results.Answered:
         # Cleaned whole, because the preview might cut a secret into a part that nobody recognises.
         if record.text is not None:
-            record = replace(record, text=self._clean(record.text))
+            record = replace(record, text=self.clean(record.text))
         if record.message is not None:
             record = replace(record, message=self._guarded(record.message))
         request, text, rest = body_of(record)
@@ -261,15 +271,15 @@ class Writer:
             record.code,
             preview(record),
         )
-        body = (self._clean(request), text, self._clean(rest))
+        body = (self.clean(request), text, self.clean(rest))
         if cache is not None:
-            cache = replace(cache, recipe=self._clean(cache.recipe))
+            cache = replace(cache, recipe=self.clean(cache.recipe))
         return results.Answered(answer, values, body, cache, time.time())
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
-        return tuple(self._clean(value) if isinstance(value, str) else value for value in score_values(record))
+        return tuple(self.clean(value) if isinstance(value, str) else value for value in score_values(record))
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
         """Without the secrets that are known."""
         return without(text, self._spellings)
 

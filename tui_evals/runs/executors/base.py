@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tui_evals.evaluators.base import Hopeless
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 
@@ -25,7 +26,7 @@ class Cell:
     """Turns that are judged already as well."""
 
 
-class Stopped(Exception):
+class Stopped(Hopeless):
     """The run must not go on (no key, no such model, budget spent); what is not answered stays pending."""
 
     def __init__(self, message: str, *, configuration: bool = False) -> None:
@@ -33,7 +34,23 @@ class Stopped(Exception):
         self.configuration = configuration
 
 
-class Sink(Protocol):
+class Ledger(Protocol):
+    """Where whoever asks a target notes what it took, and finds what was asked before."""
+
+    def called(self, record: CallRecord) -> None:
+        """Note one attempt."""
+        ...
+
+    def cached(self, key: str) -> AnswerRecord | None:
+        """What is kept under a key of the cache."""
+        ...
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Keep a judge's reply."""
+        ...
+
+
+class Sink(Ledger, Protocol):
     """Where an executor puts what it made, and asks what is known; each method returns when its records are safe."""
 
     def running(self, answer: int) -> None:
@@ -46,18 +63,6 @@ class Sink(Protocol):
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
         """Commit what the evaluators found."""
-        ...
-
-    def called(self, record: CallRecord) -> None:
-        """Note one attempt."""
-        ...
-
-    def cached(self, key: str) -> AnswerRecord | None:
-        """What is kept under a key of the cache."""
-        ...
-
-    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
-        """Keep a judge's reply."""
         ...
 
     @property

@@ -1,0 +1,57 @@
+"""Which run the later ones of a dataset are measured against; only a person sets it, and it never moves by itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .reader import Reader
+from .writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The run that somebody chose for a dataset."""
+
+    source: str
+    run: int
+    author: str
+    time: float
+
+
+def dataset_key(source: str, root: Path, cwd: Path | None = None) -> str:
+    """The name by which a dataset has its baseline: its path in the project where it is a file there, else as it is."""
+    try:
+        path = Path(cwd or Path.cwd(), source).resolve()
+        if path.is_file() and path.is_relative_to(root.resolve()):
+            return path.relative_to(root.resolve()).as_posix()
+    except (OSError, ValueError):  # A name that no file can have is no path.
+        pass
+    return source
+
+
+def baselines(reader: Reader) -> list[Baseline]:
+    """Every baseline by the name of its dataset."""
+    return [Baseline(*row) for row in reader.query("SELECT source, run, author, time FROM baselines ORDER BY source")]
+
+
+def baseline_of(reader: Reader, source: str) -> Baseline | None:
+    """The baseline of a dataset, if somebody set one."""
+    return next((found for found in baselines(reader) if found.source == source), None)
+
+
+def set_baseline(writer: Writer, source: str, run: int, author: str) -> None:
+    """Measure the runs of a dataset against this one from now on."""
+    writer.write(
+        "INSERT OR REPLACE INTO baselines(source, run, author, time) VALUES (?,?,?,?)",
+        writer.clean(source),
+        run,
+        author,
+        time.time(),
+    )
+
+
+def clear_baseline(writer: Writer, source: str) -> None:
+    """Measure against nothing."""
+    writer.write("DELETE FROM baselines WHERE source = ?", writer.clean(source))
