@@ -28,7 +28,7 @@ GALLERY = Gallery(
         "extend-replace": Shot(_MEDIUM, ("1", *["down"] * 6, "3", "down")),
         "live-run": Shot(_LARGE, ("4", "f"), live=True),
         "diff": Shot(_MEDIUM, ("4", "n", "n", "n", "n", "5", "z")),
-        "compare": Shot(_MEDIUM, ("6", "see:house rule", "equals_sign", "see:broken", "n", "n", "n")),
+        "compare": Shot(_MEDIUM, ("6", "see:house rule", "down", "down", "equals_sign", "see:broken", "n")),
         "small": Shot(_SMALL, ("4", "n")),
     },
     COMMAND,

@@ -1,39 +1,23 @@
-"""Two runs paired answer by answer, and what became of each pair."""
+"""Runs faced answer by answer, and what became of each line."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.helpers import judged, new_run, said
-from tui_evals.compare.runs import KINDS, compare_runs, read_comparison, same_answer, settled
+from tui_evals.compare.runs import KINDS, MOST, compare_runs, read_comparison
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, PlannedAnswer, RunRow
+from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
+
+from .helpers import ONE, answer, compared, document, ran, scored
 
 FINAL = ("pass", "fail", "partial", "error", "answered", "pending")
 
 
-def run(**given):
-    fields = dict.fromkeys(RunRow.__dataclass_fields__)
-    return RunRow(**{**fields, "targets": ("demo",), "prompts": ("",), "scoring_pass": 1, **given})
-
-
-def answer(id, item=0, status="pass", score=None, preview="yes", turn=0, prompt=0, target=0, repeat=0, name=None):
-    fields = {**dict.fromkeys(AnswerRow.__dataclass_fields__), "id": id, "item": item, "status": status}
-    fields |= {"score": score, "preview": preview, "turn": turn, "prompt": prompt, "target": target, "repeat": repeat}
-    return AnswerRow(**{**fields, "name": name or f"#{item + 1}"})
-
-
-def document(*test_ids):
-    return {"items": [{"testId": one, "prompt": f"ask {number}"} for number, one in enumerate(test_ids)]}
-
-
-ONE = document("a")
-
-
-def compared(left, right, *, documents=(ONE, ONE), runs=(None, None)):
-    return compare_runs(left, right, *documents, runs[0] or run(), runs[1] or run())
+def ids(line):
+    return tuple(one and one.id for one in line.answers)
 
 
 @pytest.mark.parametrize(
@@ -50,139 +34,208 @@ def compared(left, right, *, documents=(ONE, ONE), runs=(None, None)):
         ("pass", "answered", "not comparable"),
     ],
 )
-def test_a_pair_is_of_the_kind_its_verdicts_say(before, after, kind):
+def test_a_line_is_of_the_kind_its_verdicts_say(before, after, kind):
     found = compared([answer(1, status=before)], [answer(2, status=after)])
-    assert [pair.kind for pair in found.pairs] == [kind]
-    assert found.counts == {one: int(one == kind) for one in KINDS}
+    assert [line.kind for line in found.lines] == [kind]
+    assert found.against[0].counts == {one: int(one == kind) for one in KINDS}
 
 
 @pytest.mark.parametrize("other", [{"preview": "no"}, {"score": 0.5}])
 def test_another_answer_or_score_with_the_same_verdict_is_a_change(other):
-    assert compared([answer(1)], [answer(2, **other)]).pairs[0].kind == "changed"
+    assert compared([answer(1)], [answer(2, **other)]).lines[0].kind == "changed"
 
 
 def test_an_answer_that_only_one_run_has_is_said_so():
-    documents = document("a", "b"), document("b", "c")
     left, right = [answer(1, 0, name="a"), answer(2, 1, name="b")], [answer(3, 0, name="b"), answer(4, 1, name="c")]
-    found = compared(left, right, documents=documents)
-    ids = [(pair.item, pair.left and pair.left.id, pair.right and pair.right.id, pair.kind) for pair in found.pairs]
-    assert ids == [("a", 1, None, "gone"), ("b", 2, 3, "same"), ("c", None, 4, "new")]
-    assert [pair.edited for pair in found.pairs] == [False, True, False]
-    assert [pair.how for pair in found.pairs] == [None, "testId", None]
+    found = compare_runs([ran(left, document("a", "b")), ran(right, document("b", "c"))])
+    assert [(line.item, ids(line), line.kind) for line in found.lines] == [
+        ("a", (1, None), "gone"),
+        ("b", (2, 3), "same"),
+        ("c", (None, 4), "new"),
+    ]
+    assert [line.edited for line in found.lines] == [False, True, False]
+    assert [line.how for line in found.lines] == [None, "testId", None]
 
 
 def test_turns_and_repeats_face_each_other_and_are_named_where_there_are_several():
-    left = [answer(10 * r + t, turn=t, repeat=r) for r in range(2) for t in range(2)]
-    right = [answer(100 + 10 * r + t, turn=t, repeat=r) for r in range(2) for t in range(2)]
+    left, right = (
+        [answer(start + 10 * r + t, turn=t, repeat=r) for r in range(2) for t in range(2)] for start in (0, 100)
+    )
     found = compared(left, right)
-    assert [(p.repeat, p.turn, p.left.id, p.right.id) for p in found.pairs] == [
+    assert [(line.repeat, line.turn, *ids(line)) for line in found.lines] == [
         (r, t, 10 * r + t, 100 + 10 * r + t) for r in range(2) for t in range(2)
     ]
-    single = compared([answer(1)], [answer(2)]).pairs[0]
+    single = compared([answer(1)], [answer(2)]).lines[0]
     assert (single.turn, single.repeat, single.column) == (None, None, "")
 
 
 def test_targets_face_each_other_by_name_wherever_they_stand():
-    runs = run(targets=("old", "both")), run(targets=("both", "new"))
     left, right = [answer(1, target=0), answer(2, target=1)], [answer(3, target=0), answer(4, target=1)]
-    found = compared(left, right, runs=runs)
-    shown = [(pair.column, pair.left and pair.left.id, pair.right and pair.right.id) for pair in found.pairs]
-    assert shown == [("old", 1, None), ("both", 2, 3), ("new", None, 4)]
+    found = compare_runs([ran(left, targets=("old", "both")), ran(right, targets=("both", "new"))])
+    assert [(line.column, *ids(line)) for line in found.lines] == [("old", 1, None), ("both", 2, 3), ("new", None, 4)]
 
 
 def test_single_targets_face_each_other_whatever_their_names():
-    found = compared([answer(1)], [answer(2)], runs=(run(targets=("small",)), run(targets=("large",))))
-    assert [(pair.left.id, pair.right.id) for pair in found.pairs] == [(1, 2)]
+    found = compare_runs([ran([answer(1)], targets=("small",)), ran([answer(2)], targets=("large",))])
+    assert [ids(line) for line in found.lines] == [(1, 2)]
 
 
-def test_the_test_counts_items_because_their_turns_depend_on_each_other():
-    items = document(*"abcdef")
-    left = [answer(10 * n + t, n, "pass", turn=t) for n in range(6) for t in range(3)]
-    right = [answer(100 + 10 * n + t, n, "fail", turn=t) for n in range(6) for t in range(3)]
-    found = compared(left, right, documents=(items, items))
-    assert (found.counts["broken"], found.broken, found.fixed) == (18, 6, 0)
-    assert found.p == 0.03125 and found.real
+def test_up_to_four_runs_stand_in_a_line_each_later_one_against_the_first():
+    runs = [[answer(n, status=status)] for n, status in enumerate(("pass", "pass", "fail", "error"))]
+    (line,) = compared(*runs).lines
+    assert ids(line) == (0, 1, 2, 3)
+    assert line.kinds == ("same", "broken", "not comparable")
+    assert line.kind == "broken"
 
 
-def test_repeats_vote_before_an_item_counts_as_broken():
-    left = [answer(n, repeat=n) for n in range(3)]
-    right = [answer(10 + n, repeat=n, status="fail" if n == 0 else "pass") for n in range(3)]
-    found = compared(left, right)
-    assert (found.counts["broken"], found.broken, found.p) == (1, 0, 1.0)
+def test_what_neither_the_first_nor_a_later_run_has_is_of_no_kind_there():
+    items = document("a", "b")
+    found = compared([answer(1, 0)], [answer(2, 0)], [answer(3, 0), answer(4, 1)], asked=items)
+    assert [line.kinds for line in found.lines] == [("same", "same"), (None, "new")]
+    assert [one.counts["new"] for one in found.against] == [0, 1]
+    assert [sum(one.counts.values()) for one in found.against] == [1, 2]
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST + 1])
+def test_one_run_is_not_enough_and_five_are_too_many(count):
+    with pytest.raises(ValueError, match=f"{count} runs cannot be compared; give 2 to 4"):
+        compared(*([answer(n)] for n in range(count)))
 
 
 def test_each_side_is_counted_whole():
     rows = [answer(1, 0, "pass", 1.0), answer(2, 1, "fail", 0.0), answer(3, 2, "error")]
-    found = compared(rows, [], documents=(document(*"abc"), ONE))
-    assert (found.left.passed, found.left.judged, found.left.mean) == (1, 2, 0.5)
-    assert (found.right.judged, found.right.mean, found.right.interval) == (0, None, None)
+    one, other = compare_runs([ran(rows, document(*"abc"), [scored(1, 0.75), scored(2, 0.25)]), ran([])]).sides
+    assert (one.rate.passed, one.rate.judged, one.rate.share) == (1, 2, 0.5)
+    assert (other.rate.judged, other.rate.share, other.rate.interval) == (0, None, None)
+    assert {key: list(values) for key, values in one.scores.items()} == {"Match": [0.75, 0.25]}
+    assert other.scores == {}
 
 
-def test_texts_that_begin_alike_are_told_apart_once_they_are_read():
-    items = document("a", "b", "c")
-    left = [answer(1, 0), answer(2, 1), answer(3, 2)]
-    right = [answer(4, 0), answer(5, 1), answer(6, 2, "fail")]
-    found = compared(left, right, documents=(items, items))
+def test_each_category_has_a_rate_in_every_run():
+    left = [answer(1, 0, category="easy"), answer(2, 1, "fail", category="hard"), answer(3, 2, category="hard")]
+    right = [answer(4, 0, category="easy"), answer(5, 1, category="hard"), answer(6, 2, "error", category="hard")]
+    found = compared(left, right, asked=document(*"abc"))
+    assert {name: [(rate.passed, rate.judged) for rate in rates] for name, rates in found.categories.items()} == {
+        "easy": [(1, 1), (1, 1)],
+        "hard": [(1, 2), (1, 1)],
+    }
+    assert [line.category for line in found.lines] == ["easy", "hard", "hard"]
+
+
+def test_without_categories_there_are_no_rates_of_them():
+    assert compared([answer(1)], [answer(2)]).categories == {}
+
+
+def test_of_answers_that_look_the_same_those_whose_texts_differ_are_changed():
     asked = []
-    after = settled(found, lambda *ids: asked.append(ids) or ids == (1, 4))
-    assert [pair.kind for pair in after.pairs] == ["same", "changed", "broken"]
+
+    def differing(pairs):
+        asked.extend(pairs)
+        return {(1, 4)}
+
+    left = [answer(1, 0), answer(2, 1), answer(3, 2), answer(7, 3)]
+    right = [answer(4, 0), answer(5, 1), answer(6, 2, "fail"), answer(8, 3, preview="no")]
+    found = compared(left, right, asked=document(*"abcd"), differing=differing)
+    assert [line.kind for line in found.lines] == ["changed", "same", "broken", "changed"]
     assert asked == [(1, 4), (2, 5)]
-    assert (after.counts["same"], after.counts["changed"]) == (1, 1)
+    assert (found.against[0].counts["same"], found.against[0].counts["changed"]) == (1, 2)
 
 
-def runs_of(start):
-    one = st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 1), st.sampled_from(FINAL))
-    made = st.lists(one, max_size=12, unique_by=lambda cell: cell[:3])
+# -- whatever the runs are
+
+
+def rows_of(start):
+    one = st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 1), st.integers(0, 1), st.sampled_from(FINAL))
+    made = st.lists(one, max_size=12, unique_by=lambda cell: cell[:4])
     return made.map(
         lambda cells: [
-            answer(start + n, item, status, repeat=repeat, target=target)
-            for n, (item, repeat, target, status) in enumerate(cells)
+            answer(start + n, item, status, repeat=repeat, target=target, turn=turn)
+            for n, (item, repeat, target, turn, status) in enumerate(cells)
         ]
     )
 
 
-@given(runs_of(0), runs_of(100))
-def test_every_answer_is_in_one_pair_and_swapping_the_runs_swaps_the_kinds(left, right):
-    documents = document("a", None, "c", "d"), document("d", "c", None, "b")
-    both = run(targets=("x", "y"))
-    found = compared(left, right, documents=documents, runs=(both, both))
-    assert sorted(pair.left.id for pair in found.pairs if pair.left) == [row.id for row in left]
-    assert sorted(pair.right.id for pair in found.pairs if pair.right) == [row.id for row in right]
-    back = compared(right, left, documents=documents[::-1], runs=(both, both))
-    swapped = {"broken": "fixed", "fixed": "broken", "gone": "new", "new": "gone"}
-    assert {kind: found.counts[kind] for kind in KINDS} == {
-        kind: back.counts[swapped.get(kind, kind)] for kind in KINDS
-    }
-    assert (found.broken, found.fixed, found.p) == (back.fixed, back.broken, back.p)
+def judgements(rows):
+    """Some of the answers with a score and a verdict about a threshold."""
+    score = st.one_of(st.none(), st.floats(0, 1, width=16))
+    return st.tuples(*(st.tuples(score, st.sampled_from(("A", "B"))) for _ in rows)).map(
+        lambda given: [
+            scored(row.id, value, key, 0.5, "pass" if value >= 0.5 else "fail")
+            for row, (value, key) in zip(rows, given, strict=True)
+            if value is not None
+        ]
+    )
+
+
+def sides(start, asked):
+    both = {"targets": ("x", "y")}
+    return rows_of(start).flatmap(lambda rows: judgements(rows).map(lambda judged: ran(rows, asked, judged, **both)))
+
+
+LEFT, RIGHT = sides(0, document("a", None, "c", "d")), sides(100, document("d", "c", None, "b"))
+SWAPPED = {"broken": "fixed", "fixed": "broken", "gone": "new", "new": "gone"}
+
+
+@given(LEFT, RIGHT)
+def test_every_answer_is_in_one_line_and_swapping_two_runs_mirrors_everything(left, right):
+    found, back = compare_runs([left, right]), compare_runs([right, left])
+    for number, side in enumerate((left, right)):
+        answers = [line.answers[number] for line in found.lines if line.answers[number]]
+        assert sorted(one.id for one in answers) == [row.id for row in side.rows]
+    (one,), (other,) = found.against, back.against
+    assert {kind: one.counts[kind] for kind in KINDS} == {kind: other.counts[SWAPPED.get(kind, kind)] for kind in KINDS}
+    assert sorted(map(ids, found.lines), key=str) == sorted((ids(line)[::-1] for line in back.lines), key=str)
+    assert (one.items, one.broken, one.fixed) == (other.items, other.fixed, other.broken)
+    tests, mirror = (one.passes, *one.tests), (other.passes, *other.tests)
+    for test, swapped in zip(tests, mirror, strict=True):
+        assert (test.what, test.column, test.items) == (swapped.what, swapped.column, swapped.items)
+        assert (test.before, test.after) == pytest.approx((swapped.after, swapped.before))
+        assert (test.p, test.adjusted) == pytest.approx((swapped.p, swapped.adjusted))
+        assert (test.needed, test.direction) == (swapped.needed, swapped.direction)
+    assert found.categories == {name: rates[::-1] for name, rates in back.categories.items()}
+
+
+@given(LEFT, RIGHT)
+def test_a_third_run_changes_nothing_between_the_first_two(left, right):
+    pair = compare_runs([left, right]).against[0]
+    three = compare_runs([left, right, left]).against
+    assert (three[0].counts, three[0].passes, three[0].tests) == (pair.counts, pair.passes, pair.tests)
+    assert three[1].broken == three[1].fixed == 0 and not three[1].passes.difference
+
+
+# -- from a store
 
 
 @pytest.fixture
 async def store(tmp_path):
-    """Two runs of one item; the answers begin alike and differ far behind."""
+    """Three runs of one item; the answers begin alike, and those of the first two differ far behind."""
     path = open_store(tmp_path / ".evals" / "evals.db")
     with Writer(path) as writer:
         snapshot = writer.snapshot(ONE, "evals.json")
-        for end, score in (("one", 1.0), ("two", 1.0)):
-            row = writer.plan(new_run(snapshot=snapshot), [PlannedAnswer(0, 0, 0, 0, 0, 0, "a")])
+        for end, key in (("one", "first"), ("two", "second"), ("one", "first")):
+            row = writer.plan(new_run(snapshot=snapshot), [PlannedAnswer(0, 0, 0, 0, 0, 0, "a", "easy")])
             with Reader(path) as reader:
                 (planned,) = reader.all_rows(row.id)
             await writer.answered(planned.id, said("a long beginning " * 40 + end), "answered")
-            await writer.scored(planned.id, 1, [judged("Match", score), judged(end, 0.5)], "pass", score)
+            await writer.scored(planned.id, 1, [judged("Match"), judged(key, 0.5)], "pass", 1.0)
     with Reader(path) as reader:
         yield reader
 
 
-async def test_runs_are_read_from_the_store_with_the_mean_of_each_evaluator(store):
-    found = read_comparison(store, 1, 2)
-    assert [pair.kind for pair in found.pairs] == ["same"]
-    assert [pair.kind for pair in settled(found, lambda *ids: same_answer(store, *ids)).pairs] == ["changed"]
-    assert {(mean.key, mean.left, mean.right) for mean in found.means} == {
-        ("Match", 1.0, 1.0),
-        ("one", 0.5, None),
-        ("two", None, 0.5),
-    }
+async def test_runs_are_read_from_the_store_with_texts_that_differ_far_behind(store):
+    found = read_comparison(store, [1, 2, 3])
+    assert [line.kinds for line in found.lines] == [("changed", "same")]
+    assert [one.counts["changed"] for one in found.against] == [1, 0]
+    assert [side.run.id for side in found.sides] == [1, 2, 3]
+    assert set(found.categories) == {"easy"}
+
+
+async def test_evaluators_that_only_one_run_has_are_not_tested(store):
+    found = read_comparison(store, [1, 2])
+    assert [(test.what, test.before, test.after) for test in found.against[0].tests] == [("Match", 1.0, 1.0)]
+    assert [set(side.scores) for side in found.sides] == [{"Match", "first"}, {"Match", "second"}]
 
 
 async def test_a_run_that_is_gone_cannot_be_compared(store):
     with pytest.raises(LookupError, match="not in the store any more"):
-        read_comparison(store, 1, 9)
+        read_comparison(store, [1, 9])

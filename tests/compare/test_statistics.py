@@ -1,13 +1,43 @@
-"""Wilson's interval, McNemar's test, and shares in words."""
+"""Intervals and tests of rates, means and paired differences, against scipy and statsmodels; shares in words."""
 
+import warnings
 from fractions import Fraction
-from math import comb, isclose, sqrt
+from math import comb, isclose, nan, sqrt
+from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.compare.statistics import Interval, mcnemar, percent, wilson
+from tui_evals.compare import student
+from tui_evals.compare.statistics import (
+    Interval,
+    bootstrap,
+    holm,
+    mcnemar,
+    mean_interval,
+    needed,
+    paired_test,
+    percent,
+    wilson,
+)
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # what they warn of while they load is not ours
+    import numpy
+    from scipy import stats
+    from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
+    from statsmodels.stats.multitest import multipletests
+    from statsmodels.stats.proportion import proportion_confint
+
+EXACTLY = 1e-6
+finite = st.floats(-5, 5)
+difference = st.one_of(st.sampled_from([-1.0, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 1.0]), finite)
+
+
+def drawn(n, seed, *, shift=0.0):
+    random = Random(seed)
+    return [random.gauss(shift, 1) for _ in range(n)]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +137,323 @@ def test_what_is_no_count_is_refused():
 )
 def test_shares_in_words(share, decimals, text):
     assert percent(share, decimals) == text
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "level"),
+    [(0, 1, 0.95), (1, 1, 0.95), (0, 200, 0.95), (200, 200, 0.99), (3, 7, 0.8), (6, 200, 0.95), (9_999, 10_000, 0.9)],
+)
+def test_wilsons_interval_is_that_of_statsmodels(successes, n, level):
+    low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
+    found = wilson(successes, n, level)
+    assert isclose(found.low, low, abs_tol=EXACTLY)
+    assert isclose(found.high, high, abs_tol=EXACTLY)
+
+
+@pytest.mark.parametrize(
+    ("broken", "fixed"), [(0, 1), (0, 6), (3, 3), (1, 9), (12, 25), (120, 90), (500, 500), (700, 811)]
+)
+def test_mcnemars_test_is_that_of_statsmodels_and_a_binomial_one(broken, fixed):
+    found = mcnemar(broken, fixed)
+    assert isclose(found, their_mcnemar([[5, broken], [fixed, 7]], exact=True).pvalue, rel_tol=EXACTLY)
+    assert isclose(found, stats.binomtest(broken, broken + fixed).pvalue, rel_tol=EXACTLY)
+
+
+FEW = [
+    [0.5, -0.25],
+    [0.1, 0.2, -0.3],
+    [0.1, 0.2, 0.3, 0.6, -0.3, -0.6],
+    [1 / 3, 2 / 3, 1.0, -1 / 3, 1 / 3],
+    [0.7, 0.1, 0.1, 0.1, 0.1, -0.1, 0.2],
+    [1e-3, 5.0, -2.0, 3.0, 3.5, 1.0],
+    [0.0, 0.0, 0.4, -0.1, 0.9, 0.0],
+    [*drawn(12, 5, shift=0.8)],
+    [*drawn(11, 6)],
+]
+
+
+@pytest.mark.parametrize("differences", FEW)
+def test_few_differences_get_the_exact_p_of_all_their_signs_as_from_scipy(differences):
+    nonzero = numpy.array([value for value in differences if value])
+    theirs = stats.permutation_test(
+        (nonzero,), lambda x, axis: numpy.round(x.sum(axis=axis), 12), permutation_type="samples", vectorized=True
+    )
+    assert isclose(paired_test(differences), theirs.pvalue, abs_tol=EXACTLY)
+
+
+@pytest.mark.parametrize("n", [13, 40, 300])
+def test_more_differences_get_a_p_as_near_to_scipys_as_draws_can_be(n):
+    differences = drawn(n, n, shift=1.2 / sqrt(n))
+    theirs = stats.permutation_test(
+        (numpy.array(differences),),
+        lambda x, axis: x.sum(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=19_999,
+        batch=2_000,
+        rng=numpy.random.default_rng(1),
+    ).pvalue
+    error = sqrt(theirs * (1 - theirs) * (1 / 4_999 + 1 / 19_999))
+    assert abs(paired_test(differences) - theirs) < 5 * error
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_very_many_differences_get_the_normal_limit(seed):
+    differences = drawn(1_500, seed, shift=0.05)
+    for n, near in ((1_500, EXACTLY), (1_001, EXACTLY), (1_000, 0.03)):  # the last is drawn
+        z = sum(differences[:n]) / sqrt(sum(value * value for value in differences[:n]))
+        assert isclose(paired_test(differences[:n]), 2 * stats.norm.sf(abs(z)), abs_tol=near)
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5), st.floats(1e-300, 1e300), st.randoms())
+def test_differences_of_one_size_are_mcnemars_test(lower, higher, equal, size, random):
+    differences = [-size] * lower + [size] * higher + [0.0] * equal
+    random.shuffle(differences)
+    assert paired_test(differences) == mcnemar(lower, higher)
+
+
+def test_sizes_that_differ_by_rounding_only_are_one_size():
+    assert paired_test([0.3 - 0.1, 0.4 - 0.2, 0.2, 1.0 - 0.8, 0.9 - 0.7, 0.8 - 0.6]) == mcnemar(0, 6)
+    assert paired_test([0.1 + 0.2 - 0.3, 0.5, 0.5, -0.5]) == mcnemar(1, 2)
+    assert paired_test([2_000.0] * 1_100 + [-2_000.0] * 1_000) == mcnemar(1_000, 1_100)
+
+
+def test_nothing_that_differs_is_no_evidence():
+    assert paired_test([]) == paired_test([0.0]) == paired_test([0.0] * 2_000) == paired_test([3.0]) == 1.0
+
+
+@settings(max_examples=40)
+@given(st.lists(difference, max_size=40), st.randoms())
+def test_the_p_of_differences_favours_no_side_and_no_order_and_passes_over_zeros(differences, random):
+    p = paired_test(differences)
+    assert 0 < p <= 1
+    other = [-value for value in differences] + [0.0]
+    random.shuffle(other)
+    assert paired_test(other) == p
+
+
+def test_a_p_of_draws_is_never_below_the_rarest_that_so_many_can_show():
+    assert paired_test([*drawn(20, 1, shift=9), 0.0]) == 1 / 5_000
+    assert isclose(paired_test(drawn(1_000, 1)) * 5_000 % 1, 0, abs_tol=1e-9)
+
+
+def test_a_seed_gives_the_same_draws_and_another_seed_others():
+    differences = drawn(40, 1, shift=0.3)
+    assert paired_test(differences, seed=1) == paired_test(differences, seed=1)
+    assert len({paired_test(differences, seed) for seed in range(5)}) > 1
+    assert bootstrap(differences, seed=1) == bootstrap(differences, seed=1) != bootstrap(differences, seed=2)
+
+
+def verdicts(random, n):
+    return [float((random.random() < 0.7) - (random.random() < 0.7)) for _ in range(n)]
+
+
+def scores(random, n):
+    return [random.betavariate(5, 2) - random.betavariate(5, 2) for _ in range(n)]
+
+
+def skewed(random, n):
+    return [random.expovariate(1) ** 3 - random.expovariate(1) ** 3 for _ in range(n)]
+
+
+def repeats(random, n):
+    """Means of three repeats of items that are hard or easy, which makes the repeats of one item alike."""
+    hard = [random.betavariate(0.5, 0.5) for _ in range(n)]
+    return [sum((random.random() < p) - (random.random() < p) for _ in range(3)) / 3 for p in hard]
+
+
+def too_many(rate, level, trials):
+    return rate > level + 3 * sqrt(level * (1 - level) / trials)
+
+
+@pytest.mark.parametrize(("n", "trials"), [(6, 400), (12, 150), (40, 120)])
+@pytest.mark.parametrize("kind", [verdicts, scores, skewed, repeats])
+def test_runs_without_a_difference_raise_false_alarms_no_more_often_than_the_level(kind, n, trials):
+    random = Random(7)
+    alarms = sum(paired_test(kind(random, n), seed) < 0.05 for seed in range(trials))
+    assert not too_many(alarms / trials, 0.05, trials)
+
+
+def test_five_evaluators_together_raise_no_more_false_alarms_than_one():
+    random, trials = Random(3), 200
+    ps = [[paired_test(kind(random, 9)) for kind in (verdicts, scores, skewed, repeats, scores)] for _ in range(trials)]
+    single = sum(min(row) < 0.05 for row in ps) / trials
+    family = sum(min(holm(row)) < 0.05 for row in ps) / trials
+    assert too_many(single, 0.05, trials)
+    assert not too_many(family, 0.05, trials)
+
+
+def test_a_real_difference_is_found():
+    random = Random(2)
+    found = sum(paired_test([value + 0.3 for value in scores(random, 40)]) < 0.05 for _ in range(50))
+    assert found == 50
+
+
+@pytest.mark.parametrize(
+    ("ps", "adjusted"),
+    [
+        ([], []),
+        ([0.03], [0.03]),
+        ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),
+        ([0.5, 0.5, 0.9], [1.0, 1.0, 1.0]),
+        ([0.0, 1.0], [0.0, 1.0]),
+    ],
+)
+def test_holms_correction_by_hand(ps, adjusted):
+    assert holm(ps) == pytest.approx(adjusted)
+
+
+@pytest.mark.parametrize(
+    "ps",
+    [
+        [0.02],
+        [0.0, 0.0],
+        [0.02, 0.02, 0.5, 0.01, 1.0],
+        [0.049, 0.0125, 0.0124, 0.9],
+        [k / 40 for k in range(20, 0, -1)],
+    ],
+)
+def test_holms_correction_is_that_of_statsmodels(ps):
+    assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist(), abs=EXACTLY)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_holms_correction_keeps_the_order_of_ps_and_lowers_none(ps):
+    adjusted = holm(ps)
+    assert all(p <= found <= min(1, p * len(ps)) for p, found in zip(ps, adjusted, strict=True))
+    assert [found for _, found in sorted(zip(ps, adjusted, strict=True))] == sorted(adjusted)
+
+
+@pytest.mark.parametrize("ps", [[-0.1], [1.1], [0.5, nan]])
+def test_what_is_no_p_is_refused(ps):
+    with pytest.raises(ValueError, match="are not p values"):
+        holm(ps)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 10, 29, 30, 99, 1_000, 9_999])
+def test_students_t_is_that_of_scipy(level, degrees):
+    assert isclose(student.quantile(level, degrees), stats.t.isf((1 - level) / 2, degrees), rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize(
+    "values", [[0.0, 1.0], [0.2, 0.4, 0.9], [1e9, 1e9 + 1, 1e9 + 3], drawn(7, 1), drawn(50, 2), drawn(1_001, 3)]
+)
+def test_the_interval_of_a_mean_is_that_of_scipy(values, level):
+    low, high = stats.t.interval(level, len(values) - 1, loc=numpy.mean(values), scale=stats.sem(values))
+    found = mean_interval(values, level)
+    assert isclose(found.low, low, abs_tol=EXACTLY)
+    assert isclose(found.high, high, abs_tol=EXACTLY)
+
+
+@pytest.mark.parametrize("interval", [mean_interval, bootstrap])
+def test_one_value_tells_nothing_of_the_spread_and_equal_ones_leave_a_point(interval):
+    assert interval([]) is None
+    assert interval([0.3]) is None
+    assert interval([0.1] * 3) == Interval(0.1, 0.1)
+    assert interval([0.0] * 1_500) == Interval(0.0, 0.0)
+
+
+@pytest.mark.parametrize("n", [1_001, 3_000])
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_the_bootstrap_of_many_values_is_its_normal_limit(n, level):
+    values = drawn(n, n)
+    low, high = stats.norm.interval(level, numpy.mean(values), numpy.std(values) / sqrt(n))
+    found = bootstrap(values, level)
+    assert isclose(found.low, low, abs_tol=EXACTLY)
+    assert isclose(found.high, high, abs_tol=EXACTLY)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.1, 0.5, 0.9, 0.4, 0.2],
+        [0.0] * 30 + [1.0] * 6 + [-1.0] * 2,
+        [abs(x) ** 3 for x in drawn(25, 1)],
+        drawn(200, 2),
+    ],
+)
+def test_the_bootstrap_is_that_of_scipy_as_nearly_as_draws_can_be(values):
+    theirs = stats.bootstrap(
+        (values,), numpy.mean, n_resamples=9_999, method="percentile", rng=numpy.random.default_rng(1)
+    ).confidence_interval
+    near = 0.35 * numpy.std(values) / sqrt(len(values))
+    found = bootstrap(values)
+    assert isclose(found.low, theirs.low, abs_tol=near)
+    assert isclose(found.high, theirs.high, abs_tol=near)
+
+
+def test_the_bootstrap_of_two_values_reaches_from_one_to_the_other():
+    assert bootstrap([0.0, 1.0]) == Interval(0.0, 1.0)
+    assert bootstrap([0.0, 1.0], level=0.4) == Interval(0.5, 0.5)
+
+
+@settings(max_examples=30)
+@given(st.lists(difference, min_size=2, max_size=30))
+def test_intervals_hold_the_mean_and_turn_round_with_the_sides(values):
+    mean = sum(values) / len(values)
+    for interval in (bootstrap, mean_interval):
+        found = interval(values)
+        assert found.low - 1e-9 <= mean <= found.high + 1e-9
+        turned = interval([-value for value in values])
+        assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
+
+
+def power(n, differences, level=0.05):
+    """By normal theory, how often n such items show the difference: written from the other end than `needed`."""
+    mean, square = numpy.mean(differences), numpy.mean(numpy.square(differences))
+    critical = stats.norm.ppf(1 - level / 2) * sqrt(square / n)
+    return stats.norm.sf(critical, loc=abs(mean), scale=sqrt((square - mean**2) / n))
+
+
+@pytest.mark.parametrize(
+    "differences",
+    [
+        [1.0] * 9 + [-1.0] * 3 + [0.0] * 188,
+        [1.0] * 30 + [-1.0] * 10 + [0.0] * 60,
+        [1.0] * 51 + [-1.0] * 49,
+        [-value for value in drawn(100, 4, shift=0.3)],
+        drawn(100, 4, shift=0.3),
+        [1e-9, 2e-9, -1e-9],
+    ],
+)
+def test_as_many_items_are_needed_as_give_the_power(differences):
+    for level, chance in ((0.05, 0.8), (0.01, 0.9)):
+        n = needed(differences, level, chance)
+        assert power(n, differences, level) >= chance - 1e-9 > power(n - 1, differences, level) - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("differences", "trials"),
+    [([1.0] * 35 + [-1.0] * 15 + [0.0] * 50, 400), (drawn(100, 9, shift=0.4), 300)],
+    ids=["verdicts", "scores"],
+)
+def test_with_as_many_items_the_test_shows_the_difference_four_times_in_five(differences, trials):
+    random, n = Random(1), needed(differences)
+    shown = sum(paired_test(random.choices(differences, k=n)) <= 0.05 for _ in range(trials)) / trials
+    assert 0.72 < shown < 0.88
+
+
+def test_without_a_difference_no_number_of_items_shows_one():
+    for differences in ([], [0.0], [0.0, 0.0], [1.0, -1.0], [0.1, 0.2, -0.3]):
+        assert needed(differences) is None
+
+
+def test_fewer_items_than_the_test_can_decide_on_are_never_enough():
+    assert needed([1.0]) == needed([0.5, 0.5]) == 6
+    assert paired_test([1.0] * 6) < 0.05 < paired_test([1.0] * 5)
+    assert needed([1.0], level=0.01) == 8
+    assert needed([1.0] * 5 + [0.0]) == 8
+
+
+@pytest.mark.parametrize("test", [paired_test, bootstrap, mean_interval, needed])
+def test_what_cannot_be_reckoned_with_is_refused(test):
+    for value in (nan, float("inf"), -float("inf")):
+        with pytest.raises(ValueError, match="infinite or not a number"):
+            test([0.5, value, 0.25])
+    for huge in ([1e200, 3e200, 2e200], [1.7e308, -1.7e308, 1e308]):
+        test(huge)
+    if test is not paired_test:
+        with pytest.raises(ValueError, match=r"1\.0 is not a level"):
+            test([0.5, 0.25], 1.0)

@@ -19,10 +19,11 @@ def fresh(folder):
     return open_store(folder / ".evals" / "evals.db")
 
 
-async def add_run(path, answers, *, status="finished", **given):
+async def add_run(path, answers, *, status="finished", expected=None, **given):
     """A run of one item for each answer: its verdict and its text, or None where it is still pending."""
     with Writer(path) as writer:
-        items = [{"testId": f"t-{n}", "prompt": f"ask {n}"} for n in range(len(answers))]
+        more = {} if expected is None else {"expected_response": expected}
+        items = [{"testId": f"t-{n}", "prompt": f"ask {n}", **more} for n in range(len(answers))]
         snapshot = writer.snapshot({"items": items}, "evals.json")
         planned = [PlannedAnswer(n, n, 0, 0, 0, 0, f"t-{n}") for n in range(len(answers))]
         run = writer.plan(new_run(snapshot=snapshot, **given), planned)

@@ -98,6 +98,10 @@ class Project:
 
         await asyncio.to_thread(step)
 
+    async def together(self, item, turn, record, number=1):
+        with Writer(self.path) as writer:
+            await writer.group_scored(self.run, number, item, turn, record)
+
     def case(self, place):
         return Finder(self.path).find(self.rows[place])
 
@@ -213,6 +217,36 @@ async def test_a_rescored_answer_shows_every_pass(project):
     assert "pass 1: ✗ fail 0" in text
 
 
+async def test_what_was_found_of_all_answers_to_an_item_stands_below_the_answers_own_scores(project):
+    await project.answer(0, answered("Lyon"), judged("Match", 0.0))
+    await project.together(0, 0, judged("Best", 0.25, threshold=0.5, reason="the second is better"))
+    text = project.text(0)
+    order = [
+        "Scores\n",
+        "✗ fail    Match 0\n",
+        "All answers to this item; it counts into the status of none of them:\n",
+        "✗ fail    Best 0.25 of at least 0.50\n",
+        "the second is better",
+    ]
+    places = [text.find(part) for part in order]
+    assert -1 not in places, order[places.index(-1)]
+    assert places == sorted(places)
+    assert "All answers" not in project.text(1)
+    project.write(lambda writer: writer.new_pass(project.run, {}))
+    assert "Not judged in this pass." in project.text(0) and "All answers" not in project.text(0)
+    await project.together(0, 0, judged("Best", 1.0), number=2)
+    assert "✓ pass    Best 1\n  pass 1: ✗ fail 0.25\n" in project.text(0)
+    assert "Not judged" not in project.text(0)
+
+
+async def test_in_a_conversation_all_answers_are_those_to_the_turn(project):
+    await project.answer(2, answered("Hello Ada"), judged("Match", 1.0), status="pass")
+    await project.answer(3, answered("Eve"), judged("Match", 0.0))
+    await project.together(2, 1, judged("Best", 1.0))
+    assert "All answers to this turn;" in project.text(3)
+    assert "All answers" not in project.text(2)
+
+
 async def test_a_conversation_shows_every_turn_against_what_was_expected(project):
     await project.answer(2, answered("Hello Ada, dear"), judged("Match", 1.0), status="pass")
     await project.answer(3, answered("Eve"), judged("Match", 0.0))
@@ -260,6 +294,8 @@ async def test_hostile_texts_are_rows_like_others(tmp_path, width):
         diagnostics={HOSTILE: HOSTILE},
     )
     await project.answer(0, record, judged(reason=HOSTILE, label=HOSTILE, details={"x": HOSTILE}))
+    strange = judged(HOSTILE.replace("\ud800", ""), reason=HOSTILE, label=HOSTILE, details={"x": HOSTILE})
+    await project.together(0, 0, strange)
     for layout in ("sides", "unified", "answer"):
         for raw in (False, True):
             text = project.text(0, width, layout=layout, raw=raw)

@@ -34,6 +34,7 @@ def test_an_order_says_all_its_values():
         "run --snapshot abc --as /p/d.json --items 1-3,8 --target a --target b --target openai/x --target replay:y.csv "
         "--judge j --repeats 3 --concurrency 4 --max-cost 2.5 --name n --no-cache"
     )
+    assert Order("abc", Path("d"), (0,), {}, "k3y").arguments()[-2:] == ["--parent", "k3y"]
     assert "--without-judges" in Order("abc", Path("d"), None, {"judge": WITHOUT}).arguments()
 
 

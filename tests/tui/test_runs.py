@@ -16,7 +16,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.panes import run_loading
-from tui_evals.tui.panes.run_edits import tags_of
+from tui_evals.tui.panes.run_edits import tags_of, why_no_baseline
 from tui_evals.tui.panes.runs import RunsPane
 from tui_evals.tui.screens.ask import Ask, Confirm
 from tui_evals.tui.screens.compare import CompareScreen
@@ -146,17 +146,49 @@ def test_tags_are_words_with_spaces_or_commas_between_them():
 
 def test_what_is_compared_is_what_is_marked_else_what_it_came_from():
     one, two, three = run(1), run(2), run(3)
-    assert to_compare(three, [two, one], [None]) == (one, two)
-    assert to_compare(one, [three], [two]) == (one, three)
-    assert to_compare(three, [three], [None, one]) == (one, three)
-    assert to_compare(three, [], [two, one]) == (two, three)
-    assert to_compare(one, [], [None]) is None
-    assert to_compare(None, [one], []) is None
+    others = None, one, [three, two]
+    assert to_compare(three, [two, one], *others) == ((one, two), "the 2 marked runs beside each other")
+    assert to_compare(one, [three, one, two], *others).runs == (one, two, three)
+    assert to_compare(one, [three], *others) == ((one, three), "key1 beside the marked run, key3")
+    assert to_compare(three, [three], *others) == ((one, three), "key3 beside its parent, key1")
+    assert to_compare(three, [], None, None, [three, two]) == ((two, three), "key3 beside the run before, key2")
+    assert to_compare(one, [], three, two, []) == ((three, one), "key1 beside its baseline, key3")
+    assert to_compare(one, [], None, None, [one]) is None
+    assert to_compare(None, [one], *others) is None
 
 
-def test_the_run_before_is_one_of_the_same_suite():
-    shelf = Shelf((past(4, suite="a"), past(3, suite="b"), past(2, suite="a"), past(1, suite="b")))
-    assert [one and one.id for one in map(shelf.before, (4, 3, 2, 9))] == [2, 1, None, None]
+def test_the_other_runs_are_those_of_the_same_dataset():
+    runs = (Past(run(number), totals(), dataset) for number, dataset in ((4, "a"), (3, "b"), (2, "a"), (1, "b")))
+    shelf = Shelf(tuple(runs))
+    assert [[one.id for one in shelf.others(number)] for number in (4, 3, 9)] == [[4, 2], [3, 1], []]
+
+
+def test_the_baseline_of_a_dataset_holds_for_all_its_runs():
+    shelf = Shelf((Past(run(2), totals(), "a"), Past(run(1), totals(), "b")), baselines=(("a", 9),))
+    assert [shelf.baseline_of(number) for number in (2, 1, 5)] == [9, None, None]
+
+
+@pytest.mark.parametrize(("width", "says"), [(37, "⚑ "), (80, "⚑ baseline"), (120, "⚑ baseline")])
+def test_a_baseline_is_a_sign_and_a_word_where_there_is_room(width, says):
+    one = Past(run(name="the one that went out"), totals(), "evals/a.json", True)
+    assert says in text_of([run_line(one, width, False, False, 0.0)])[0]
+    assert "⚑ baseline of evals/a.json" in "\n".join(text_of(about_lines(one, "", 60)))
+    assert "⚑" not in text_of([run_line(past(), width, False, False, 0.0)])[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (past(), None),
+        (Past(run(), None), None),
+        (past(status="interrupted"), "is interrupted"),
+        (past(passed=0, failed=0), "no answer that was judged"),
+        (Past(run(status="interrupted"), totals(), "a", True), None),
+    ],
+)
+def test_only_a_run_that_is_finished_and_judged_can_be_a_baseline_and_any_can_be_taken_back(one, why):
+    found = why_no_baseline(one)
+    assert found is None if why is None else why in found
 
 
 # -- counting
@@ -180,7 +212,7 @@ async def test_a_run_that_is_over_is_counted_once_for_each_scoring_pass(tmp_path
     path = fresh(tmp_path)
     for status in ("finished", "interrupted", "planned"):
         await add_run(path, [PASS, FAIL], status=status)
-    shelves = History(path)
+    shelves = History(path, path.parent.parent)
     first = shelves.load()
     assert [one.rate for one in first.past] == [0.5] * 3
     assert first.counted and not first.more
@@ -199,7 +231,7 @@ async def test_a_run_that_is_over_is_counted_once_for_each_scoring_pass(tmp_path
 async def test_a_live_run_is_counted_again_when_answers_came(tmp_path, counted):
     path = fresh(tmp_path)
     live = await add_run(path, [PASS, None], status="running")
-    shelves = History(path)
+    shelves = History(path, path.parent.parent)
     with hold(run_lock(path, live.key)), Writer(path) as writer:
         assert [one.live for one in shelves.load().past] == [True]
         shelves.load()
@@ -214,7 +246,7 @@ async def test_counting_gives_way_to_showing_and_goes_on_with_the_next_load(tmp_
     for _ in range(3):
         await add_run(path, [PASS])
     steps = iter([0, 0, 1, 1, 2, 2, 3, 3, 3])
-    shelves = History(path, clock=lambda: next(steps))
+    shelves = History(path, path.parent.parent, clock=lambda: next(steps))
     assert [sum(one.totals is not None for one in shelves.load().past) for _ in range(3)] == [1, 2, 3]
     assert counted == {1: 1, 2: 1, 3: 1}
 
@@ -224,7 +256,7 @@ async def test_runs_that_go_on_do_not_keep_others_from_being_counted(tmp_path, c
     await add_run(path, [PASS])
     live = await add_run(path, [PASS, None], status="running")
     steps = iter([0, 0, 1, 1, 1, 2, 2, 2])
-    shelves = History(path, clock=lambda: next(steps))
+    shelves = History(path, path.parent.parent, clock=lambda: next(steps))
     with hold(run_lock(path, live.key)), Writer(path) as writer:
         assert [one.judged for one in shelves.load().past] == [1, 0]
         await answer(path, writer, live.id, [None, PASS])
@@ -377,27 +409,87 @@ async def test_a_run_that_is_being_executed_is_not_deleted(path):
 async def test_the_parent_is_compared_else_the_run_before_else_what_is_marked(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)
-        pair = pilot.app.pane.pair
-        assert [one.name for one in pair()] == ["first", "third"]
+        pane = pilot.app.pane
+
+        def names():
+            chosen = pane.chosen()
+            return chosen and [one.name for one in chosen.runs]
+
+        assert names() == ["first", "third"] and "its parent" in pane.chosen().why
         await pilot.press("j")
-        assert [one.name for one in pair()] == ["first", "second"]
+        assert names() == ["first", "second"] and "the run before" in pane.chosen().why
         await pilot.press("G")
-        assert pair() is None
+        assert names() is None
         await pilot.press("equals_sign")
         await until(pilot, lambda: pilot.app.said)
         assert "space" in pilot.app.said[0][1]
         await pilot.press("g", "space")
-        assert [one.name for one in pair()] == ["second", "third"]
+        assert names() == ["second", "third"] and "the marked run" in pane.chosen().why
+        await pilot.press("space")
+        assert names() == ["second", "third"]
         await pilot.press("space", "space")
-        assert [one.name for one in pair()] == ["first", "second"]
-        assert [line[0] for line in pilot.app.lines] == ["n", " ", "▪", "▪", "o", " "]
+        assert names() == ["first", "second", "other", "third"]
+        assert [line[0] for line in pilot.app.lines] == ["n", "▪", "▪", "▪", "o", "▪"]
+        await pilot.press("g", "space")
+        assert names() == ["first", "second", "other"]
         await pilot.press("equals_sign")
         await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(pilot.app.screen, CompareScreen))
-        assert pilot.app.pane.escape()
-        assert not pilot.app.pane.escape()
+        assert pane.escape()
+        assert not pane.escape()
         assert not any("▪" in line for line in pilot.app.lines)
+
+
+async def test_of_five_marks_the_oldest_goes(path):
+    await add_run(path, [PASS], name="fifth", suite="nightly")
+    async with Bench(path).run_test(size=(60, 20)) as pilot:
+        await opened(pilot, 5)
+        await pilot.press(*["space"] * 5)
+        assert [one.name for one in pilot.app.pane.chosen().runs] == ["first", "second", "other", "third"]
+
+
+async def test_a_baseline_is_set_moved_and_taken_back_and_is_what_runs_are_compared_with(path):
+    async with Bench(path).run_test(size=(80, 20)) as pilot:
+        await opened(pilot)
+        app = pilot.app
+        assert [line.split()[2] for line in app.lines if "first" in line] == ["first"]
+        await pilot.press("j", "b")
+        await until(pilot, lambda: any("second" in line and "⚑ baseline" in line for line in app.lines))
+        assert app.said[-1][1] == "second is the baseline of evals.json now"
+        await pilot.press("g")
+        chosen = app.pane.chosen()
+        assert [one.name for one in chosen.runs] == ["second", "third"] and "its baseline" in chosen.why
+        await pilot.press("b")
+        await until(pilot, lambda: any("third" in line and "⚑ baseline" in line for line in app.lines))
+        assert not any("second" in line and "⚑" in line for line in app.lines)
+        assert "its parent" in app.pane.chosen().why
+        await pilot.press("b")
+        await until(pilot, lambda: app.said[-1][1] == "evals.json has no baseline now")
+        await until(pilot, lambda: not any("⚑" in line for line in app.lines))
+
+
+async def test_the_baseline_is_not_deleted_and_the_store_says_what_to_do(path):
+    async with Bench(path).run_test(size=(80, 20)) as pilot:
+        await opened(pilot)
+        await pilot.press("b")
+        await until(pilot, lambda: any("⚑ baseline" in line for line in pilot.app.lines))
+        await pilot.press("D")
+        await dialog(pilot, Confirm)
+        await pilot.press("y")
+        await until(pilot, lambda: pilot.app.said[-1][0] == "error")
+        assert "is the baseline of evals.json" in pilot.app.said[-1][1]
+        assert "tui-evals baseline clear" in pilot.app.said[-1][1]
+        assert len(pilot.app.keys) == 4
+
+
+async def test_a_run_that_is_not_over_is_no_baseline(path):
+    await add_run(path, [PASS, None], name="cut", suite="nightly", status="interrupted")
+    async with Bench(path).run_test(size=(80, 20)) as pilot:
+        await opened(pilot, 5)
+        await pilot.press("b")
+        await until(pilot, lambda: pilot.app.said)
+        assert "cut is interrupted" in pilot.app.said[0][1]
 
 
 async def test_words_filter_the_runs_while_they_are_typed(path):

@@ -207,7 +207,7 @@ def test_where_a_part_is_deleted_already_every_other_answer_keeps_its_row(watch,
     watch.open_run(run.id)
     if not plain:
         watch.arrange(Order(sort="name", descending=True), array("q", ids[::-1]))
-    writer._write("DELETE FROM answers WHERE id IN (?, ?)", ids[0], ids[3])
+    writer.write("DELETE FROM answers WHERE id IN (?, ?)", ids[0], ids[3])
     kept = [None if one in (ids[0], ids[3]) else one for one in ids]
     assert shown(watch) == (kept if plain else kept[::-1])
 

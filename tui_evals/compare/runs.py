@@ -1,212 +1,202 @@
-"""Two runs answer by answer: what broke, what was fixed, what else changed, and whether that can be chance."""
+"""Runs answer by answer: what broke, what was fixed, what else changed, and whether that can be chance."""
 
 from __future__ import annotations
 
+import gc
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from itertools import pairwise
+from typing import get_args
 
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
+from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, Kind, Outcome, Verdict, match, verdict
-from .sides import Answer, Answers, Cell, facing
-from .statistics import Interval, mcnemar, wilson
+from .measures import Against, Both, against, value_of
+from .sides import Answer, Answers, Cell, Ran, Rate, facing
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
-REAL = 0.05
-"""Below this chance a difference is called real."""
+MOST = 4
+"""How many runs stand beside each other."""
 
+_FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
     status: verdict([Outcome(0, 0, status, None, "")]) for status in get_args(AnswerStatus)
 }
+Pairs = Iterable[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """The same turn of the same item in two runs; turn and repeat are None where there is only one."""
+class Line:
+    """The same turn of the same item in every run; turn and repeat are None where there is only one."""
 
     item: str
     turn: int | None
     repeat: int | None
     column: str
     """The target, and the prompt under test if there are several; empty where each run has one column."""
-    left: Answer | None
-    right: Answer | None
-    kind: Kind
+    category: str
+    answers: tuple[Answer | None, ...]
+    kinds: tuple[Kind | None, ...]
+    """What each later run made of it, against the first; None where neither has it."""
     how: How | None
     edited: bool
     """The item itself was changed between the runs."""
 
+    @property
+    def kind(self) -> Kind:
+        """What calls for attention first among its kinds."""
+        return next(kind for kind in _FIRST_SEEN if kind in self.kinds)
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two runs in numbers."""
+    """One of the runs in numbers, over all it asked."""
 
-    passed: int
-    judged: int
-    mean: float | None
-
-    @property
-    def interval(self) -> Interval | None:
-        """Where the true pass rate lies."""
-        return wilson(self.passed, self.judged)
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """The mean score of one evaluator in both runs."""
-
-    key: str
-    left: float | None
-    right: float | None
+    run: RunRow
+    rate: Rate
+    scores: Mapping[str, Sequence[float]]
+    """All scores of each evaluator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs pair by pair. The test counts whole items in a column, because turns and repeats are not independent."""
+    """Runs line by line, and each later one against the first."""
 
-    pairs: tuple[Pair, ...]
-    counts: Mapping[Kind, int]
-    left: Side
-    right: Side
-    broken: int
-    """Items that passed and do not any more, by the majority of their repeats."""
-    fixed: int
-    p: float
-    means: tuple[Means, ...] = ()
-
-    @property
-    def real(self) -> bool:
-        """Whether chance alone hardly makes such a difference."""
-        return self.p < REAL
+    lines: tuple[Line, ...]
+    sides: tuple[Side, ...]
+    against: tuple[Against, ...]
+    categories: Mapping[str, tuple[Rate, ...]]
+    """The rates of every run in each category; empty without categories."""
 
 
 def compare_runs(
-    left_rows: Iterable[AnswerRow],
-    right_rows: Iterable[AnswerRow],
-    left_document: Mapping[str, Any],
-    right_document: Mapping[str, Any],
-    left: RunRow,
-    right: RunRow,
+    runs: Sequence[Ran], differing: Callable[[Pairs], set[tuple[int, int]]] = lambda pairs: set()
 ) -> Comparison:
-    """Pair the answers of two runs; equal looks count as equal answers until `settled` has read the texts."""
-    prompts, targets = facing(left.prompts, right.prompts), facing(left.targets, right.targets)
-    one = Answers(left_rows, left_document, left, prompts[0], targets[0])
-    other = Answers(right_rows, right_document, right, prompts[1], targets[1])
-    pairs: list[Pair] = []
-    outcome: Counter[Kind] = Counter()
-    plain = all(len(run.prompts) * len(run.targets) == 1 for run in (left, right))
-    known = left_document is right_document
-    for group in match([one.entries(known), other.entries(known)]):
-        cells = _cells(group, one, 0), _cells(group, other, 1)
-        pairs += _pairs(group, cells, (one, other), plain)
-        outcome.update(_verdicts(*cells))
-    broken, fixed = outcome["broken"], outcome["fixed"]
-    return Comparison(tuple(pairs), _counted(pairs), _side(one), _side(other), broken, fixed, mcnemar(broken, fixed))
-
-
-def settled(comparison: Comparison, same: Callable[[int, int], bool]) -> Comparison:
-    """The comparison after looking into the answers that look the same: `same` is asked with the ids of two."""
-    pairs = [
-        replace(pair, kind="changed")
-        if pair.kind == "same" and pair.left and pair.right and not same(pair.left.id, pair.right.id)
-        else pair
-        for pair in comparison.pairs
+    """Line the answers of runs up; `differing` picks, of pairs that look the same, those whose texts differ."""
+    if not 2 <= len(runs) <= MOST:
+        raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MOST}")
+    prompts, targets = (facing([getattr(ran.run, of) for ran in runs]) for of in ("prompts", "targets"))
+    sides = [Answers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
+    plain = all(len(side.columns) == 1 for side in sides)
+    known = all(one.document is other.document for one, other in pairwise(runs))
+    lines: list[Line] = []
+    items: tuple[list[Both], ...] = tuple([] for _ in runs[1:])
+    for group in match([side.entries(known) for side in sides]):
+        cells = [
+            side.cells[entry.key.position] if entry else {} for side, entry in zip(sides, group.entries, strict=True)
+        ]
+        lines += _lines(group, cells, sides, plain)
+        for number, later in enumerate(cells[1:]):
+            if cells[0] and later:
+                items[number].append((cells[0], later))
+    settled = _settled(lines, differing)
+    found = [
+        replace(against(both, sides[0], later), counts=_counted(line.kinds[number] for line in settled))
+        for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
     ]
-    return replace(comparison, pairs=tuple(pairs), counts=_counted(pairs))
+    names = sorted({name for side in sides for name in side.categories.values()})
+    categories = {name: tuple(side.rate(name) for side in sides) for name in names} if any(names) else {}
+    return Comparison(tuple(settled), tuple(map(_side, sides)), tuple(found), categories)
 
 
-def read_comparison(reader: Reader, left: int, right: int) -> Comparison:
-    """Compare two runs of a store; LookupError if one is gone."""
-    runs = reader.run(left), reader.run(right)
-    one = reader.snapshot(runs[0].snapshot)
-    other = one if runs[0].snapshot == runs[1].snapshot else reader.snapshot(runs[1].snapshot)
-    found = compare_runs(reader.all_rows(left), reader.all_rows(right), one, other, *runs)
-    before, after = ({mean.key: mean.mean for mean in reader.evaluator_means(run.id)} for run in runs)
-    keys = dict.fromkeys([*before, *after])
-    return replace(found, means=tuple(Means(key, before.get(key), after.get(key)) for key in keys))
+def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
+    """Compare runs of a store by their ids; LookupError if one is gone."""
+    rows = [reader.run(number) for number in runs]
+    with _uncollected():
+        return _compared(reader, rows)
 
 
-def same_answer(reader: Reader, left: int, right: int) -> bool:
-    """Whether two answers say the same and call the same tools."""
-    one, other = reader.detail(left).answer, reader.detail(right).answer
-    if one is None or other is None:
-        return one is other
-    return (one.text, one.tool_calls) == (other.text, other.tool_calls)
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Make many objects that stay; to look for garbage among them costs half of the time, and holds a screen up."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
-def _side(answers: Answers) -> Side:
-    passed = answers.statuses["pass"]
-    return Side(passed, passed + answers.statuses["fail"], answers.mean)
+def _compared(reader: Reader, rows: Sequence[RunRow]) -> Comparison:
+    documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
+    return compare_runs(
+        [Ran(row, reader.all_rows(row.id), documents[row.snapshot], reader.judged(row.id)) for row in rows],
+        reader.differing,
+    )
 
 
-def _cells(group: Group, run: Answers, number: int) -> Mapping[Cell, Answer]:
-    entry = group.entries[number]
-    return run.cells[entry.key.position] if entry else {}
-
-
-def _pairs(
-    group: Group,
-    cells: tuple[Mapping[Cell, Answer], Mapping[Cell, Answer]],
-    sides: tuple[Answers, Answers],
-    plain: bool,
-) -> Iterable[Pair]:
-    left, right = cells
-    named = next((entry, run) for entry, run in zip(group.entries, sides, strict=True) if entry)
-    name = named[1].names[named[0].key.position]
-    one, other = group.entries
-    edited = one is not None and other is not None and one.key.content_hash != other.key.content_hash
-    every = dict.fromkeys([*left, *right])
+def _lines(
+    group: Group, cells: Sequence[Mapping[Cell, Answer]], sides: Sequence[Answers], plain: bool
+) -> Iterable[Line]:
+    entry, side = next((entry, side) for entry, side in zip(group.entries, sides, strict=True) if entry)
+    name, category = side.names[entry.key.position], side.categories[entry.key.position]
+    edited = len({one.key.content_hash for one in group.entries if one}) > 1
+    every = dict.fromkeys(cell for own in cells for cell in own)
     repeated, several = any(cell[0] for cell in every), any(cell[3] for cell in every)
     for cell in every:
         repeat, prompt, target, turn = cell
-        answers = left.get(cell), right.get(cell)
-        column = "" if plain else sides[0 if answers[0] else 1].columns[prompt, target]
-        yield Pair(
+        answers = tuple(own.get(cell) for own in cells)
+        column = (
+            "" if plain else next(side.columns[prompt, target] for side in sides if (prompt, target) in side.columns)
+        )
+        yield Line(
             name,
             turn if several else None,
             repeat if repeated else None,
             column,
-            *answers,
-            _kind(*answers),
-            group.how if all(answers) else None,
+            category,
+            answers,
+            tuple(_kind(answers[0], later) for later in answers[1:]),
+            group.how if sum(answer is not None for answer in answers) > 1 else None,
             edited,
         )
 
 
-def _kind(left: Answer | None, right: Answer | None) -> Kind:
-    if left is None or right is None:
-        return "new" if left is None else "gone"
-    if (kind := _between(_VERDICTS[left.status], _VERDICTS[right.status])) is not None:
-        return kind
-    return "same" if (left.score, left.look) == (right.score, right.look) else "changed"
-
-
-def _between(was: Verdict, now: Verdict) -> Kind | None:
-    """What became of a verdict; None where it stayed."""
+def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
+    if before is None or after is None:
+        return "gone" if before is not None else "new" if after is not None else None
+    was, now = _VERDICTS[before.status], _VERDICTS[after.status]
     if "errored" in (was, now) or (was == "unjudged") != (now == "unjudged"):
         return "not comparable"
-    return None if was == now else "fixed" if now == "pass" else "broken"
+    if was != now:
+        return "fixed" if now == "pass" else "broken"
+    return "same" if (before.score, before.look) == (after.score, after.look) else "changed"
 
 
-def _verdicts(left: Mapping[Cell, Answer], right: Mapping[Cell, Answer]) -> Iterable[Kind]:
-    """What became of an item in each column that both runs have."""
-    if len(left) == len(right) == 1 and left.keys() == right.keys():
-        before, after = next(iter(left.values())), next(iter(right.values()))
-        if kind := _between(_VERDICTS[before.status], _VERDICTS[after.status]):
-            yield kind
-        return
-    columns: defaultdict[tuple[int, int], tuple[list[Outcome], list[Outcome]]] = defaultdict(lambda: ([], []))
-    for side, cells in enumerate((left, right)):
-        for (repeat, prompt, target, turn), answer in cells.items():
-            columns[prompt, target][side].append(Outcome(turn, repeat, answer.status, None, ""))
-    for was, now in columns.values():
-        if was and now and (kind := _between(verdict(was), verdict(now))):
-            yield kind
+def _settled(lines: Sequence[Line], differing: Callable[[Pairs], set[tuple[int, int]]]) -> list[Line]:
+    """The lines once the texts that look the same have been read."""
+    found = differing(pair for line in lines for pair in _alike(line) if pair)
+    if not found:
+        return list(lines)
+    return [_changed(line, found) for line in lines]
 
 
-def _counted(pairs: Iterable[Pair]) -> dict[Kind, int]:
-    counts = Counter(pair.kind for pair in pairs)
+def _alike(line: Line) -> list[tuple[int, int] | None]:
+    first = line.answers[0]
+    return [
+        (first.id, later.id) if first and later and kind == "same" else None
+        for later, kind in zip(line.answers[1:], line.kinds, strict=True)
+    ]
+
+
+def _changed(line: Line, found: set[tuple[int, int]]) -> Line:
+    kinds = tuple("changed" if pair in found else kind for pair, kind in zip(_alike(line), line.kinds, strict=True))
+    return line if kinds == line.kinds else replace(line, kinds=kinds)
+
+
+def _counted(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
+    counts = Counter(kinds)
     return {kind: counts[kind] for kind in KINDS}
+
+
+def _side(answers: Answers) -> Side:
+    scores: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
+    for records in answers.judged.values():
+        for one in records:
+            scores[one.key].append(value_of(one))
+    return Side(answers.run, answers.rate(), dict(sorted(scores.items())))

@@ -1,4 +1,4 @@
-"""The answers of one run as a comparison needs them: by item, small, and with columns numbered like the other run's."""
+"""The answers of one run as a comparison needs them: by item, small, and with columns numbered like the other runs'."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
+from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 
 from .match import Entry, ItemKey
+from .statistics import Interval, wilson
 
 Cell = tuple[int, int, int, int]
 """Repeat, prompt, target and turn."""
@@ -20,8 +23,18 @@ _ASKED = ("prompt", "expected_response", "ideal", "context", "messages", "variab
 
 
 @dataclass(frozen=True, slots=True)
+class Ran:
+    """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
+
+    run: RunRow
+    rows: Iterable[AnswerRow]
+    document: Mapping[str, Any]
+    judged: Iterable[Judged] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """One side of a pair: enough to list it; answers of the same text look the same, the converse need not hold."""
+    """One answer: enough to list it; answers of the same text look the same, the converse need not hold."""
 
     id: int
     status: AnswerStatus
@@ -29,40 +42,56 @@ class Answer:
     look: int
 
 
-class Answers:
-    """The answers of a run by item; `prompts` and `targets` say under which numbers the other run knows its columns."""
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many of the answers that could be judged pass."""
 
-    def __init__(
-        self,
-        rows: Iterable[AnswerRow],
-        document: Mapping[str, Any],
-        run: RunRow,
-        prompts: Mapping[int, int],
-        targets: Mapping[int, int],
-    ) -> None:
-        self.items: Sequence[Mapping[str, Any]] = document["items"]
+    passed: int
+    judged: int
+
+    @property
+    def share(self) -> float | None:
+        """The pass rate; None when nothing was judged."""
+        return self.passed / self.judged if self.judged else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Where the true pass rate lies."""
+        return wilson(self.passed, self.judged)
+
+
+class Answers:
+    """The answers of a run by item; `prompts` and `targets` say under which numbers the other runs know its columns."""
+
+    def __init__(self, ran: Ran, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
+        run = self.run = ran.run
+        self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.names: dict[int, str] = {}
+        self.categories: dict[int, str] = {}
         self.cells: defaultdict[int, dict[Cell, Answer]] = defaultdict(dict)
+        self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
         self.columns = {
             (prompts[p], targets[t]): " · ".join(name for name in (target, prompt) if name)
             for p, prompt in enumerate(run.prompts)
             for t, target in enumerate(run.targets)
         }
-        self.statuses: Counter[AnswerStatus] = Counter()
-        self._sum, self._scored = 0.0, 0
-        for row in rows:
+        self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
+        for row in ran.rows:
             self.names[row.item] = row.name
+            self.categories[row.item] = row.category
             answer = Answer(row.id, row.status, row.score, hash((row.preview, row.code)))
             self.cells[row.item][row.repeat, prompts[row.prompt], targets[row.target], row.turn] = answer
-            self.statuses[row.status] += 1
-            if row.score is not None:
-                self._sum += row.score
-                self._scored += 1
+            self.statuses[row.category, row.status] += 1
+        for score in ran.judged:
+            if score.score is None or isfinite(score.score):  # an endless score has no mean
+                self.judged[score.answer].append(score)
 
-    @property
-    def mean(self) -> float | None:
-        """The mean score of the answers that have one."""
-        return self._sum / self._scored if self._scored else None
+    def rate(self, category: str | None = None) -> Rate:
+        """How many answers pass, of all or of a category."""
+        counts: Counter[AnswerStatus] = Counter()
+        for (name, status), count in self.statuses.items():
+            counts[status] += count if category in (None, name) else 0
+        return Rate(counts["pass"], counts["pass"] + counts["fail"])
 
     def entries(self, known: bool) -> list[Entry]:
         """The items that were asked, by what they can be recognised by; in a `known` document that is their place."""
@@ -76,16 +105,20 @@ class Answers:
         return found if isinstance(found, str) else None
 
 
-def facing(left: Sequence[str], right: Sequence[str]) -> tuple[dict[int, int], dict[int, int]]:
-    """One number for each name of two runs, the same where the names are, or where each run has a single one."""
-    before = {number: number for number in range(len(left))}
-    if len(left) == len(right) == 1:
-        return before, {0: 0}
-    free: defaultdict[str, list[int]] = defaultdict(list)
-    for number, name in enumerate(left):
-        free[name].append(number)
-    extra = len(left)
-    return before, {n: free[name].pop(0) if free[name] else extra + n for n, name in enumerate(right)}
+def facing(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
+    """One number for each name of the runs, the same where names are, or where each run has a single one."""
+    if all(len(own) == 1 for own in names):
+        return [{0: 0} for _ in names]
+    numbers: dict[tuple[str, int], int] = {}
+    found = []
+    for own in names:
+        seen: Counter[str] = Counter()
+        mapping = {}
+        for place, name in enumerate(own):
+            mapping[place] = numbers.setdefault((name, seen[name]), len(numbers))
+            seen[name] += 1
+        found.append(mapping)
+    return found
 
 
 def _asked(item: Mapping[str, Any]) -> str:

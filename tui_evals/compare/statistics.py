@@ -1,15 +1,25 @@
-"""How far a rate, or the difference of two, can be trusted."""
+"""How far a rate, a mean, or the difference of two, can be trusted."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, sqrt
+from math import ceil, comb, erfc, floor, fsum, log2, sqrt
+from operator import add
+from random import Random
 from statistics import NormalDist
+
+from .student import check_finite, moments, quantile
+
+_MANY = 1_000  # values beyond which the normal limit stands for draws at random
+_EXACT = 12  # differences up to which every choice of signs is tried
+_FLIPS, _RESAMPLES = 4_999, 2_000
+_ROUNDING = 1e-12  # share of the values below which a difference is the rounding of floats
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The shares between which the true rate lies, at the level that was asked for."""
+    """The values, shares for a rate, between which the true rate or mean lies, at the level that was asked for."""
 
     low: float
     high: float
@@ -44,6 +54,84 @@ def mcnemar(broken: int, fixed: int) -> float:
     return min(1.0, 2 * tail)
 
 
+def paired_test(differences: Sequence[float], seed: int = 0) -> float:
+    """The two-sided p value of differences, one per item: how likely random signs give a sum as far from 0.
+
+    Differences of one size give McNemar's test. Up to 12 all signs are tried, up to 1,000 are drawn, and of more the
+    normal limit is taken. Neither the order of the items nor the side that was subtracted changes it.
+    """
+    scaled = _scaled(differences)
+    sizes = sorted(map(abs, scaled))
+    if not sizes:
+        return 1.0
+    if sizes[0] >= 1 - _ROUNDING:
+        lower = sum(difference < 0 for difference in scaled)
+        return mcnemar(lower, len(scaled) - lower)
+    observed = abs(fsum(scaled))
+    if len(sizes) > _MANY:
+        return erfc(observed / sqrt(2 * fsum(size * size for size in sizes)))
+    least = observed - _ROUNDING * fsum(sizes)  # sums that are equal but for rounding count as equal
+    if len(sizes) <= _EXACT:
+        sums = _signed(sizes)
+        return sum(abs(total) >= least for total in sums) / len(sums)
+    further = sum(abs(total) >= least for total in _flipped(sizes, Random(seed)))
+    return (1 + further) / (1 + _FLIPS)
+
+
+def bootstrap(differences: Sequence[float], level: float = 0.95, seed: int = 0) -> Interval | None:
+    """The percentile bootstrap interval of the mean; beyond 1,000 values the normal limit, to which it tends.
+
+    None below two values, because one tells nothing of the spread; a point when all are equal.
+    """
+    _check(differences, level)
+    n = len(differences)
+    if n < 2:
+        return None
+    mean, squares = moments(differences)
+    if n > _MANY or not squares:
+        return _around(mean, NormalDist().inv_cdf((1 + level) / 2) * sqrt(squares) / n)
+    draw = Random(seed).choices
+    means = sorted(sum(draw(differences, k=n)) / n for _ in range(_RESAMPLES))
+    return Interval(_at(means, (1 - level) / 2), _at(means, (1 + level) / 2))
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Student's t interval of a mean; None below two values, which tell nothing of the spread."""
+    _check(values, level)
+    n = len(values)
+    if n < 2:
+        return None
+    mean, squares = moments(values)
+    return _around(mean, quantile(level, n - 1) * sqrt(squares / (n - 1) / n))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """The p values, in their order, adjusted so that a false alarm among them all is as rare as with one alone."""
+    if not all(0 <= p <= 1 for p in ps):
+        raise ValueError(f"{list(ps)} are not p values; give numbers from 0 to 1")
+    adjusted, highest = list(ps), 0.0
+    for rank, position in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[position]))
+        adjusted[position] = highest
+    return adjusted
+
+
+def needed(differences: Sequence[float], level: float = 0.05, power: float = 0.8) -> int | None:
+    """How many items like these show a mean difference like theirs at that level, with that chance, by normal theory.
+
+    Never fewer than the test needs to reach the level when all differences point one way. None without a difference.
+    """
+    _check(differences, level, power)
+    scaled, n = _scaled(differences), len(differences)
+    if abs(fsum(scaled)) <= _ROUNDING * fsum(map(abs, scaled)):
+        return None
+    mean, square = fsum(scaled) / n, fsum(value * value for value in scaled) / n
+    normal = NormalDist()
+    chance, miss = normal.inv_cdf(1 - level / 2), normal.inv_cdf(power)
+    root = (chance * sqrt(square) + miss * sqrt(max(0.0, square - mean * mean))) / mean
+    return max(ceil(root * root), ceil(ceil(1 - log2(level)) * n / len(scaled)))
+
+
 def percent(share: float | None, decimals: int = 1) -> str:
     """A share in words: never 0 or 100 % unless it is, and `n/a` when there is none."""
     if share is None:
@@ -55,3 +143,47 @@ def percent(share: float | None, decimals: int = 1) -> str:
         if (1 - share) * 100 < step / 2:
             return f">{100 - step:.{decimals}f} %"
     return f"{share * 100:.{decimals}f} %"
+
+
+def _check(values: Sequence[float], *levels: float) -> None:
+    for level in levels:
+        if not 0 < level < 1:
+            raise ValueError(f"{level} is not a level; give a number between 0 and 1")
+    check_finite(values)
+
+
+def _scaled(differences: Sequence[float]) -> list[float]:
+    """The differences that are not 0, as shares of the largest."""
+    _check(differences)
+    largest = max(map(abs, differences), default=0.0)
+    return [value / largest for value in differences if abs(value) > _ROUNDING * largest]
+
+
+def _signed(sizes: Sequence[float]) -> list[float]:
+    """The sums for every choice of signs."""
+    sums = [0.0]
+    for size in sizes:
+        sums = [total + size for total in sums] + [total - size for total in sums]
+    return sums
+
+
+def _flipped(sizes: Sequence[float], random: Random) -> list[float]:
+    """Sums with signs drawn at random: a byte chooses the signs of eight sizes, whose sums are in a table."""
+    totals = [0.0] * _FLIPS
+    for start in range(0, len(sizes), 8):
+        table = _signed(sizes[start : start + 8])
+        table *= 256 // len(table)
+        totals = list(map(add, totals, map(table.__getitem__, random.randbytes(_FLIPS))))
+    return totals
+
+
+def _around(middle: float, half: float) -> Interval:
+    return Interval(middle - half, middle + half)
+
+
+def _at(ordered: list[float], share: float) -> float:
+    """The quantile of sorted values, between two of them in proportion."""
+    position = share * (len(ordered) - 1)
+    below = floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])

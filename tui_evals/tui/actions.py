@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple
 
 from textual.binding import Binding
 
-Where = Literal["everywhere", "tree", "editor", "judges", "results", "detail", "runs", "compare", "playground"]
+Where = Literal[
+    "everywhere", "tree", "editor", "judges", "results", "detail", "runs", "compare", "labelling", "playground"
+]
 
 PLACES: dict[Where, str] = {
     "everywhere": "Everywhere",
@@ -18,6 +20,7 @@ PLACES: dict[Where, str] = {
     "detail": "5 Answer",
     "runs": "6 Runs",
     "compare": "Comparing runs",
+    "labelling": "Labelling blind",
     "playground": "Playground",
 }
 
@@ -129,20 +132,42 @@ ACTIONS: tuple[Action, ...] = (
     Action("runs", "tags", "#,t", "tags", "Set the tags of the run.", True),
     Action("runs", "note", "e", "note", "Write a note on the run."),
     Action("runs", "remove", "D,delete", "delete", "Delete the run and its answers."),
-    Action("runs", "mark", "space", "mark", "Mark the run, to compare it.", True),
-    Action("runs", "compare", "equals_sign", "compare", "Compare this run with the marked one, or its parent.", True),
+    Action("runs", "mark", "space", "mark", "Mark the run, to compare it; up to four at once.", True),
+    Action(
+        "runs",
+        "compare",
+        "equals_sign",
+        "compare",
+        "Compare the marked runs, or this one with the one that is marked, its baseline, its parent or the run before.",
+        True,
+    ),
+    Action("runs", "baseline", "b", "baseline", "Make this run the baseline of later ones, or take that back."),
+    Action("runs", "label", "L", "label", "Label answers of this run blind, without seeing what the judges said."),
     Action("runs", "filter", "slash", "filter", "Show only runs with these words."),
-    Action("compare", "wide", "w", "wide", "Show the pair over the whole screen, or not; enter does the same."),
+    Action("compare", "wide", "w", "wide", "Show the line over the whole screen, or not; enter does the same."),
     Action("compare", "broken", "b", "broken", "Show only what passed and fails now.", True),
     Action("compare", "fixed", "f", "fixed", "Show only what failed and passes now.", True),
-    Action("compare", "changed", "c", "changed", "Show only answers that changed and are judged alike.", True),
-    Action("compare", "every", "asterisk", "all", "Show all pairs.", True),
-    Action("compare", "next_broken", "n", "next", "The next pair that is broken."),
-    Action("compare", "previous_broken", "N", "broken before", "The broken pair before."),
-    Action("compare", "down", "J", "scroll down", "Scroll the pair down while the cursor stays in the list."),
+    Action("compare", "changed", "c", "changed", "Show only answers that changed and are judged alike."),
+    Action("compare", "kinds", "o", "only", "Show only one kind: new, gone, not comparable and the others."),
+    Action("compare", "every", "asterisk", "all", "Show all lines.", True),
+    Action("compare", "filter", "slash", "filter", "Show only answers that fit, such as words, category:x or id:a*."),
+    Action("compare", "next_broken", "n", "next", "The next line that is broken."),
+    Action("compare", "previous_broken", "N", "broken before", "The broken line before."),
+    Action("compare", "beside", "e", "expected", "A beside B, what was expected beside A, or beside B.", True),
+    Action("compare", "versus", "v", "other run", "Put another of the later runs beside A."),
+    Action("compare", "unified", "d", "columns", "One column with what differs, or columns."),
+    Action("compare", "charts", "h", "charts", "Scores, categories and every test, as charts and a table.", True),
+    Action("compare", "down", "J", "scroll down", "Scroll the line down while the cursor stays in the list."),
     Action("compare", "up", "K", "scroll up", "Scroll it up."),
-    Action("compare", "help", "question_mark,f1", "help", "These keys."),
+    Action("compare", "help", "question_mark,f1", "help", "These keys, and what the words here mean."),
     Action("compare", "leave", "q,escape", "back", "Back to the list, then back to the workbench.", True),
+    Action("labelling", "good", "g", "good", "The answer is good; the next one follows.", True),
+    Action("labelling", "bad", "b", "bad", "The answer is bad; the next one follows.", True),
+    Action("labelling", "skip", "s", "skip", "Say nothing of it and go on.", True),
+    Action("labelling", "note", "n", "note", "Write why; it is kept with the label.", True),
+    Action("labelling", "undo", "u", "undo", "Back to the answer before, and take its label back.", True),
+    Action("labelling", "help", "question_mark,f1", "help", "These keys."),
+    Action("labelling", "leave", "q,escape", "back", "Stop here; the labels are kept.", True),
     Action("playground", "send", "ctrl+j,f5", "send", "Send what is written; enter begins a new line.", True),
     Action("playground", "make_item", "ctrl+t", "item", "Make an item of the conversation.", True),
     Action("playground", "target", "ctrl+o", "target", "Talk to another target; what was said stays.", True),

@@ -33,7 +33,8 @@ _SHOTS = {
     "add-evaluator": Shot(_SMALL, ("down", "3", "a")),
     "options": Shot(_SMALL, (*_OVERRIDING, "3", "down", "enter")),
     "settings": Shot(_SMALL, ("comma",)),
-    "compare": Shot(_SMALL, ("6", "see:house rules", "equals_sign", "see:broken", "n")),
+    "compare": Shot(_SMALL, ("6", "see:house rules", *["space"] * 4, "equals_sign", "see:broken", "n")),
+    "charts": Shot(_SMALL, ("6", "see:house rules", "equals_sign", "see:broken", "h", "see:pass rate")),
     "playground": Shot(
         _SMALL, ("P", "see:talking to", "Q", "L", "question_mark", "ctrl+j", "see:tokens"), "wishes-as-json"
     ),

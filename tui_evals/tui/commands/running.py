@@ -46,7 +46,9 @@ async def run(app: Workbench) -> None:
     await _start(app, chosen, app.remembered.values.get("form"))
 
 
-async def _start(app: Workbench, chosen: Selection, values: Mapping[str, Any] | None) -> None:
+async def _start(
+    app: Workbench, chosen: Selection, values: Mapping[str, Any] | None, parent: str | None = None
+) -> None:
     editing = app.workspace.editing
     if editing is None:
         return
@@ -54,7 +56,7 @@ async def _start(app: Workbench, chosen: Selection, values: Mapping[str, Any] | 
     snapshot = await app.pen.write(lambda writer: writer.snapshot(data, str(file)))
 
     def order(given: Mapping[str, Any]) -> Order:
-        return Order(snapshot, file, chosen.items, given)
+        return Order(snapshot, file, chosen.items, given, parent)
 
     settings = app.workspace.settings
     form = RunForm(chosen.says, fields_of(settings), dict(values or _defaults(app)), order, _ask(app))
@@ -130,7 +132,8 @@ async def rerun(app: Workbench) -> None:
         items = tuple(number for number, name in enumerate(app.workspace.names()) if name in names)
         reason = why_no_run(app)
         if items and reason is None:
-            await _start(app, Selection(items, f"{len(items)} items of {found.key} that did not pass"), _values(found))
+            again = Selection(items, f"{len(items)} items of {found.key} that did not pass")
+            await _start(app, again, _values(found), found.key)
             return
     says = f"ask {len(names)} item{'s' if len(names) != 1 else ''} of {found.key} again"
     await _priced(app, ["rerun", found.key, "--only", NOT_PASSED], says, "runs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -14,6 +13,7 @@ from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.steps import at, insert_item, item_of_messages, set_field
+from tui_evals.store.author import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.messages import Copy, Looked, Show, Went
@@ -35,7 +35,7 @@ async def give_verdict(pane: Pane) -> None:
     case = await found(pane)
     if case is None:
         return
-    author = _author()
+    author = author_here()
     mine = [label for label in case.detail.labels if label.author == author and label.evaluator is None]
     entries = [
         Entry("good", "good", "the answer passes"),
@@ -183,11 +183,3 @@ async def opened(pane: Pane, case: Case) -> Path | None:
     if workspace.editing is not before:
         pane.changed()
     return file
-
-
-def _author() -> str:
-    """Who sits at the keyboard; a container may know no name for it."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "someone"

@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 
 from textual.app import App
 
+from tui_evals.store.author import author_here
+from tui_evals.store.baselines import clear_baseline, set_baseline
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import RunRow
 from tui_evals.store.writer import Writer
+from tui_evals.text.safe import safe_line
 from tui_evals.tui.messages import Said
 from tui_evals.tui.screens.ask import Ask, Confirm
+from tui_evals.tui.state.history import Past
 from tui_evals.tui.state.pen import Pen
 
 
@@ -60,6 +64,30 @@ async def deleted(app: App[Any], run: RunRow) -> Edit | None:
     if not await app.push_screen_wait(Confirm(f"Delete {run.name}?", text, "delete")):
         return None
     return Edit(lambda writer: writer.delete_run(run), f"{run.name} ({run.key}) is deleted")
+
+
+def why_no_baseline(past: Past) -> str | None:
+    """Why nothing can be measured against a run; a baseline can always be taken back."""
+    run = past.run
+    if past.baseline:
+        return None
+    if run.status != "finished":
+        return f"{safe_line(run.name, 60)} is {run.status}: what it has not answered would be missing from comparisons"
+    judged = past.totals is None or past.judged
+    return None if judged else f"{safe_line(run.name, 60)} has no answer that was judged, so nothing compares with it"
+
+
+def baseline_set(dataset: str, already: bool) -> Asking:
+    """Measure the runs of a dataset against this one, or against none where it is its baseline already."""
+
+    async def asking(app: App[Any], run: RunRow) -> Edit | None:
+        if already:
+            says = f"{safe_line(dataset, 60)} has no baseline now"
+            return Edit(lambda writer: clear_baseline(writer, dataset), says)
+        says = f"{safe_line(run.name, 60)} is the baseline of {safe_line(dataset, 60)} now"
+        return Edit(lambda writer: set_baseline(writer, dataset, run.id, author_here()), says)
+
+    return asking
 
 
 async def carried_out(app: App[Any], pen: Pen, run: RunRow, asking: Asking) -> Said | None:

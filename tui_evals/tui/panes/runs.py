@@ -15,20 +15,20 @@ from tui_evals.tui.keyboard import give_keys
 from tui_evals.tui.lines import Rows
 from tui_evals.tui.messages import OpenRun, Place
 from tui_evals.tui.state.ending import why_stopped
-from tui_evals.tui.state.history import History, Past, Shelf, run_of, to_compare
+from tui_evals.tui.state.history import Chosen, History, Past, Shelf, run_of
 from tui_evals.tui.state.pen import Pen
 from tui_evals.tui.state.watch import Pulse, Watch
 from tui_evals.tui.state.workspace import Workspace
 from tui_evals.tui.views.runs import RunRows, about_lines, empty_lines
 from tui_evals.tui.widgets.lines import Lines
 
+from . import run_opening
 from .pane import Pane
-from .run_edits import Asking, carried_out, deleted, noted, renamed, tagged
+from .run_edits import Asking, baseline_set, carried_out, deleted, noted, renamed, tagged
 from .run_loading import Loading
 
+_MARKS = 4  # as many runs as can be compared
 _TICK = 10.0  # seconds after which ages are old, and a process may have died without a word
-_NO_RUN = "there is no run here yet: r starts one"
-_ALONE = "nothing to compare it with: mark another run with space"
 
 
 class RunsPane(Pane):
@@ -44,7 +44,9 @@ class RunsPane(Pane):
 
     def __init__(self, workspace: Workspace, watch: Watch, pen: Pen) -> None:
         super().__init__(workspace, watch, pen)
-        self._loads = Loading(self, History(watch.database), self._take, lambda text: self.say(text, "error"))
+        self._loads = Loading(
+            self, History(watch.database, workspace.root), self._take, lambda text: self.say(text, "error")
+        )
         self._shelf: Shelf | None = None
         self._marks: tuple[int, ...] = ()
         self._drawn: tuple[object, ...] = ()
@@ -160,40 +162,40 @@ class RunsPane(Pane):
 
     def why_not(self, action: str) -> str | None:
         """Nothing can be done with no run, nor compared with only one."""
-        if action == "filter" or self._shelf is None:
-            return None
-        if self.run_row() is None:
-            return _NO_RUN
-        if action == "compare" and self.pair() is None:
-            return _ALONE
-        return None
+        ready = action == "filter" or self._shelf is None
+        return None if ready else run_opening.why_not(action, self._past(), self.chosen)
 
-    def pair(self) -> tuple[RunRow, RunRow] | None:
-        """The two runs to compare: the marked ones, or this one with its parent, the one before, or that on screen."""
-        here = self.run_row()
-        marked = [run for run in map(self._known, self._marks) if run is not None]
-        before = self._shelf.before(here.id) if here and self._shelf else None
-        others = [self._known(here.parent), before, self.watching.run] if here else []
-        return to_compare(here, marked, others)
+    def chosen(self) -> Chosen | None:
+        """The runs to compare."""
+        return run_opening.chosen(self.run_row(), self._shelf, self._marks, self._known)
 
     def do_compare(self) -> None:
-        """Compare two runs."""
-        pair = self.pair()
-        if pair is not None:
-            # Imported when it is wanted: it would hold up every first picture.
-            from tui_evals.tui.screens.compare import CompareScreen
-
-            self.app.push_screen(CompareScreen(self.watching.database, pair[0].id, pair[1].id))
+        """Compare runs."""
+        chosen = self.chosen()
+        if chosen is not None:
+            run_opening.compare(self.app, self.watching.database, chosen)
 
     def do_mark(self) -> None:
-        """Mark the run, or not; of three marks the oldest goes."""
+        """Mark the run, or not; when there are too many marks the oldest goes."""
         run = self.run_row()
         if run is None:
             return
         others = tuple(mark for mark in self._marks if mark != run.id)
-        self._marks = others if run.id in self._marks else (*others, run.id)[-2:]
+        self._marks = others if run.id in self._marks else (*others, run.id)[-_MARKS:]
         self.sync()
         self.lines.action_step(1)
+
+    async def do_baseline(self) -> None:
+        """Measure the runs of the dataset against this one, or against none."""
+        past = self._past()
+        if past is not None:
+            await self._edit(baseline_set(past.dataset, past.baseline))
+
+    def do_label(self) -> None:
+        """Label answers of the run blind."""
+        run = self.run_row()
+        if run is not None:
+            run_opening.label(self.app, self.watching.database, run)
 
     def do_filter(self) -> None:
         """Type words that must stand in a run."""

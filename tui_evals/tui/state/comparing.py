@@ -1,102 +1,102 @@
-"""What the comparison of two runs shows, read away from the screen: the pairs, then one pair in full."""
+"""What the comparison of runs shows, read away from the screen: its lines, those with some words, one in full."""
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.compare.diff import Diff
-from tui_evals.compare.runs import Comparison, Pair, read_comparison, same_answer, settled
-from tui_evals.compare.sides import Answer
+from tui_evals.compare.match import Kind
+from tui_evals.compare.runs import Comparison, Line, read_comparison
+from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
-from tui_evals.tui.views.diffs import compared
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Two runs, the earlier one left."""
-
-    left: RunRow
-    right: RunRow
-    found: Comparison
-    settled: bool
-    """Every text was read; before that, answers count as the same that begin alike."""
+from tui_evals.store.records import AnswerRecord, ScoreRecord
+from tui_evals.store.rows import Detail
+from tui_evals.tui.views.case import messages_of, reference_of, unit_of
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one evaluator made of the two answers of a pair."""
+    """What one evaluator made of the answers of a line, in the order of the runs."""
 
     key: str
-    left: ScoreRecord | None
-    right: ScoreRecord | None
+    records: tuple[ScoreRecord | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Faced:
-    """One pair in full; the diff is None where only one run has the answer, which then stands in `text`."""
+    """One line in full; a text is None where the run has no such answer."""
 
-    pair: Pair
+    line: Line
     asked: str
-    text: str
-    diff: Diff | None
+    expected: str | None
+    texts: tuple[str | None, ...]
     judged: tuple[Judged, ...]
 
 
-def read_runs(database: Path, left: int, right: int) -> Compared:
-    """Compare two runs by what their lists say; LookupError if one is gone."""
-    with _uncollected(), Reader(database) as reader:
-        return Compared(reader.run(left), reader.run(right), read_comparison(reader, left, right), False)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Make many objects in a thread; collecting among a million of them would hold the screen up, 200 ms each time."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
-def read_texts(database: Path, known: Compared) -> Compared:
-    """The same comparison once the texts that begin alike have been read."""
+def read_runs(database: Path, runs: Sequence[int]) -> Comparison:
+    """Compare runs; LookupError if one is gone."""
     with Reader(database) as reader:
-        found = settled(known.found, lambda left, right: same_answer(reader, left, right))
-    return Compared(known.left, known.right, found, True)
+        return read_comparison(reader, runs)
 
 
-def read_pair(database: Path, runs: Compared, pair: Pair) -> Faced:
-    """The texts and scores of a pair; LookupError if an answer is gone."""
+def read_words(database: Path, found: Comparison, text: str) -> frozenset[int]:
+    """The ids of the answers that a filter lets through; FilterError if it cannot be read."""
+    where = parse_filter(text)
     with Reader(database) as reader:
-        one, asked, scores = _side(reader, pair.left, runs.left)
-        other, asked_later, later = _side(reader, pair.right, runs.right)
-    judged = tuple(Judged(key, scores.get(key), later.get(key)) for key in dict.fromkeys([*scores, *later]))
-    if pair.left is None or pair.right is None:
-        return Faced(pair, asked or asked_later, one + other, None, judged)
-    return Faced(pair, asked_later or asked, "", compared(one, other), judged)
+        return frozenset(number for side in found.sides for number in reader.ids(side.run.id, where))
 
 
-def _side(reader: Reader, answer: Answer | None, run: RunRow) -> tuple[str, str, Mapping[str, ScoreRecord]]:
-    if answer is None:
-        return "", "", {}
-    detail = reader.detail(answer.id)
-    scores = {record.key: record for record in detail.scores.get(run.scoring_pass, ())}
-    if detail.answer is None:
-        return "", "", scores
-    return said(detail.answer), _asked(detail.answer.request.get("messages", ())), scores
+def chosen(lines: Sequence[Line], kinds: Collection[Kind], answers: Collection[int] | None) -> list[int]:
+    """The numbers of the lines that are of some kinds in some run and, unless it is None, hold one of the answers."""
+    return [
+        number
+        for number, line in enumerate(lines)
+        if any(kind in kinds for kind in line.kinds)
+        and (answers is None or any(answer is not None and answer.id in answers for answer in line.answers))
+    ]
 
 
-def said(answer: AnswerRecord) -> str:
+class Finder:
+    """Finds lines in full; the datasets that were asked, which are large, it keeps."""
+
+    def __init__(self, database: Path, found: Comparison) -> None:
+        self._database = database
+        self._sides = found.sides
+        self._items: dict[str, Sequence[Any]] = {}
+
+    def find(self, line: Line) -> Faced:
+        """The texts and scores of a line; LookupError if an answer is gone."""
+        with Reader(self._database) as reader:
+            details = [reader.detail(answer.id) if answer else None for answer in line.answers]
+            last = max(number for number, detail in enumerate(details) if detail)
+            expected = self._expected(reader, self._sides[last].run.snapshot, details[last])
+        scores = [self._scores(number, detail) for number, detail in enumerate(details)]
+        keys = dict.fromkeys(key for own in scores for key in own)
+        asked = next((text for detail in reversed(details) if detail and (text := _asked(messages_of(detail)))), "")
+        texts = tuple(None if detail is None else said(detail.answer) for detail in details)
+        judged = tuple(Judged(key, tuple(own.get(key) for own in scores)) for key in keys)
+        return Faced(line, asked, expected, texts, judged)
+
+    def _scores(self, number: int, detail: Detail | None) -> Mapping[str, ScoreRecord]:
+        records = detail.scores.get(self._sides[number].run.scoring_pass, ()) if detail else ()
+        return {record.key: record for record in records}
+
+    def _expected(self, reader: Reader, digest: str, detail: Detail | None) -> str | None:
+        if digest and digest not in self._items:
+            items = reader.snapshot(digest).get("items")
+            self._items[digest] = items if isinstance(items, list) else ()
+        items = self._items.get(digest, ())
+        item = items[detail.row.item] if detail and detail.row.item < len(items) else None
+        return reference_of(unit_of(item, detail.row.turn)) if detail and isinstance(item, dict) else None
+
+
+def said(answer: AnswerRecord | None) -> str:
     """All that a target said, as one text: words, the calls it made, or why there is nothing."""
+    if answer is None:
+        return ""
     parts = [answer.text] if answer.text else []
     parts += [f"→ {call.get('name')}({_spelled(call.get('arguments'))})" for call in answer.tool_calls]
     if answer.code:
@@ -108,10 +108,8 @@ def _spelled(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
-def _asked(messages: Iterable[Any]) -> str:
+def _asked(messages: Sequence[Mapping[str, Any]]) -> str:
     """What the user said last."""
-    texts = [
-        message.get("content") for message in messages if isinstance(message, Mapping) and message.get("role") == "user"
-    ]
+    texts = [message.get("content") for message in messages if message.get("role") == "user"]
     last = texts[-1] if texts else ""
     return last if isinstance(last, str) else json.dumps(last, ensure_ascii=False)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from tui_evals.compare.opponent import How, opponent
+from tui_evals.store.baselines import baselines, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, RunStatus, Totals
 
@@ -23,6 +26,10 @@ class Past:
 
     run: RunRow
     totals: Totals | None
+    dataset: str = ""
+    """The name by which its dataset has a baseline."""
+    baseline: bool = False
+    """Somebody chose it to measure the other runs of its dataset against."""
 
     @property
     def judged(self) -> int:
@@ -54,23 +61,30 @@ class Shelf:
     """There are earlier ones."""
     counted: bool = True
     """All totals are known; else load it again, which goes on where this ended."""
+    baselines: tuple[tuple[str, int], ...] = ()
+    """The run that the others of a dataset are measured against, for those that have one."""
 
     def get(self, number: Hashable) -> Past | None:
         """The run with a number, if it is here."""
         return next((past for past in self.past if past.run.id == number), None)
 
-    def before(self, number: int) -> RunRow | None:
-        """The run of the same suite before this one."""
+    def others(self, number: int) -> Iterator[RunRow]:
+        """The runs of the same dataset, the latest first."""
         here = self.get(number)
-        rows = (past.run for past in self.past if here and past.suite == here.suite)
-        return next((run for run in rows if run.id < number), None)
+        return (past.run for past in self.past if here and past.dataset == here.dataset)
+
+    def baseline_of(self, number: int) -> int | None:
+        """The run that this one is measured against, by its number."""
+        here = self.get(number)
+        return dict(self.baselines).get(here.dataset) if here else None
 
 
 class History:
     """Loads runs for a list; the totals of a run that is over are counted once for each of its scoring passes."""
 
-    def __init__(self, database: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, database: Path, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
+        self._root = root
         self._clock = clock
         self._known: dict[int, tuple[Hashable, Totals]] = {}
 
@@ -79,25 +93,29 @@ class History:
         with Reader(self._database) as reader:
             seq = reader.seq()
             rows = reader.runs(limit + 1, text=text)
+            chosen = {one.source: one.run for one in baselines(reader)}
             until = self._clock() + _PATIENCE
             # Those that nothing is known of go first, or counting live runs anew would keep them waiting for ever.
             order = sorted(rows[:limit], key=lambda row: row.id in self._known)
-            found = {row.id: self._past(reader, row, seq, until) for row in order}
-        past = tuple(found[row.id] for row in rows[:limit])
-        return Shelf(past, len(rows) > limit, all(one.totals is not None for one in past))
+            found = {row.id: self._totals(reader, row, seq, until) for row in order}
+        keys = {source: dataset_key(source, self._root, self._root) for source in {row.source for row in rows}}
+        past = tuple(
+            Past(row, found[row.id], keys[row.source], chosen.get(keys[row.source]) == row.id) for row in rows[:limit]
+        )
+        return Shelf(past, len(rows) > limit, all(one.totals is not None for one in past), tuple(chosen.items()))
 
-    def _past(self, reader: Reader, row: RunRow, seq: int, until: float) -> Past:
+    def _totals(self, reader: Reader, row: RunRow, seq: int, until: float) -> Totals | None:
         # The heartbeat tells the scoring pass that has just begun from the one that is over.
         state = (row.status, row.scoring_pass, row.heartbeat)
         mark = (*state, seq) if row.status in _LIVE else state
         known = self._known.get(row.id)
         if known is not None and known[0] == mark:
-            return Past(row, known[1])
+            return known[1]
         if self._clock() > until:
-            return Past(row, known[1] if known else None)
+            return known[1] if known else None
         totals = reader.totals(row.id)
         self._known[row.id] = (mark, totals)
-        return Past(row, totals)
+        return totals
 
 
 def run_of(number: int | None, shelf: Shelf | None, reader: Reader) -> RunRow | None:
@@ -109,14 +127,34 @@ def run_of(number: int | None, shelf: Shelf | None, reader: Reader) -> RunRow | 
         return None
 
 
+class Chosen(NamedTuple):
+    """Runs to compare, the earliest first, and why these."""
+
+    runs: tuple[RunRow, ...]
+    why: str
+
+
+_WHAT: Mapping[How, str] = {"baseline": "its baseline", "parent": "its parent", "before": "the run before"}
+
+
 def to_compare(
-    here: RunRow | None, marked: Sequence[RunRow], others: Sequence[RunRow | None]
-) -> tuple[RunRow, RunRow] | None:
-    """Two runs, the earlier one first: the marked ones, the one here with a marked one, or with the first of others."""
-    if len(marked) != 2:
-        candidates = [run for run in (*marked, *others) if run and here and run.id != here.id]
-        if here is None or not candidates:
-            return None
-        marked = (here, candidates[0])
-    first, second = sorted(marked, key=lambda run: run.id)
-    return first, second
+    here: RunRow | None,
+    marked: Sequence[RunRow],
+    baseline: RunRow | None,
+    parent: RunRow | None,
+    others: Iterable[RunRow],
+) -> Chosen | None:
+    """The marked runs, the one here beside a single marked one, or else beside what a run alone is compared with."""
+    if len(marked) > 1:
+        return Chosen(_in_order(marked), f"the {len(marked)} marked runs beside each other")
+    if here is None:
+        return None
+    for run in marked:
+        if run.id != here.id:
+            return Chosen(_in_order((here, run)), f"{here.key} beside the marked run, {run.key}")
+    found = opponent(here, baseline, parent, others)
+    return Chosen((found[0], here), f"{here.key} beside {_WHAT[found[1]]}, {found[0].key}") if found else None
+
+
+def _in_order(runs: Sequence[RunRow]) -> tuple[RunRow, ...]:
+    return tuple(sorted(runs, key=lambda run: run.id))

@@ -47,12 +47,15 @@ class Order:
     file: Path
     items: tuple[int, ...] | None
     values: Mapping[str, Any]
+    parent: str | None = None
+    """The run whose failures are asked again."""
 
     def arguments(self) -> list[str]:
         """The same, as the command line says it."""
         words = ["run", "--snapshot", self.snapshot, "--as", str(self.file)]
         if self.items is not None:
             words += ["--items", positions(self.items)]
+        words += ["--parent", self.parent] if self.parent else []
         values = self.values
         targets = [*values.get("targets", ()), *_listed(values.get("other targets"))]
         for target in targets:

@@ -1,218 +1,235 @@
-"""Two runs beside each other: a head in numbers, the pairs as a list, and one pair in full."""
+"""Runs beside each other: a head in numbers, and the lines as a list with what became of each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import overload
+from itertools import islice
 
+from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
-from tui_evals.compare.runs import KINDS, Comparison, Pair, Side
+from tui_evals.compare.measures import Against, Test
+from tui_evals.compare.runs import KINDS, Comparison, Line, Side
 from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
-from tui_evals.store.records import RunRow, ScoreRecord
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, Style, fit, row, status_piece, wrapped
-from tui_evals.tui.state.comparing import Compared, Faced, Judged
+from tui_evals.compare.verdicts import NAMES, measured, power, sentence
+from tui_evals.tui.lines import GLYPHS, Piece, Row, Style, fit, row, status_piece, wrapped
 
-from .diffs import NARROWEST, Sides, unified_rows
-from .parts import Joined, paragraph
+from .parts import Lazy
 
-WORDS: Mapping[Kind, tuple[str, str, Style]] = {
-    "broken": ("✗", "broken", "fail"),
-    "fixed": ("✓", "fixed", "pass"),
-    "changed": ("~", "changed", "warn"),
-    "same": ("=", "same", "dim"),
-    "gone": ("‹", "only left", "accent"),
-    "new": ("›", "only right", "accent"),
-    "not comparable": ("?", "no verdict", "dim"),
+WORDS: Mapping[Kind, tuple[str, Style]] = {
+    "broken": ("✗", "fail"),
+    "fixed": ("✓", "pass"),
+    "changed": ("~", "warn"),
+    "same": ("=", "dim"),
+    "gone": ("‹", "accent"),
+    "new": ("›", "accent"),
+    "not comparable": ("?", "dim"),
 }
-"""Each kind as glyph, word and style."""
+"""The glyph and the style of each kind."""
 
-_KIND = 13
+_UNBROKEN = "\u00a0"
+_SAYS = 3
 _STATUS = 10
-_STATUSES = 2 * _STATUS + 3
+_GLYPHS = 7
 _SCORES = 14
-_RESULTS: Mapping[str, tuple[str, Style]] = {"pass": GLYPHS["pass"], "fail": GLYPHS["fail"], "error": GLYPHS["error"]}
+_ITEM = 16
 
 
 def kind_piece(kind: Kind, width: int = 0) -> Piece:
     """A kind as glyph and word."""
-    glyph, word, style = WORDS[kind]
-    return Piece(f"{glyph} {word}".ljust(width), style)
+    glyph, style = WORDS[kind]
+    return Piece(f"{glyph} {kind}".ljust(width), style)
 
 
-def head_lines(runs: Compared, width: int) -> list[Row]:
-    """The two runs, their pass rates, and whether the difference is real."""
-    found = runs.found
-    rows = [_run_line("‹", runs.left, found.left, width), _run_line("›", runs.right, found.right, width)]
-    style: Style = "strong" if found.real else ""
-    rows += [row((line, style)) for line in wrapped(difference(found), width)]
-    counts: list[Piece] = []
-    for kind in KINDS:
-        if found.counts[kind]:
-            glyph, word, style = WORDS[kind]
-            counts.append(Piece(f"{glyph} {found.counts[kind]:,} {word}   ", style))
-    if not runs.settled:
-        counts.append(Piece("reading the answers…", "dim"))
-    rows.append(Row(tuple(counts)))
-    if found.means:
-        means = (f"{one.key} {_number(one.left)} → {_number(one.right)}" for one in found.means)
-        rows.append(row(fit("means: " + " · ".join(means), width, "dim")))
+def kind_shown(line: Line, kinds: Collection[Kind]) -> Kind:
+    """The kind of a line that calls for attention first, of those that are asked for."""
+    return line.kind if line.kind in kinds else next(kind for kind in line.kinds if kind is not None and kind in kinds)
+
+
+# -- the head
+
+
+def head_lines(found: Comparison, width: int, tall: bool) -> list[Row]:
+    """The runs, their pass rates, whether the difference can be chance, and the kinds; more where there is room."""
+    several = len(found.sides) > 2
+    rows = [
+        _run_line(number, side, found.against[number - 1] if number and several else None, width)
+        for number, side in enumerate(found.sides)
+    ]
+    if tall or not several:
+        for name, against in zip(NAMES[1:], found.against, strict=False):
+            rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, width, tall)]
+    rows.append(_counts(found, width))
+    shown = [(name, test) for name, one in zip(NAMES[1:], found.against, strict=False) for test in one.tests]
+    shown = [(name, test) for name, test in shown if test.shown]
+    if tall:
+        rows += [row(fit(measured(test, "A", name), width, verdict_style(test))) for name, test in shown[:_SAYS]]
+        rows += [row(fit(says, width, "warn")) for says in islice(caveats(found), _SAYS)]
     return rows
 
 
-def _run_line(sign: str, run: RunRow, side: Side, width: int) -> Row:
-    rate, interval = percent(side.passed / side.judged if side.judged else None), side.interval
-    counts = f"{rate} ({side.passed}/{side.judged})"
+def verdict(found: Against, name: str, width: int, whole: bool = True) -> list[str]:
+    """The verdict on a later run; how many items it would take is left out where there is no room for it."""
+    text = sentence(found, "A", name)
+    text = text if whole else text.removesuffix(power(found.passes))
+    return [line.replace(_UNBROKEN, " ") for line in wrapped(text.replace(" %", f"{_UNBROKEN}%"), width)]
+
+
+def verdict_style(test: Test) -> Style:
+    """Shown differences stand out, as better or worse."""
+    return "" if not test.shown else "fail" if test.worse() else "pass" if test.direction else "strong"
+
+
+def _run_line(number: int, side: Side, against: Against | None, width: int) -> Row:
+    rate, interval = side.rate, side.rate.interval
+    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})"
     ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
     text = f"passes {counts}" + (f", with 95 % confidence {ends}" if ends else "")
-    text += f" · mean {side.mean:.3g}" if side.mean is not None else ""
-    if len(text) + len(run.name) + len(run.key) + 5 > width:
+    own = f"{side.run.name} {side.run.key}"
+    short = _short(against) if against else ""
+    if len(text) + len(own) + len(short) + 7 > width:
         text = f"{counts} {ends}".rstrip()
-    name = max(min(width - len(text) - 4, len(run.name) + len(run.key) + 1), 10)
-    return row((f"{sign} ", "accent"), fit(f"{run.name} {run.key}", name, "strong"), "  ", fit(text, width - name - 4))
+    name = max(min(width - len(text) - len(short) - 6, len(own)), 10)
+    pieces = [Piece(f"{NAMES[number]} ", "accent"), fit(own, name, "strong"), Piece("  ")]
+    if against is None:
+        return row(*pieces, fit(text, width - name - 4))
+    return row(*pieces, text, "  ", fit(short, width - name - 6 - len(text), verdict_style(against.passes)))
 
 
-def difference(found: Comparison) -> str:
-    """Whether the runs differ in what passes, in a sentence."""
-    if not found.broken + found.fixed:
-        return "No item passes in one run and fails in the other."
-    counts = f"{_items(found.broken)} broken, {found.fixed} fixed"
-    chance = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.3f}" if found.p < 0.1 else f"p = {found.p:.2f}"
-    if found.real:
-        return f"{counts}: the difference is real ({chance}, exact McNemar test)."
-    return f"{counts}: this can be chance ({chance}, exact McNemar test)."
+def _short(found: Against) -> str:
+    """A verdict in a few words, for a line among others."""
+    counts = [f"{WORDS[kind][0]}{found.counts[kind]}" for kind in ("broken", "fixed") if found.counts.get(kind)]
+    return " ".join([*counts, "shown" if found.passes.shown else "not shown"]) if counts else "="
 
 
-def _items(count: int) -> str:
-    return f"{count:,} item" if count == 1 else f"{count:,} items"
+def counted(lines: Sequence[Line]) -> Counter[Kind]:
+    """How many lines are of each kind in some run, as many as a filter for it lists."""
+    return Counter(kind for line in lines for kind in set(line.kinds) if kind is not None)
 
 
-class PairRows(Sequence[Row]):
-    """The pairs of some kinds; each row is made when it comes into view, its key is the number of the pair."""
+def _counts(found: Comparison, width: int) -> Row:
+    """How many lines are of each kind."""
+    counts = counted(found.lines)
+    pieces: list[Piece] = []
+    left = width
+    for kind in KINDS:
+        text = f"{WORDS[kind][0]} {counts[kind]:,} {kind}"
+        if kind in counts and len(text) <= left:
+            pieces.append(Piece(text + "   "[: max(left - len(text), 0)], WORDS[kind][1]))
+            left -= len(text) + 3
+    return Row(tuple(pieces))
 
-    def __init__(self, pairs: Sequence[Pair], kinds: Collection[Kind], width: int) -> None:
-        self._pairs = pairs
-        self._numbers = [number for number, pair in enumerate(pairs) if pair.kind in kinds]
-        self._rows = {number: place for place, number in enumerate(self._numbers)}
-        self._width = width
+
+# -- the list
+
+
+class Columns:
+    """How wide each part of a line is where it is listed."""
+
+    def __init__(self, lines: Sequence[Line], runs: int, width: int) -> None:
+        self.kind = max((len(line.kind) for line in lines), default=4) + 3 if lines else 7
+        self.several = runs > 2
+        left = width - self.kind
+        self.runs = _runs_width(runs, left)
+        self.status = self.runs // runs if self.several else _STATUS if self.runs > _GLYPHS else 2
+        left -= self.runs
+        self.scores = _SCORES if not self.several and self.runs > _GLYPHS and left >= _ITEM + _SCORES else 0
+        left -= self.scores
+        named = any(line.column for line in lines)
+        self.column = min(left // 3, 24) if named and left >= 36 else 0
+        self.item = max(left - self.column, 0)
+
+    def title(self, runs: int) -> Row:
+        """The letters of the runs above their columns."""
+        letters = [fit(NAMES[number], self.status, "dim") for number in range(runs)]
+        return row(" " * self.kind, fit("item", self.item, "dim"), *letters)
+
+
+def _runs_width(runs: int, left: int) -> int:
+    """Status words of all runs where there is room for them, else glyphs."""
+    if runs > 2:
+        return runs * _STATUS if left >= _ITEM + runs * _STATUS else runs * 2
+    words = 2 * _STATUS + 3
+    return words if left >= _ITEM + words else _GLYPHS if left >= _ITEM + _GLYPHS else 0
+
+
+class LineRows(Lazy):
+    """Some of the lines of a comparison; each row is made when it comes into view, its key is the line's number."""
+
+    def __init__(self, found: Comparison, numbers: Sequence[int], kinds: Collection[Kind], width: int) -> None:
+        self._lines = found.lines
+        self._numbers = numbers
+        self._kinds = kinds
+        self._rows = {number: place for place, number in enumerate(numbers)}
+        self._columns = columns_of(found, width)
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    @overload
-    def __getitem__(self, number: int) -> Row: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Row]: ...
-    def __getitem__(self, number: int | slice) -> Row | list[Row]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
+    def made(self, number: int) -> Row:
+        """The row of a line."""
         place = self._numbers[number]
-        return pair_line(self._pairs[place], self._width, place)
+        return line_row(self._lines[place], self._columns, self._kinds, place)
 
     def find(self, key: Hashable) -> int | None:
-        """The row of a pair."""
+        """The row of a line."""
         return self._rows.get(key) if isinstance(key, int) else None
 
 
-def pair_line(pair: Pair, width: int, key: Hashable) -> Row:
-    """One pair: what became of it, which item, and how both runs did where there is room."""
-    pieces = [kind_piece(pair.kind, _KIND)]
-    left = width - _KIND
-    tail: list[Piece] = []
-    if left >= 16 + _STATUSES:
-        tail += [*_statuses(pair), Piece(" ")]
-        left -= _STATUSES
-    if left >= 16 + _SCORES:
-        tail.append(fit(_scores(pair), _SCORES, "dim"))
-        left -= _SCORES
-    column = min(left // 3, 24) if pair.column and left >= 36 else 0
-    return Row((*pieces, fit(place_of(pair), left - column), *tail, fit(pair.column, column, "dim")), key)
+def columns_of(found: Comparison, width: int) -> Columns:
+    """How wide the parts of the list are."""
+    return Columns(found.lines, len(found.sides), width)
 
 
-def place_of(pair: Pair) -> str:
+def line_row(line: Line, columns: Columns, kinds: Collection[Kind], key: Hashable) -> Row:
+    """One line: what became of it, which item, and how the runs did where there is room."""
+    pieces = [kind_piece(kind_shown(line, kinds), columns.kind), fit(place_of(line), columns.item)]
+    if columns.several:
+        pieces += [_status(answer, columns.status) for answer in line.answers]
+    elif columns.runs:
+        pieces += [*arrow(line.answers, columns.status), Piece(" ")]
+    pieces.append(fit(scores(line.answers), columns.scores, "dim"))
+    return Row((*pieces, fit(line.column, columns.column, "dim")), key)
+
+
+def place_of(line: Line) -> str:
     """The item, and which of its turns and repeats where there are several."""
-    turn = "" if pair.turn is None else f" · turn {pair.turn + 1}"
-    return pair.item + turn + ("" if pair.repeat is None else f" · repeat {pair.repeat + 1}")
+    turn = "" if line.turn is None else f" · turn {line.turn + 1}"
+    return line.item + turn + ("" if line.repeat is None else f" · repeat {line.repeat + 1}")
 
 
-def _statuses(pair: Pair) -> tuple[Piece, ...]:
-    return (_status(pair.left), Piece("→ ", "dim"), _status(pair.right))
+def arrow(answers: Sequence[Answer | None], width: int = _STATUS) -> list[Piece]:
+    """How the answers were judged, one after the other."""
+    pieces: list[Piece] = []
+    for answer in answers:
+        pieces += [Piece("→ ", "dim")] if pieces else []
+        pieces.append(_status(answer, width))
+    return pieces
 
 
-def _status(answer: Answer | None) -> Piece:
-    return fit("–", _STATUS, "dim") if answer is None else status_piece(answer.status, _STATUS)
+def _status(answer: Answer | None, width: int) -> Piece:
+    if answer is None:
+        return fit("–", width, "dim")
+    glyph, style = GLYPHS[answer.status]
+    return status_piece(answer.status, width) if width >= _STATUS else fit(glyph, width, style)
 
 
-def _scores(pair: Pair) -> str:
-    one, other = (answer.score if answer else None for answer in (pair.left, pair.right))
-    return "" if one is None and other is None else f"{_number(one)} → {_number(other)}"
+def scores(answers: Sequence[Answer | None]) -> str:
+    """The scores, one after the other; nothing where none was given."""
+    found = [answer.score if answer else None for answer in answers]
+    return " → ".join(map(score_text, found)) if any(score is not None for score in found) else ""
 
 
-def _number(score: float | None) -> str:
+def score_text(score: float | None) -> str:
+    """A score with three figures."""
     return "–" if score is None else f"{score:.3g}"
 
 
-def empty_pairs(kinds: Collection[Kind], width: int) -> list[Row]:
+def empty_lines(kinds: Collection[Kind], words: str, width: int) -> list[Row]:
     """Why the list is empty."""
-    what = " or ".join(f"“{WORDS[kind][1]}”" for kind in KINDS if kind in kinds)
+    what = " or ".join(f"“{kind}”" for kind in KINDS if kind in kinds)
     text = "The runs have no answers." if len(kinds) == len(KINDS) else f"No answer is {what}."
+    if words:
+        text = f"No answer fits “{words}”" + ("." if len(kinds) == len(KINDS) else f" and is {what}.")
     return [*(row((line, "dim")) for line in wrapped(text, width)), row(("*", "key"), " shows all")]
-
-
-def pair_rows(faced: Faced, width: int) -> Rows:
-    """One pair in full: what became of it, who judged otherwise, and what differs in the answers."""
-    pair = faced.pair
-    where = place_of(pair) + (f" · {pair.column}" if pair.column else "")
-    rows = [row(kind_piece(pair.kind), "  ", (where, "strong"), ground="title"), _outcome(pair)]
-    for said in _remarks(pair):
-        rows += [row((line, "warn")) for line in wrapped(said, width)]
-    if faced.asked:
-        rows.append(row(("asked ", "dim"), fit(faced.asked, width - 6)))
-    for judged in faced.judged:
-        rows += _judged_lines(judged, width)
-    rows.append(row())
-    return Joined([rows, *_texts(faced, width)])
-
-
-def _outcome(pair: Pair) -> Row:
-    return row(*_statuses(pair), (f"  score {_scores(pair)}" if _scores(pair) else "", "dim"))
-
-
-def _remarks(pair: Pair) -> list[str]:
-    found = []
-    if pair.how == "position":
-        found.append("Matched by position only; check that it is the same item. A testId makes sure.")
-    elif pair.edited:
-        found.append("The item itself was changed between the runs.")
-    return found
-
-
-def _judged_lines(judged: Judged, width: int) -> list[Row]:
-    """An evaluator that judged the two answers differently, with its reason; nothing where it did not."""
-    one, other = judged.left, judged.right
-    if one and other and (one.score, one.result) == (other.score, other.result):
-        return []
-    rows = [row(fit(judged.key, min(24, width // 3), "strong"), " ", _result(one), (" → ", "dim"), _result(other))]
-    reason = (other.reason if other else "") or (one.reason if one else "")
-    return rows + [row((f"  {line}", "dim")) for line in wrapped(reason[:600], max(width - 2, 1))[:3] if reason]
-
-
-def _result(record: ScoreRecord | None) -> Piece:
-    if record is None:
-        return Piece("–", "dim")
-    glyph, style = _RESULTS.get(record.result or "", ("·", "dim"))
-    number = "" if record.score is None else f" {record.score:.3g}"
-    return Piece(f"{glyph} {record.result or 'no result'}{number}", style)
-
-
-def _texts(faced: Faced, width: int) -> list[Rows]:
-    if faced.diff is None:
-        return [paragraph(faced.text, width)]
-    if faced.diff.same:
-        says = "The answers are the same." if faced.diff.rows else "Neither run has an answer here."
-        return [[row((says, "dim"))], unified_rows(faced.diff, width)]
-    if width < NARROWEST:
-        return [[row(("- left", "removed"), "  ", ("+ right", "added"))], unified_rows(faced.diff, width)]
-    half = max((width - 3) // 2, 1)
-    titles = row(" ", fit("‹ left", half, "dim"), ("│ ", "dim"), fit("› right", half, "dim"))
-    return [[titles], Sides(faced.diff, width)]

@@ -67,9 +67,11 @@ class _Pair(Lazy):
         ends = _ends_alike(facing)
         self._kind: Kind = facing.kind
         self._half = half
-        self._left = Cut(_parts(facing.left, "removed", ends), half) if facing.left else None
+        self._left = Cut(side_parts(facing.left, "removed", ends), half) if facing.left else None
         same = facing.kind == "same"
-        self._right = self._left if same else Cut(_parts(facing.right, "added", ends), half) if facing.right else None
+        self._right = (
+            self._left if same else Cut(side_parts(facing.right, "added", ends), half) if facing.right else None
+        )
 
     def __len__(self) -> int:
         return max(len(cut) for cut in (self._left, self._right) if cut is not None)
@@ -81,7 +83,7 @@ class _Pair(Lazy):
         other = right[number] if right is not None and number < len(right) else None
         before = Piece(" " if one is None else SIGNS[self._kind], "strong")
         after = Piece(" " if other is None else SIGNS[self._kind], "strong")
-        pieces = (before, *_filled(one or (), self._half), Piece("│", "dim"), after, *(other or ()))
+        pieces = (before, *filled(one or (), self._half), Piece("│", "dim"), after, *(other or ()))
         return Row(pieces, None, _GROUNDS[self._kind])
 
 
@@ -101,7 +103,7 @@ class _Column(Lazy):
 
     def __init__(self, side: Side, kind: Kind, width: int) -> None:
         self._kind: Kind = kind
-        self._cut = Cut(_parts(side, "added" if kind == "added" else "removed", True), width - 1)
+        self._cut = Cut(side_parts(side, "added" if kind == "added" else "removed", True), width - 1)
 
     def __len__(self) -> int:
         return len(self._cut)
@@ -141,7 +143,7 @@ def _ends_alike(facing: Facing) -> bool:
     return len(sides) < 2 or sides[0] == sides[1]
 
 
-def _parts(side: Side, style: Style, ends_alike: bool) -> _Parts:
+def side_parts(side: Side, style: Style, ends_alike: bool) -> _Parts:
     """The spans of a side made safe, marked where only some of them changed; a line end that only it has is shown."""
     whole = all(span.changed for span in side.spans)
     parts: _Parts = [
@@ -155,7 +157,7 @@ def _parts(side: Side, style: Style, ends_alike: bool) -> _Parts:
     return parts
 
 
-def _filled(pieces: tuple[Piece, ...], width: int) -> tuple[Piece, ...]:
+def filled(pieces: tuple[Piece, ...], width: int) -> tuple[Piece, ...]:
     """Pieces with spaces up to a width, as wide as they will be drawn."""
     used = sum(len(piece.text) if piece.text.isascii() else cell_len(safe_line(piece.text)) for piece in pieces)
     return (*pieces, Piece(" " * max(width - used, 0)))

@@ -35,14 +35,18 @@ PROSE: Mapping[Where, str] = {
         "puts a run on screen. Here p and x act on the run under the cursor, elsewhere on the one on screen."
     ),
     "compare": (
-        "The same items in two runs: what passes in one and fails in the other, and below or beside it what differs in "
-        "the pair under the cursor."
+        "The same items in two to four runs, A the earliest: what passes in one and fails in another, and below or "
+        "beside it what differs in the line under the cursor. The verdict says how often chance alone makes such a gap."
+    ),
+    "labelling": (
+        "Answers of a run drawn at random, one after the other, without what any evaluator said of them. Only such "
+        "verdicts tell how good a judge is; at the end stands how far each one agrees with them."
     ),
     "playground": "A conversation with a target, and the item it can become.",
 }
 
 _KEYS = 12
-_ALONE = ("compare", "playground")
+_ALONE = ("compare", "labelling", "playground")
 """Screens of their own, where no other keys work."""
 
 

@@ -20,6 +20,9 @@ STATUSES: Mapping[RunStatus, tuple[str, Style]] = {
     "finished": ("■", ""),
 }
 
+BASELINE = "⚑ baseline"
+"""What stands beside the run that the others of its dataset are measured against."""
+
 _BARS = "▁▂▃▄▅▆▇█"
 _TREND = 12
 _STATUS = 14
@@ -127,11 +130,12 @@ def run_line(past: Past, width: int, shown: bool, marked: bool, now: float) -> R
     more = _more(run)
     name = min(max(left // 2, 24), left) if more and left >= 30 else left
     tail.append(fit(more, left - name, "dim"))
-    return Row((*pieces, fit(age(now - run.created), _AGE, "dim"), *_name(run, name), *tail), run.id)
+    return Row((*pieces, fit(age(now - run.created), _AGE, "dim"), *_name(past, name), *tail), run.id)
 
 
-def _name(run: RunRow, width: int) -> tuple[Piece, Piece]:
-    signs = ("↳" if run.parent is not None else "") + ("✎" if run.note else "")
+def _name(past: Past, width: int) -> tuple[Piece, Piece]:
+    run, baseline = past.run, BASELINE if width >= 2 * len(BASELINE) else BASELINE[0]
+    signs = ("↳" if run.parent is not None else "") + ("✎" if run.note else "") + (baseline if past.baseline else "")
     room = max(width - len(signs) - 1, 0)
     return fit(run.name, room, "strong" if run.status != "finished" else ""), fit(signs, width - room, "accent")
 
@@ -167,6 +171,8 @@ def about_lines(past: Past | None, parent: str, width: int, why: str = "") -> li
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
     if why:
         rows += [row((line, "error")) for line in wrapped(f"! {why}; p lets it go on", width)]
+    if past.baseline:
+        rows.append(row(fit(f"{BASELINE} of {past.dataset}", width, "accent")))
     if run.tags or parent:
         tags = " ".join(f"#{tag}" for tag in run.tags)
         rows.append(row((tags, "accent"), f"{'  ' if tags and parent else ''}{f'↳ {parent}' if parent else ''}"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tui_evals.store.records import AnswerStatus, ScoreRecord
 from tui_evals.store.rows import Label
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, row, status_piece
 
-from .case import Case
+from .case import Case, units
 from .figures import number
 from .parts import heading, paragraph
 from .transcript import pretty
@@ -20,22 +20,30 @@ _NOTHING: tuple[object, ...] = ("", [], {})
 
 def score_rows(case: Case, width: int) -> Iterator[Rows]:
     """What the evaluators made of it in the pass that counts, in earlier ones, and what people said."""
-    passes = case.detail.scores
-    now = passes.get(case.run.scoring_pass, ())
-    labels = case.detail.labels
-    if not passes and not labels:
+    scores, together, labels = case.detail.scores, case.detail.together, case.detail.labels
+    now = case.run.scoring_pass
+    if not scores and not together and not labels:
         return
-    yield heading("Scores" if case.run.scoring_pass < 2 else f"Scores of pass {case.run.scoring_pass}")
+    yield heading("Scores" if now < 2 else f"Scores of pass {now}")
     for label in labels:
         yield _label(label, width)
-    if not now:
+    if now not in scores and now not in together:
         yield [row(("Not judged in this pass.", "dim"))]
-    for record in now:
+    yield from _judged(scores, now, width)
+    if now in together:
+        what = "turn" if len(units(case.item)) > 1 else "item"
+        yield [row()]
+        yield paragraph(f"All answers to this {what}; it counts into the status of none of them:", width)
+    yield from _judged(together, now, width)
+
+
+def _judged(passes: Mapping[int, tuple[ScoreRecord, ...]], now: int, width: int) -> Iterator[Rows]:
+    for record in passes.get(now, ()):
         yield from _score(record, width)
         before = [
             f"pass {place}: {_short(one)}"
             for place, records in passes.items()
-            if place != case.run.scoring_pass
+            if place != now
             for one in records
             if one.key == record.key
         ]

@@ -1,0 +1,158 @@
+"""What people ask after a run: did it get better, or is that noise?"""
+
+import pytest
+from textual.widgets import Input
+
+from tests.tui.stored_runs import add_run, fresh
+from tui_evals.store.baselines import baselines
+from tui_evals.store.reader import Reader
+from tui_evals.tui.screens.charts import Charts
+from tui_evals.tui.screens.compare import CompareScreen
+from tui_evals.tui.screens.labelling import LabelScreen
+
+from .hostile import BYTES, FORBIDDEN, MARKUP, STRANGE
+from .story import at_the_workbench
+
+GOOD, BAD = ("pass", "Seven days."), ("fail", "I am not sure.")
+
+
+async def history(folder, *runs, expected="Seven days, for films and games.", **given):
+    """Runs of the same dataset, by their names and answers."""
+    path = fresh(folder)
+    for number, answers in enumerate(runs):
+        named = {"name": f"try {number + 1}", "expected": expected, **given}
+        await add_run(path, answers, **named)
+    return path
+
+
+def flat(person):
+    """What is on the screen, with no regard to where its lines are broken."""
+    return " ".join(person.screen().replace("│", " ").split())
+
+
+async def at_the_runs(person, name):
+    await person.press("6")
+    await person.until(lambda: any(name in line for line in person.rows("runs")))
+
+
+async def compared(person, *keys):
+    await person.press(*keys, "equals_sign")
+    await person.until(lambda: isinstance(person.app.screen, CompareScreen) and person.app.screen.found)
+
+
+async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_broke(tmp_path):
+    await history(tmp_path, [GOOD] * 8, [BAD] * 4, [BAD] * 6 + [GOOD] * 2)
+    async with at_the_workbench(tmp_path, size=(100, 30)) as person:
+        await at_the_runs(person, "try 3")
+        await compared(person, "space", "G", "space")
+        await person.sees("the 2 marked runs beside each other")
+        await person.until(
+            lambda: (
+                "B passes 6 fewer of 8 items than A; chance alone gives a gap this large in 3.1 % of cases: shown."
+                in flat(person)
+            )
+        )
+        await person.sees("✗ 6 broken")
+        await person.press("b")
+        assert "= same" not in person.screen().split("= 2 same")[1]
+        await person.press("j", "enter")
+        await person.sees("t-1")
+        await person.until(lambda: "Seven days." in flat(person) and "I am not sure." in flat(person))
+        assert "because of I am not sure." in flat(person)
+        await person.press("e", "e")
+        await person.until(lambda: "expected beside B" in flat(person) and "films and games" in flat(person))
+        await person.press("h")
+        await person.until(lambda: isinstance(person.app.screen, Charts))
+        await person.sees("pass rate (8)")
+        await person.press("escape", "escape", "escape")
+        await person.until(lambda: not isinstance(person.app.screen, CompareScreen))
+        assert person.app.front == "runs"
+
+
+async def test_four_runs_stand_in_columns_and_any_of_them_comes_beside_the_first(tmp_path):
+    await history(tmp_path, [GOOD, GOOD], [BAD, GOOD], [GOOD, GOOD], [GOOD, BAD])
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await at_the_runs(person, "try 4")
+        await compared(person, "space", "space", "space", "space")
+        await person.sees("the 4 marked runs")
+        screen = person.screen().split("\n")
+        assert [line[:7] for line in screen[:4]] == ["A try 1", "B try 2", "C try 3", "D try 4"]
+        assert any(line.split() == ["item", "A", "B", "C", "D"] for line in screen)
+        row = next(line for line in screen if "t-0" in line and "✓ pass" in line)
+        assert row.split()[2:] == ["t-0", "✓", "pass", "✗", "fail", "✓", "pass", "✓", "pass"]
+        await person.sees("A → B")
+        await person.press("j")
+        await person.sees("A → D")
+        await person.press("v")
+        await person.sees("A → B")
+        await person.press("question_mark")
+        await person.press("G")
+        await person.until(lambda: "false alarm" in flat(person))
+
+
+async def test_a_run_is_made_the_baseline_and_later_ones_are_compared_with_it(tmp_path):
+    path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], [BAD, GOOD], source="evals/a.json")
+    async with at_the_workbench(tmp_path, size=(100, 30)) as person:
+        await at_the_runs(person, "try 3")
+        await person.press("G", "b")
+        await person.sees("⚑ baseline")
+        assert "try 1 is the baseline of evals/a.json" in person.said()
+        with Reader(path) as reader:
+            assert [(one.source, one.run) for one in baselines(reader)] == [("evals/a.json", 1)]
+        await compared(person, "g")
+        await person.sees("beside its baseline")
+        assert [line[:7] for line in person.screen().split("\n")[:2]] == ["A try 1", "B try 3"]
+        await person.press("escape", "G", "D")
+        await person.sees("Delete try 1?")
+        await person.press("y")
+        await person.until(lambda: "is the baseline of evals/a.json" in flat(person))
+        with Reader(path) as reader:
+            assert [run.id for run in reader.runs(9)] == [3, 2, 1]
+
+
+async def test_answers_of_the_run_under_the_cursor_are_labelled_blind_with_one_key(tmp_path):
+    await history(tmp_path, [GOOD, BAD])
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await at_the_runs(person, "try 1")
+        await person.press("L")
+        await person.until(lambda: any(isinstance(screen, LabelScreen) for screen in person.app.screen_stack))
+
+
+async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
+    await history(tmp_path, [GOOD, BAD], [GOOD, ("fail", "Ask the librarian.")])
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await at_the_runs(person, "try 2")
+        await compared(person)
+        await person.press("slash")
+        await person.type("librarian")
+        await person.press("enter")
+        await person.until(lambda: "t-0" not in person.screen())
+        assert "t-1" in person.screen()
+        await person.press("slash", "ctrl+u")
+        await person.type("score:much")
+        await person.until(lambda: "score" in flat(person) and "much" in flat(person))
+        await person.press("enter")
+        assert isinstance(person.app.focused, Input)
+        await person.press("escape", "escape")
+        await person.until(lambda: "t-0" in person.screen())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_hostile_names_and_answers_stay_what_they_are(tmp_path, size):
+    said = STRANGE.replace("\u200b", "")
+    path = fresh(tmp_path)
+    for number, verdict in enumerate(("pass", "fail", "pass")):
+        given = {"name": f"{number} {MARKUP} {BYTES}", "suite": MARKUP, "targets": (MARKUP,)}
+        await add_run(path, [(verdict, f"{number} {said}")] * 3, expected=f"{said} expected", **given)
+    async with at_the_workbench(tmp_path, size=size) as person:
+        await person.until(lambda: len(person.app.watching.reader.runs(9)) == 3)
+        await at_the_runs(person, "[/b]")
+        await person.press("b")
+        await person.until(lambda: any("⚑" in line for line in person.rows("runs")))
+        await compared(person, "g", "space", "space", "space")
+        for keys in ((), ("enter",), ("d",), ("e",), ("v",), ("escape",), ("h",)):
+            await person.press(*keys)
+            await person.until(lambda: "[/b]" in flat(person))
+            drawn = person.screen().encode()
+            assert not any(bad in drawn for bad in FORBIDDEN)
+            assert b"\x1b" not in drawn and b"\x07" not in drawn

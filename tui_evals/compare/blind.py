@@ -1,0 +1,184 @@
+"""Labelling blind: which answers are drawn, what a person sees of one, and the way through them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, AnswerRow
+
+Verdict = Literal["pass", "fail"]
+SAMPLE = 50
+"""How many answers are drawn where nobody says otherwise."""
+
+_COMMON = ("system", "developer")
+_ANSWERED = ("answered", "pass", "fail", "partial")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The answers to label, in the order they are shown."""
+
+    answers: tuple[int, ...]
+    done: frozenset[int]
+    """Those of them that the author has labelled already."""
+    pool: int
+    """How many there were to draw from."""
+
+
+class Part(NamedTuple):
+    """A piece of what a person reads before the verdict: a title, and the text below it."""
+
+    title: str
+    text: str
+
+
+def judged_by(reader: Reader, run: int) -> dict[str, frozenset[int]]:
+    """The answers on which each evaluator has a verdict, in the pass that counts."""
+    found: dict[str, set[int]] = {}
+    for score in reader.judged(run):
+        if score.result in ("pass", "fail"):
+            found.setdefault(score.key, set()).add(score.answer)
+    return {key: frozenset(answers) for key, answers in sorted(found.items())}
+
+
+def draw(
+    reader: Reader,
+    run: int,
+    size: int = SAMPLE,
+    *,
+    seed: int = 0,
+    targets: Collection[int] | None = None,
+    evaluator: str | None = None,
+    author: str,
+) -> Sample:
+    """A plain random sample of a run; the same seed draws the same, and a larger sample begins with a smaller one."""
+    pool = [row.id for row in _pool(reader, run, evaluator) if targets is None or row.target in targets]
+    drawn = tuple(sorted(pool, key=lambda answer: _lot(seed, answer))[:size])
+    labels = reader.labels(run)
+    mine = frozenset(one.answer for one in labels if one.author == author and one.evaluator == evaluator)
+    return Sample(drawn, mine.intersection(drawn), len(pool))
+
+
+def _pool(reader: Reader, run: int, evaluator: str | None) -> list[AnswerRow]:
+    """The answers with a verdict to set a label against; while there are none, all that say something."""
+    judged = judged_by(reader, run)
+    if evaluator is not None:
+        known = judged.get(evaluator, frozenset())
+        return [row for row in reader.all_rows(run) if row.id in known]
+    rows = [row for row in reader.all_rows(run) if row.status in _ANSWERED]
+    known = frozenset().union(*judged.values())
+    return [row for row in rows if row.id in known and row.status in ("pass", "fail")] or rows
+
+
+def _lot(seed: int, answer: int) -> bytes:
+    return blake2b(f"{seed}:{answer}".encode(), digest_size=8).digest()
+
+
+class Session:
+    """One person's way through a sample: forward with every verdict, and back again."""
+
+    def __init__(self, sample: Sample) -> None:
+        self._todo = tuple(answer for answer in sample.answers if answer not in sample.done)
+        self._place = 0
+        self.total = len(sample.answers)
+        self.before = len(sample.done)
+        """How many were labelled in earlier sessions."""
+        self.given: dict[int, Verdict] = {}
+        self.notes: dict[int, str] = {}
+
+    @property
+    def answer(self) -> int | None:
+        """The answer to look at; None at the end."""
+        return self._todo[self._place] if self._place < len(self._todo) else None
+
+    @property
+    def previous(self) -> int | None:
+        """The answer before, which an undo goes back to."""
+        return self._todo[self._place - 1] if self._place else None
+
+    @property
+    def number(self) -> int:
+        """The number of the answer in the sample, from 1."""
+        return self.before + self._place + 1
+
+    @property
+    def done(self) -> int:
+        """How many answers of the sample are labelled."""
+        return self.before + len(self.given)
+
+    def note(self) -> str:
+        """What was written on the answer so far."""
+        return self.notes.get(self._todo[self._place], "")
+
+    def go_on(self, verdict: Verdict | None) -> None:
+        """To the next answer, after a verdict that is kept, or without one."""
+        if verdict is not None:
+            self.given[self._todo[self._place]] = verdict
+        self._place += 1
+
+    def go_back(self) -> None:
+        """To the answer before, which has no verdict any more."""
+        self._place -= 1
+        self.given.pop(self._todo[self._place], None)
+
+
+def sheet(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tuple[Part, ...]:
+    """What a person reads of an answer, whoever gave it and whatever was said of it; `items` are those asked.
+
+    What every item has in common, the system's message, comes last, below the answer.
+    """
+    detail = reader.detail(answer)
+    item = items[detail.row.item] if detail.row.item < len(items) else {}
+    turns = item.get("turns")
+    unit = turns[detail.row.turn] if isinstance(turns, list) and detail.row.turn < len(turns) else item
+    record = detail.answer
+    sent = record.request.get("messages") if record is not None else None
+    messages = [one for one in sent if isinstance(one, Mapping)] if isinstance(sent, list) else []
+    parts = [_message(one) for one in messages] or [Part("user", _text(unit.get("prompt")))]
+    last = [part for part in parts if part.title in _COMMON]
+    parts = [part for part in parts if part.title not in _COMMON]
+    parts += [Part("context", _text(unit.get("context")))]
+    parts += [Part(title, text) for title, text in _expected(unit)]
+    parts += [Part("answer", (said(record) if record is not None else "") or "(nothing)"), *last]
+    return tuple(part for part in parts if part.text.strip())
+
+
+def said(answer: AnswerRecord) -> str:
+    """All that a target said: its words, and the tools it called."""
+    return "\n".join([*([answer.text] if answer.text else ()), *map(_call, answer.tool_calls)])
+
+
+def _message(message: Mapping[str, Any]) -> Part:
+    calls = message.get("tool_calls")
+    called = [_call(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    words = _text(message.get("content"))
+    return Part(str(message.get("role") or "user"), "\n".join([*([words] if words else ()), *called]))
+
+
+def _expected(unit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    ideal = unit.get("ideal")
+    given = [unit.get("expected_response"), *(ideal if isinstance(ideal, list) else ())]
+    texts = dict.fromkeys(text for text in given if isinstance(text, str))
+    for number, text in enumerate(texts):
+        yield ("or expected" if number else "expected"), text
+
+
+def _text(content: object) -> str:
+    """The words of a message, whether it holds a text or a list of parts; a part that is no text is named."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    words = (str(part.get("text") or f"<{part.get('type')}>") for part in parts if isinstance(part, Mapping))
+    return "\n".join(words)
+
+
+def _call(call: Mapping[str, Any]) -> str:
+    inner = call.get("function")
+    inner = inner if isinstance(inner, Mapping) else call
+    given = inner.get("arguments", "")
+    return f"→ {inner.get('name')}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"

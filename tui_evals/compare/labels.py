@@ -1,0 +1,185 @@
+"""The labels of people against the verdicts of evaluators: where they agree, and where to look first if not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from tui_evals.store.figures import Judged
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.rows import Label
+
+from .agreement import Agreement, agreement
+
+_VERDICTS = ("pass", "fail")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an evaluator made of an answer, and how sure it was, from 0 to 1."""
+
+    passes: bool
+    score: float | None
+    threshold: float | None
+    sure: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """An answer that people and an evaluator judge differently."""
+
+    row: AnswerRow
+    column: str
+    """The target, where the run has several."""
+    person: bool
+    """Whether people say that it is good."""
+    verdict: Judgement
+    labels: tuple[Label, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one evaluator, or the verdict on whole answers where it is None, stands to what people say."""
+
+    evaluator: str | None
+    together: Agreement
+    """One pair for each answer on which people are of one mind."""
+    authors: Mapping[str, Agreement]
+    between: Mapping[tuple[str, str], Agreement]
+    """Two authors on what both of them labelled, the first one as the person."""
+    torn: int
+    """Answers on which people differ among themselves."""
+    unjudged: int
+    """Answers with a label but without a verdict."""
+    whole: int
+    """Labels of whole answers that stand for the evaluator, because it is the only one of the run."""
+    disagreements: tuple[Disagreement, ...]
+    """Those where the evaluator was surest first."""
+
+
+def standings(reader: Reader, run: RunRow, evaluator: str | None = None, limit: int = 10) -> list[Standing]:
+    """Everything that was labelled, whole answers first, or one evaluator; with the first of the disagreements."""
+    labels, judged = reader.labels(run.id), reader.judged(run.id)
+    rows = {row.id: row for row in reader.rows(dict.fromkeys(one.answer for one in labels))}
+    only = _only(judged)
+    whole = _whole(judged, rows)
+    found = []
+    for key in [evaluator] if evaluator is not None else _labelled(labels, only, whole, judged):
+        own = [one for one in labels if one.evaluator == key]
+        taken = {(one.answer, one.author) for one in own}
+        more = [one for one in labels if one.evaluator is None and (one.answer, one.author) not in taken]
+        borrowed = more if key is not None and key == only else []
+        verdicts = whole if key is None else _of(judged, key)
+        standing = _standing(key, [*own, *borrowed], verdicts, rows, run.targets)
+        shown = _reasoned(reader, run, key, standing.disagreements[:limit])
+        found.append(replace(standing, whole=len(borrowed), disagreements=shown))
+    return found
+
+
+def _labelled(
+    labels: Iterable[Label], only: str | None, whole: Mapping[int, Judgement], judged: Iterable[Judged]
+) -> list[str | None]:
+    """What people have labelled: None for whole answers, which come first, then evaluators by their keys."""
+    keys = {one.evaluator for one in labels}
+    if None in keys and only is not None and only not in keys:
+        verdicts = _of(judged, only)
+        # Where it decides alone, to say the same of it and of the whole answer would be to say it twice.
+        if all(verdicts[answer].passes == one.passes for answer, one in whole.items() if answer in verdicts):
+            keys.remove(None)
+        keys.add(only)
+    return sorted(keys, key=lambda key: (key is not None, key or ""))
+
+
+def _standing(
+    evaluator: str | None,
+    labels: Iterable[Label],
+    verdicts: Mapping[int, Judgement],
+    rows: Mapping[int, AnswerRow],
+    targets: Sequence[str],
+) -> Standing:
+    by_answer: defaultdict[int, dict[str, Label]] = defaultdict(dict)
+    for label in labels:
+        by_answer[label.answer][label.author] = label
+    authors: defaultdict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    between: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
+    pairs, differ, torn, unjudged = [], [], 0, 0
+    for answer in sorted(by_answer.keys() & rows.keys(), key=lambda one: rows[one].pos):
+        given = {author: label.verdict == "pass" for author, label in sorted(by_answer[answer].items())}
+        for one, other in combinations(given, 2):
+            between[one, other].append((given[one], given[other]))
+        verdict = verdicts.get(answer)
+        if verdict is None:
+            unjudged += 1
+            continue
+        for author, good in given.items():
+            authors[author].append((good, verdict.passes))
+        if len(set(given.values())) > 1:
+            torn += 1
+            continue
+        person = next(iter(given.values()))
+        pairs.append((person, verdict.passes))
+        if person != verdict.passes:
+            row = rows[answer]
+            column = targets[row.target] if len(targets) > 1 else ""
+            differ.append(Disagreement(row, column, person, verdict, tuple(by_answer[answer].values())))
+    return Standing(
+        evaluator,
+        agreement(pairs),
+        {author: agreement(own) for author, own in sorted(authors.items())},
+        {both: agreement(own) for both, own in sorted(between.items())},
+        torn,
+        unjudged,
+        0,
+        tuple(sorted(differ, key=lambda one: -one.verdict.sure)),
+    )
+
+
+def _only(judged: Iterable[Judged]) -> str | None:
+    """The evaluator that alone has verdicts in a run; None where there are several, or none."""
+    keys = {one.key for one in judged if one.result in _VERDICTS}
+    return keys.pop() if len(keys) == 1 else None
+
+
+def _of(judged: Iterable[Judged], key: str) -> dict[int, Judgement]:
+    """The verdicts of an evaluator; it is the surer, the further a score lies from its threshold in all its range."""
+    own = [one for one in judged if one.key == key]
+    marks = [mark for one in own for mark in (one.score, one.threshold) if mark is not None]
+    low, high = (min(marks), max(marks)) if marks else (0.0, 0.0)
+    found = {}
+    for one in own:
+        if one.result in _VERDICTS:
+            limit = (low + high) / 2 if one.threshold is None else one.threshold
+            sure = abs(one.score - limit) / (high - low) if one.score is not None and high > low else 0.0
+            found[one.answer] = Judgement(one.result == "pass", one.score, one.threshold, sure)
+    return found
+
+
+def _whole(judged: Sequence[Judged], rows: Mapping[int, AnswerRow]) -> dict[int, Judgement]:
+    """The verdicts on whole answers: one evaluator is enough for a fail, and it takes all of them for a pass."""
+    sure: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
+    for key in {one.key for one in judged}:
+        for answer, verdict in _of(judged, key).items():
+            sure[answer, verdict.passes].append(verdict.sure)
+    found = {}
+    for answer, row in rows.items():
+        passes = row.status == "pass"
+        if row.status in _VERDICTS and (own := sure.get((answer, passes))):
+            found[answer] = Judgement(passes, row.score, None, min(own) if passes else max(own))
+    return found
+
+
+def _reasoned(reader: Reader, run: RunRow, key: str | None, found: Sequence[Disagreement]) -> tuple[Disagreement, ...]:
+    """The disagreements with what the evaluators said."""
+    scores = reader.scores_of([one.row.id for one in found], run.scoring_pass) if found else {}
+    return tuple(replace(one, reason=_reason(scores.get(one.row.id, ()), key, one.verdict.passes)) for one in found)
+
+
+def _reason(records: Iterable[ScoreRecord], key: str | None, passes: bool) -> str:
+    if key is not None:
+        return next((one.reason for one in records if one.key == key), "")
+    result = "pass" if passes else "fail"
+    return "; ".join(f"{one.key}: {one.reason}" for one in records if one.result == result and one.reason)

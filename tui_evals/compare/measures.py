@@ -1,0 +1,217 @@
+"""A later run against the first in numbers, item by item, because the turns and repeats of an item are no new proof."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isclose
+from statistics import fmean
+
+from tui_evals.store.figures import Judged
+
+from .match import Kind, Outcome, Verdict, verdict
+from .sides import Answer, Answers, Cell
+from .statistics import Interval, bootstrap, holm, needed, paired_test
+
+_ROUNDING = 1e-12
+LEVEL = 0.05
+"""Below this chance a difference is called shown."""
+
+Column = tuple[int, int]
+Both = tuple[Mapping[Cell, Answer], Mapping[Cell, Answer]]
+"""The answers to one item in the first run and in a later one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """One number of a later run against the first, over the items that both judged."""
+
+    what: str
+    """The evaluator; empty for whether an item passes."""
+    column: str = ""
+    """The target and prompt; empty for all together."""
+    items: int
+    before: float
+    after: float
+    interval: Interval | None
+    """Where the true difference lies, with 95 % confidence."""
+    p: float
+    """How often chance alone makes a difference this large."""
+    adjusted: float
+    """The same after Holm's correction for how many such tests were made."""
+    needed: int | None
+    """How many items would show a difference of this size; None when there is none."""
+    direction: int
+    """1 when more is better, -1 when less is, 0 when nobody can tell."""
+
+    @property
+    def difference(self) -> float:
+        """How much more the later run has."""
+        return self.after - self.before
+
+    @property
+    def shown(self) -> bool:
+        """Whether chance hardly makes such a difference."""
+        return self.adjusted < LEVEL
+
+    def worse(self, level: float = LEVEL) -> bool:
+        """Whether the later run is worse, beyond what chance makes of equal runs."""
+        return self.adjusted < level and self.difference * self.direction < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A later run against the first."""
+
+    items: int
+    """Items that both runs judged, counted in each column."""
+    broken: int
+    """Items that passed and do not any more, by the majority of their repeats."""
+    fixed: int
+    passes: Test
+    """Whether the items pass, all columns together."""
+    tests: tuple[Test, ...]
+    """Each evaluator, and each column where there are several."""
+    counts: Mapping[Kind, int] = field(default_factory=dict)
+    """How many lines are of each kind."""
+
+    def worse(self, level: float = LEVEL) -> tuple[Test, ...]:
+        """What got worse, beyond chance."""
+        return tuple(test for test in (self.passes, *self.tests) if test.worse(level))
+
+
+def against(items: Sequence[Both], first: Answers, later: Answers) -> Against:
+    """Every test of a later run, from the items that both runs have."""
+    columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
+    whole: list[tuple[float, float]] = []
+    verdicts: Counter[tuple[Verdict, Verdict]] = Counter()
+    for both in items:
+        shares = dict(_shares(both, verdicts))
+        for column, share in shares.items():
+            columns[column].append(share)
+        if shares:
+            whole.append(_mean(shares.values()))
+    family = [
+        _test(scores, key, "", _direction(first, later, key)) for key, scores in _by_evaluator(items, first, later)
+    ]
+    if len(columns) > 1:
+        names = {**later.columns, **first.columns}
+        family += [_test(shares, "", names[column], 1) for column, shares in sorted(columns.items())]
+    corrected = holm([test.p for test in family])
+    tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
+    counted = sum(map(len, columns.values()))
+    broken, fixed = verdicts["pass", "fail"], verdicts["fail", "pass"]
+    return Against(counted, broken, fixed, _test(whole, "", "", 1), tests)
+
+
+def _shares(both: Both, verdicts: Counter[tuple[Verdict, Verdict]]) -> Iterator[tuple[Column, tuple[float, float]]]:
+    """In each column the share of repeats that pass, before and after, where both were judged; counts the verdicts."""
+    if len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys():
+        ((cell, before),), (after,) = both[0].items(), both[1].values()
+        if before.status in _PLAIN and after.status in _PLAIN:
+            verdicts[_PLAIN[before.status], _PLAIN[after.status]] += 1
+            yield cell[1:3], (float(before.status == "pass"), float(after.status == "pass"))
+        return
+    sides = [_outcomes(cells) for cells in both]
+    for column, outcomes in sides[0].items():
+        if column in sides[1]:
+            was, now = _passing(outcomes), _passing(sides[1][column])
+            if was is not None and now is not None:
+                verdicts[verdict(outcomes), verdict(sides[1][column])] += 1
+                yield column, (was, now)
+
+
+_PLAIN: Mapping[str, Verdict] = {"pass": "pass", "fail": "fail"}
+
+
+def _outcomes(cells: Mapping[Cell, Answer]) -> Mapping[Column, list[Outcome]]:
+    found: defaultdict[Column, list[Outcome]] = defaultdict(list)
+    for (repeat, prompt, target, turn), answer in cells.items():
+        found[prompt, target].append(Outcome(turn, repeat, answer.status, None, ""))
+    return found
+
+
+def _passing(outcomes: Iterable[Outcome]) -> float | None:
+    """The share of repeats that pass, each as good as the worst of its turns; None where none was judged whole."""
+    repeats: defaultdict[int, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        repeats[outcome.repeat].append(outcome)
+    verdicts = [verdict(turns) for turns in repeats.values()]
+    judged = [one == "pass" for one in verdicts if one in ("pass", "fail")]
+    return sum(judged) / len(judged) if judged else None
+
+
+def _by_evaluator(
+    items: Sequence[Both], first: Answers, later: Answers
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """For each evaluator the mean score of every item that both runs judged, before and after."""
+    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for both in items:
+        one, other = _scores(both[0], first), _scores(both[1], later)
+        for key, places in one.items():
+            if key in other:
+                shared = [(_middle(places[at]), _middle(other[key][at])) for at in places if at in other[key]]
+                if shared:
+                    found[key].append(_mean(shared))
+    yield from sorted(found.items())
+
+
+def _scores(cells: Mapping[Cell, Answer], side: Answers) -> dict[str, dict[tuple[int, int, int], list[float]]]:
+    """The scores of an item by evaluator and by prompt, target and turn; repeats together."""
+    found: dict[str, dict[tuple[int, int, int], list[float]]] = {}
+    for cell, answer in cells.items():
+        for one in side.judged.get(answer.id, ()):
+            found.setdefault(one.key, {}).setdefault(cell[1:], []).append(value_of(one))
+    return found
+
+
+def value_of(judged: Judged) -> float:
+    """The score; a bare verdict counts 1 or 0."""
+    return judged.score if judged.score is not None else float(judged.result == "pass")
+
+
+def _direction(first: Answers, later: Answers, key: str) -> int:
+    """Whether more is better, as the verdicts show it: what passes lies above the threshold, or below it."""
+    above: Counter[bool] = Counter()
+    verdicts = False
+    for side in (first, later):
+        for records in side.judged.values():
+            for one in records:
+                if one.key == key and one.result in ("pass", "fail"):
+                    verdicts = True
+                    if one.score is not None and one.threshold is not None:
+                        above[(one.result == "pass") == (one.score >= one.threshold)] += 1
+    return 0 if not verdicts else -1 if above[False] > above[True] else 1
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The mean; most items have one answer, and it costs ten times as much as they do."""
+    return values[0] if len(values) == 1 else fmean(values)
+
+
+def _mean(pairs: Collection[tuple[float, float]]) -> tuple[float, float]:
+    if len(pairs) == 1:
+        return next(iter(pairs))
+    before, after = zip(*pairs, strict=True)
+    return fmean(before), fmean(after)
+
+
+def _test(pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int) -> Test:
+    # The means of one and of three equal scores may differ by a rounding, and all to the same side.
+    pairs = [(before, before if isclose(before, after, rel_tol=_ROUNDING) else after) for before, after in pairs]
+    differences = [after - before for before, after in pairs]
+    before, after = _mean(pairs) if pairs else (0.0, 0.0)
+    p = paired_test(differences)
+    return Test(
+        what=what,
+        column=column,
+        items=len(pairs),
+        before=before,
+        after=after,
+        interval=bootstrap(differences),
+        p=p,
+        adjusted=p,
+        needed=needed(differences),
+        direction=direction,
+    )

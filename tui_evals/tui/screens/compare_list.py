@@ -1,0 +1,92 @@
+"""The lines of a comparison as a list: of some kinds, with some words, under the letters of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from tui_evals.compare.match import Kind
+from tui_evals.compare.runs import KINDS, Comparison, Line
+from tui_evals.tui.lines import Rows, row, wrapped
+from tui_evals.tui.state.comparing import chosen
+from tui_evals.tui.views.comparison import LineRows, columns_of, empty_lines
+from tui_evals.tui.widgets.lines import Lines
+
+
+class CompareList(Vertical):
+    """Which lines are listed, and where one is among them."""
+
+    DEFAULT_CSS = "CompareList { height: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__(id="list")
+        self._found: Comparison | None = None
+        self.kinds: tuple[Kind, ...] = KINDS
+        self.words = ""
+        self._answers: frozenset[int] | None = None
+
+    def compose(self) -> ComposeResult:
+        """The letters of the runs, and the lines."""
+        self._columns = Lines(choosing=False, id="columns")
+        self._columns.can_focus = self._columns.display = False
+        self._columns.styles.height = 1
+        self.lines = Lines(id="lines")
+        yield self._columns
+        yield self.lines
+
+    def say(self, text: str, wrong: bool = False) -> None:
+        """A sentence in place of the lines."""
+        self.lines.show(lambda width: [row((line, "error" if wrong else "dim")) for line in wrapped(text, width)])
+
+    def take(self, found: Comparison) -> None:
+        """List the lines of a comparison, the cursor on what broke first."""
+        self._found = found
+        runs = len(found.sides)
+        self._columns.display = runs > 2
+        self._columns.show(lambda width: [columns_of(found, width).title(runs)])
+        self._list(at=next((number for number, line in enumerate(found.lines) if "broken" in line.kinds), None))
+
+    def only(self, *kinds: Kind) -> None:
+        """Only lines of these kinds; all without one."""
+        self.kinds = kinds or KINDS
+        self._list()
+
+    def only_with(self, words: str, answers: frozenset[int] | None) -> None:
+        """Only lines with one of these answers."""
+        self.words, self._answers = words, answers
+        self._list()
+
+    def _list(self, at: int | None = None) -> None:
+        found, kinds, words = self._found, self.kinds, self.words
+        if found is None:
+            return
+        numbers = chosen(found.lines, kinds, self._answers)
+
+        def rows(width: int) -> Rows:
+            return LineRows(found, numbers, kinds, width) if numbers else empty_lines(kinds, words, width)
+
+        self.lines.show(rows, at=at)
+
+    @property
+    def line(self) -> tuple[int, Line] | None:
+        """The line under the cursor, with its number."""
+        key = self.lines.key
+        return (key, self._found.lines[key]) if self._found and isinstance(key, int) else None
+
+    def to_kind(self, kind: Kind, way: int) -> None:
+        """The next line of a kind, round the end; a filter that hides them all is given up."""
+        if self._found is None:
+            return
+        numbers = chosen(self._found.lines, (kind,), self._answers)
+        if kind not in self.kinds or not numbers:
+            self._answers = self._answers if numbers else None
+            self.words = self.words if numbers else ""
+            numbers = numbers or chosen(self._found.lines, (kind,), None)
+            self.only()
+        here = self.lines.key if isinstance(self.lines.key, int) else -1
+        further: Callable[[int], bool] = (lambda number: number > here) if way > 0 else (lambda number: number < here)
+        later = [number for number in numbers if further(number)]
+        if numbers:
+            self.lines.to_key((later or numbers)[0 if way > 0 else -1])
