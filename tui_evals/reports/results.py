@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -14,7 +12,7 @@ from typing import Any
 from tui_evals import __version__
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
-from tui_evals.text.cells import guard
+from tui_evals.text.cells import csv_line, guard
 
 _PUBLIC = frozenset(
     {"Relevance", "Coherence", "Groundedness", "Similarity", "Citations", "ExactMatch", "PartialMatch"}
@@ -26,12 +24,16 @@ _WORST = ("error", "partial", "fail", "pass")
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One answer with the unit it answers and what was found of it."""
+    """One answer with what it answers and what was found of it."""
 
     row: AnswerRow
     record: AnswerRecord | None
     scores: tuple[ScoreRecord, ...]
+    together: tuple[ScoreRecord, ...]
+    """What was found of all answers to the same, which counts into the status of none of them."""
     unit: Mapping[str, Any]
+    """The turn of a conversation, else the item itself."""
+    item: Mapping[str, Any]
 
 
 def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[Answered]]]:
@@ -40,15 +42,16 @@ def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], li
     for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
         found = list(rows)
         item = items[found[0].item]
-        units = item.get("turns") or [item]
-        yield item, [_answered(reader, run, row, units[row.turn]) for row in found]
+        yield item, [read(reader, run, row, item) for row in found]
 
 
-def _answered(reader: Reader, run: RunRow, row: AnswerRow, unit: Mapping[str, Any]) -> Answered:
+def read(reader: Reader, run: RunRow, row: AnswerRow, item: Mapping[str, Any]) -> Answered:
+    """One answer whole."""
+    unit = (item.get("turns") or [item])[row.turn]
     if row.status in ("pending", "running"):
-        return Answered(row, None, (), unit)
-    detail = reader.detail(row.id)
-    return Answered(row, detail.answer, detail.scores.get(run.scoring_pass, ()), unit)
+        return Answered(row, None, (), (), unit, item)
+    detail, number = reader.detail(row.id), run.scoring_pass
+    return Answered(row, detail.answer, detail.scores.get(number, ()), detail.together.get(number, ()), unit, item)
 
 
 def document(reader: Reader, run: RunRow) -> dict[str, Any]:
@@ -72,16 +75,26 @@ def _item(item: Mapping[str, Any], found: list[Answered], run: RunRow, several: 
         column = {"target": run.targets[first.target], "repeat": first.repeat + 1}
         if run.prompts[first.prompt]:
             column["prompt"] = run.prompts[first.prompt]
-        written["extensions"] = {**(item.get("extensions") or {}), "tui_evals_run": column}
+        written = _extended(written, "tui_evals_run", column)
     if "turns" not in item:
-        return {**written, **_outputs(found[0])}
-    written["turns"] = [{**answered.unit, **_outputs(answered)} for answered in found]
+        return _filled(written, found[0])
+    written["turns"] = [_filled(answered.unit, answered) for answered in found]
     statuses = [answered.row.status for answered in found]
     if all(status in _SUMMARY for status in statuses):
         counts = {field: statuses.count(status) for status, field in _SUMMARY.items()}  # type: ignore[arg-type]
         overall = next(status for status in _WORST if status in statuses)
         written["summary"] = {"turns_total": len(found), **counts, "overall_status": overall}
     return written
+
+
+def _filled(unit: Mapping[str, Any], answered: Answered) -> dict[str, Any]:
+    """A turn or item with its outputs; what was found of all answers to it stands apart from its own scores."""
+    filled = {**unit, **_outputs(answered)}
+    return _extended(filled, "tui_evals_together", together) if (together := _objects(answered.together)) else filled
+
+
+def _extended(unit: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 
 def _outputs(answered: Answered) -> dict[str, Any]:
@@ -93,7 +106,7 @@ def _outputs(answered: Answered) -> dict[str, Any]:
         found["response"] = record.text
     if record.diagnostics:
         found["diagnostics"] = dict(record.diagnostics)
-    found["scores"] = {key_of(score): score_object(score) for score in answered.scores if score.result != "skipped"}
+    found["scores"] = _objects(answered.scores)
     if row.status == "error":
         found["error"] = {"code": record.code or "agentRequestFailed", "message": record.message or ""}
     elif row.status == "partial":
@@ -102,6 +115,10 @@ def _outputs(answered: Answered) -> dict[str, Any]:
         message = f"Agent response obtained. {errored} of {total} evaluators failed to run."
         found["error"] = {"code": "evaluatorsFailed", "message": message}
     return found
+
+
+def _objects(scores: Iterable[ScoreRecord]) -> dict[str, Any]:
+    return {key_of(score): score_object(score) for score in scores if score.result != "skipped"}
 
 
 def key_of(score: ScoreRecord) -> str:
@@ -159,6 +176,7 @@ def _line(item: Mapping[str, Any], answered: Answered, run: RunRow) -> dict[str,
         "score": row.score,
         "answer": None if record is None else {k: v for k, v in asdict(record).items() if k != "request"},
         "scores": [asdict(score) for score in answered.scores],
+        "together": [asdict(score) for score in answered.together],
     }
 
 
@@ -168,39 +186,23 @@ def table(reader: Reader, run: RunRow, *, raw: bool = False) -> str:
     rows = []
     for item, found in answers(reader, run):
         for answered in found:
-            keys |= dict.fromkeys(score.key for score in answered.scores)
+            keys |= dict.fromkeys(name for name, _ in _named(answered))
             rows.append(_row(item, answered, run))
-    columns = [*_COLUMNS, *(f"{key}.{part}" for key in keys for part in ("score", "result", "threshold", "reason"))]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        cells = [_cell(row.get(column)) for column in columns]
-        writer.writerow(cells if raw else [guard(cell) for cell in cells])
-    return out.getvalue()
+    columns = [*_COLUMNS, *(f"{key}.{part}" for key in keys for part in _PARTS)]
+    return csv_text(columns, ([row.get(column) for column in columns] for row in rows), raw=raw)
 
 
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> str:
+    """A table as CSV; formulas are made harmless unless `raw`, in the header too."""
+    lines = ([_cell(value) for value in row] for row in (columns, *rows))
+    return "".join(csv_line(cells if raw else map(guard, cells)) for cells in lines)
+
+
+_PARTS = ("score", "result", "threshold", "reason")
 _COLUMNS = (
-    "kind",
-    "item",
-    "thread",
-    "turn",
-    "target",
-    "repeat",
-    "prompt",
-    "expected_response",
-    "response",
-    "status",
-    "score",
-    "error_code",
-    "error_message",
-    "latency_ms",
-    "input_tokens",
-    "output_tokens",
-    "cost",
-    "tags",
-    "extensions",
-    "conversation_id",
+    *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
+    *("status", "score", "error_code", "error_message", "latency_ms", "input_tokens"),
+    *("output_tokens", "cost", "tags", "extensions", "conversation_id"),
 )
 
 
@@ -228,14 +230,13 @@ def _row(item: Mapping[str, Any], answered: Answered, run: RunRow) -> dict[str, 
         "extensions": item.get("extensions"),
         "conversation_id": item.get("conversation_id"),
     }
-    for score in answered.scores:
-        found |= {
-            f"{score.key}.score": score.score,
-            f"{score.key}.result": score.result,
-            f"{score.key}.threshold": score.threshold,
-            f"{score.key}.reason": score.reason,
-        }
-    return found
+    return found | {f"{name}.{part}": getattr(score, part) for name, score in _named(answered) for part in _PARTS}
+
+
+def _named(answered: Answered) -> Iterator[tuple[str, ScoreRecord]]:
+    """The scores under the names of their columns; those of all answers to the item say so."""
+    yield from ((score.key, score) for score in answered.scores)
+    yield from ((f"together.{score.key}", score) for score in answered.together)
 
 
 def _cell(value: object) -> str:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui_evals.text.cells import guard
+from tui_evals.text.cells import csv_line, guard
 from tui_evals.text.nearest import did_you_mean
 
 COLUMNS: Mapping[str, str] = {
@@ -87,20 +87,18 @@ def write(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str
     used = {name for row in rows for name in row}
     plain = [name for name in (*COLUMNS.values(), *_AS_THEY_ARE) if name in used or name == COLUMNS["prompt"]]
     header = plain + sorted(used - set(plain))
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
+    lines = [csv_line(header if raw else map(guard, header))]
     guarded = 0
     for row in rows:
         cells = [row.get(name, "") for name in header]
         safe = cells if raw else [guard(cell) for cell in cells]
         guarded += sum(one != other for one, other in zip(cells, safe, strict=True))
-        writer.writerow(safe)
+        lines.append(csv_line(safe))
     if guarded:
         lost.append(
             f"{guarded} cells that a spreadsheet would run as a formula now start with ' (--raw-csv keeps them)"
         )
-    return out.getvalue(), lost
+    return "".join(lines), lost
 
 
 def _flat(number: int, item: Mapping[str, Any], lost: list[str]) -> Iterator[dict[str, str]]:

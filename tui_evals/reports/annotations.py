@@ -1,0 +1,151 @@
+"""What failed, as workflow commands that GitHub shows beside the lines of a dataset in a pull request."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.text.safe import safe, safe_line
+
+from . import words
+from .comparison import broken_in
+from .results import Answered, read
+
+MOST = 10
+"""How many of a level GitHub shows for one step."""
+
+_LEVELS = {"error": "error", "fail": "error", "partial": "warning"}
+_LONGEST = 1_000
+
+
+def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path) -> Iterator[str]:
+    """One line for each bad answer of a run, or for each that is broken in the last of several; then how many more.
+
+    `root` is what the dataset's path may be relative to, `workspace` what GitHub's paths are.
+    """
+    run = runs[-1]
+    rows = list(reader.all_rows(run.id))
+    repeated = any(row.repeat for row in rows)
+    items = reader.snapshot(run.snapshot)["items"]
+    bad = sorted(_bad(reader, runs, rows), key=lambda row: words.BAD.index(row.status))
+    places = _places(run, items, root)
+    counts: Counter[str] = Counter()
+    for row in bad:
+        level = _LEVELS[row.status]
+        counts[level] += 1
+        if counts[level] <= MOST:
+            answered = read(reader, run, row, items[row.item])
+            where = places.of(row, workspace) if places else {}
+            yield _command(level, {**where, "title": _title(answered, run, repeated, len(runs) > 1)}, _says(answered))
+    if more := [f"{count - MOST} more {level}s" for level, count in counts.items() if count > MOST]:
+        keys = " ".join(one.key for one in runs)
+        listing = f"compare {keys} --only broken" if len(runs) > 1 else f"show {run.key} --only '!status:pass'"
+        yield _command("notice", {"title": "tui-evals"}, f"{' and '.join(more)}; `tui-evals {listing}` lists all")
+
+
+def _bad(reader: Reader, runs: Sequence[RunRow], rows: Iterable[AnswerRow]) -> Iterable[AnswerRow]:
+    if len(runs) == 1:
+        return (row for row in rows if row.status in words.BAD)
+    broken = broken_in(reader, runs)
+    return (row for row in rows if row.id in broken)
+
+
+def _title(answered: Answered, run: RunRow, repeated: bool, compared: bool) -> str:
+    row = answered.row
+    several = len(run.targets) * len(run.prompts) > 1
+    column = f" · {words.column(run, row.prompt, row.target)}" if several else ""
+    status = {"fail": "failed", "partial": "could not be judged", "error": "no answer"}[row.status]
+    return f"{words.place(row, answered.item, repeated)}{column}: {'broken' if compared else status}"
+
+
+def _says(answered: Answered) -> str:
+    text = "\n".join(words.complaints(answered)) or "no evaluator gave a reason"
+    said = answered.record.text if answered.record else None
+    return words.cut(text, _LONGEST) + (f"\nanswer: {safe_line(said, _LONGEST)}" if said else "")
+
+
+def _command(level: str, properties: Mapping[str, str], message: str) -> str:
+    """The command in one line that no text in it can end."""
+    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {written}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return safe(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(safe_line(text, 200)).replace(":", "%3A").replace(",", "%2C")
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the items of a run stand in the dataset file as it is now; None for those that nobody can point at."""
+
+    document: Document
+    now: Sequence[int | None]
+    whole: Sequence[bool]
+    """Whether an item is as it was, so that its turns stand where they stood."""
+
+    def of(self, row: AnswerRow, workspace: Path) -> dict[str, str]:
+        number = self.now[row.item]
+        if number is None:
+            return {}
+        turn = ("turns", row.turn) if self.whole[row.item] and "turns" in self.document.data["items"][number] else ()
+        line = self.document.line(("items", number, *turn))
+        if line is None:
+            return {}
+        file = self.document.file.resolve()
+        inside = file.is_relative_to(workspace.resolve())
+        return {"file": (file.relative_to(workspace.resolve()) if inside else file).as_posix(), "line": str(line)}
+
+
+def _places(run: RunRow, items: Sequence[Mapping[str, Any]], root: Path) -> _Places | None:
+    file = next((file for file in (root / run.source, Path(run.source)) if file.is_file()), None)
+    if file is None or file.suffix == ".gz":
+        return None
+    try:
+        document = load(file)
+    except DatasetError:
+        # The file has become something else since, so that there is no line to point at.
+        return None
+    current = document.data.get("items")
+    if not isinstance(current, list):
+        return None
+    was, now = ([json.dumps(item, sort_keys=True) for item in side] for side in (items, current))
+    found = _found([*map(_test_id, items)], [*map(_test_id, current)], was, now)
+    whole = [place is not None and now[place] == was[number] for number, place in enumerate(found)]
+    return _Places(document, found, whole)
+
+
+def _test_id(item: object) -> str | None:
+    found = item.get("testId") if isinstance(item, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _found(
+    ids: Sequence[str | None], ids_now: Sequence[str | None], was: Sequence[str], now: Sequence[str]
+) -> list[int | None]:
+    """The place of each item by a testId that is unique, by what it is where it was, or by what it alone is."""
+    by_id, by_text = _unique(ids, ids_now), _unique(was, now)
+    return [
+        by_id[test_id]
+        if test_id in by_id
+        else number
+        if number < len(now) and now[number] == text
+        else by_text.get(text)
+        for number, (test_id, text) in enumerate(zip(ids, was, strict=True))
+    ]
+
+
+def _unique(was: Sequence[str | None], now: Sequence[str | None]) -> dict[str | None, int]:
+    before, after = Counter(was), Counter(now)
+    return {key: n for n, key in enumerate(now) if key is not None and after[key] == 1 == before[key]}

@@ -1,0 +1,159 @@
+"""Runs compared, as data: JSON with every number, and a table with a row for each line of the comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tui_evals.compare.caveats import caveats
+from tui_evals.compare.measures import Against, Test
+from tui_evals.compare.runs import Comparison, Line, Side, read_comparison
+from tui_evals.compare.sides import Rate
+from tui_evals.compare.statistics import Interval
+from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+
+from .results import csv_text
+
+
+def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
+    """All that a comparison says; later runs are each against the first, which is A."""
+    found = read_comparison(reader, [run.id for run in runs])
+    return {
+        "runs": [_run(reader, side, name) for side, name in zip(found.sides, NAMES, strict=False)],
+        "against": [
+            {"run": name, "verdict": sentence(one, NAMES[0], name), **_against(one)}
+            for one, name in zip(found.against, NAMES[1:], strict=False)
+        ],
+        "notes": list(caveats(found)),
+        "categories": {
+            category: {name: _rate(rate) for name, rate in zip(NAMES, rates, strict=False)}
+            for category, rates in found.categories.items()
+        },
+        "lines": list(_lines(reader, found)),
+    }
+
+
+def broken_in(reader: Reader, runs: Sequence[RunRow]) -> frozenset[int]:
+    """The answers of the last run that are broken since the first."""
+    found = read_comparison(reader, [run.id for run in runs])
+    return frozenset(line.answers[-1].id for line in found.lines if line.answers[-1] and line.kinds[-1] == "broken")
+
+
+def json_text(reader: Reader, runs: Sequence[RunRow]) -> str:
+    """The comparison as one JSON document."""
+    return json.dumps(document(reader, runs), ensure_ascii=False, indent=2) + "\n"
+
+
+def json_lines(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
+    """One line of JSON for each line of the comparison."""
+    for line in _lines(reader, read_comparison(reader, [run.id for run in runs])):
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def table(reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> str:
+    """The comparison as a table; formulas are made harmless unless `raw`."""
+    names = NAMES[: len(runs)]
+    columns = [*_COLUMNS, *(f"{name}.kind" for name in names[1:])]
+    columns += [f"{name}.{part}" for name in names for part in ("status", "score", "answer")]
+    found = read_comparison(reader, [run.id for run in runs])
+    return csv_text(columns, map(_row, _lines(reader, found)), raw=raw)
+
+
+_COLUMNS = ("item", "turn", "repeat", "column", "category", "edited", "kind")
+
+
+def _row(line: dict[str, Any]) -> list[object]:
+    answers = [answer or {"status": None, "score": None, "answer": None} for answer in line["answers"].values()]
+    return [
+        *(line[name] for name in _COLUMNS),
+        *line["kinds"].values(),
+        *(answer[part] for answer in answers for part in ("status", "score", "answer")),
+    ]
+
+
+def _lines(reader: Reader, found: Comparison) -> Iterator[dict[str, Any]]:
+    for line in found.lines:
+        yield {
+            "item": line.item,
+            "turn": _from_one(line.turn),
+            "repeat": _from_one(line.repeat),
+            "column": line.column,
+            "category": line.category,
+            "kind": line.kind,
+            "kinds": dict(zip(NAMES[1:], line.kinds, strict=False)),
+            "matched_by": line.how,
+            "edited": line.edited,
+            "answers": dict(zip(NAMES, _answers(reader, line), strict=False)),
+        }
+
+
+def _from_one(number: int | None) -> int | None:
+    return None if number is None else number + 1
+
+
+def _answers(reader: Reader, line: Line) -> Iterator[dict[str, Any] | None]:
+    for answer in line.answers:
+        if answer is None:
+            yield None
+            continue
+        record = reader.detail(answer.id).answer
+        text, error = (record.text, record.message) if record else (None, None)
+        yield {"status": answer.status, "score": answer.score, "answer": text, "error": error}
+
+
+def _run(reader: Reader, side: Side, name: str) -> dict[str, Any]:
+    run = side.run
+    found = reader.totals(run.id)
+    return {
+        "called": name,
+        "run": run.key,
+        "name": run.name,
+        "dataset": run.source,
+        "targets": list(run.targets),
+        "prompts": [prompt for prompt in run.prompts if prompt],
+        "status": run.status,
+        **_rate(side.rate),
+        "not_judged": found.partial,
+        "without_answer": found.errored,
+        "cost": found.cost + found.judge_cost,
+        "unpriced": max(found.unpriced, reader.spent(run.id)[1]),
+    }
+
+
+def _rate(rate: Rate) -> dict[str, Any]:
+    return {"passed": rate.passed, "judged": rate.judged, "pass_rate": rate.share, "interval": _interval(rate.interval)}
+
+
+def _interval(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _against(found: Against) -> dict[str, Any]:
+    return {
+        "items": found.items,
+        "broken": found.broken,
+        "fixed": found.fixed,
+        "lines": dict(found.counts),
+        "passes": _test(found.passes),
+        "tests": [_test(test) for test in found.tests],
+    }
+
+
+def _test(test: Test) -> dict[str, Any]:
+    return {
+        "evaluator": test.what or None,
+        "column": test.column or None,
+        "items": test.items,
+        "before": test.before,
+        "after": test.after,
+        "difference": test.difference,
+        "interval": _interval(test.interval),
+        "p": test.p,
+        "adjusted_p": test.adjusted,
+        "shown": test.shown,
+        "items_needed": test.needed,
+        "more_is": {1: "better", -1: "worse", 0: "unknown"}[test.direction],
+    }

@@ -1,0 +1,92 @@
+"""A run, or up to four runs compared, as one page that needs nothing but itself and runs nothing it was given."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from tui_evals import __version__
+from tui_evals.compare.runs import MOST, read_comparison
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.text.safe import safe
+
+from .page import cards, facing, words
+from .page.summary import summary
+from .page.versus import versus
+
+_PIECES = 400  # pieces of a template that are handed on together
+
+
+def page(reader: Reader, runs: Sequence[RunRow]) -> str:
+    """The report of one run, or the comparison of 2 to 4, of which the first is what the others are held against."""
+    return "".join(chunks(reader, runs))
+
+
+def chunks(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
+    """The same page piece by piece: no more than one item of it is held at once."""
+    if not 1 <= len(runs) <= MOST:
+        raise ValueError(f"a page shows one run, or 2 to {MOST} runs compared, not {len(runs)}")
+    name, values = _one(reader, runs[0]) if len(runs) == 1 else _several(reader, runs)
+    stream = _environment().get_template(name).stream(**values, **_assets())
+    stream.enable_buffering(_PIECES)
+    yield from stream
+
+
+def _one(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
+    about = summary(reader, run)
+    return "run.html.j2", {"title": run.name, "about": about, "cards": cards.cards(reader, run, about.filters)}
+
+
+def _several(reader: Reader, runs: Sequence[RunRow]) -> tuple[str, dict[str, Any]]:
+    found = read_comparison(reader, [run.id for run in runs])
+    about = versus(reader, found)
+    names = [f"{run.letter} {run.name}" for run in about.runs]
+    title = f"{', '.join(names[:-1])} and {names[-1]}"
+    listed = facing.cards(reader, found, about.evaluators, about.columns)
+    return "comparison.html.j2", {"title": title, "about": about, "cards": listed}
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tui_evals.reports", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"words": words, "version": __version__}
+    return environment
+
+
+def _shown(value: object) -> object:
+    """What a template prints: texts with every control and invisible character made visible, nothing for None."""
+    return "" if value is None else safe(value) if type(value) is str else value
+
+
+@cache
+def _assets() -> dict[str, Any]:
+    """Our own style and script, and the policy that lets the page use these two and nothing else."""
+    style, script = (_asset(name) for name in ("style.css", "script.js"))
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "img-src 'none'; base-uri 'none'; form-action 'none'"
+    )
+    return {"style": Markup(style), "script": Markup(script), "policy": policy}
+
+
+def _asset(name: str) -> str:
+    return resources.files("tui_evals.reports").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,128 @@
+"""JUnit XML for build servers: a suite for each column of a run, a test case for each answer."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import PurePosixPath
+
+from tui_evals.compare.diff import Gap, Row, side_by_side, unified
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.text.safe import safe, safe_line
+
+from .comparison import broken_in
+from .results import Answered, read
+from .words import asked, column, complaints, cut, expected, money, place
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LONGEST = 20_000
+_MESSAGE = 300
+_OUTCOMES = {"fail": "failure", "error": "error", "partial": "error", "pass": ""}
+
+
+def suites(reader: Reader, runs: Sequence[RunRow]) -> str:
+    """The last of the runs as JUnit XML; what broke since the first says so."""
+    run = runs[-1]
+    broken = broken_in(reader, runs) if len(runs) > 1 else frozenset()
+    since = f"broken since {runs[0].name} ({runs[0].key}): "
+    items = reader.snapshot(run.snapshot)["items"]
+    totals = reader.totals_by(run.id, "column")
+    rows = sorted(reader.all_rows(run.id), key=_column)
+    repeated = any(row.repeat for row in rows)
+    root = ET.Element("testsuites", name=_line(f"{run.name} ({run.key})"))
+    for key, group in groupby(rows, key=_column):
+        suite = ET.SubElement(root, "testsuite", name=_line(column(run, *key)))
+        properties = {**_facts(run, *key, totals[key]), **_compared(runs)}
+        _properties(suite, properties)
+        for row in group:
+            answered = read(reader, run, row, items[row.item])
+            suite.append(_case(answered, run, repeated, since if row.id in broken else ""))
+        suite.attrib |= {
+            "timestamp": datetime.fromtimestamp(run.started or run.created, UTC).isoformat(),
+            **_sums(suite),
+        }
+    root.attrib |= {name: value for name, value in _sums(root).items() if name != "skipped"}
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _column(row: AnswerRow) -> tuple[int, int]:
+    return row.prompt, row.target
+
+
+def _facts(run: RunRow, prompt: int, target: int, found: Totals) -> dict[str, str]:
+    facts = {"run": run.key, "name": run.name, "status": run.status, "dataset": run.source}
+    facts |= {"target": run.targets[target], "prompt": run.prompts[prompt], "cost": money(found)}
+    return {name: value for name, value in facts.items() if value}
+
+
+def _compared(runs: Sequence[RunRow]) -> dict[str, str]:
+    return {"compared with": runs[0].key} if len(runs) > 1 else {}
+
+
+def _properties(suite: ET.Element, facts: Mapping[str, str]) -> None:
+    found = ET.SubElement(suite, "properties")
+    for name, value in facts.items():
+        ET.SubElement(found, "property", name=name, value=_line(value))
+
+
+def _sums(parent: ET.Element) -> dict[str, str]:
+    """What the counting attributes of a suite, or of all, say of its cases."""
+    cases = list(parent.iter("testcase"))
+    counts = {"tests": len(cases)}
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        counts[name] = sum(case.find(tag) is not None for case in cases)
+    seconds = sum(float(case.get("time", 0)) for case in cases)
+    return {**{name: str(count) for name, count in counts.items()}, "time": f"{seconds:.3f}"}
+
+
+def _case(answered: Answered, run: RunRow, repeated: bool, since: str) -> ET.Element:
+    row = answered.row
+    dataset = PurePosixPath(run.source.replace("\\", "/")).stem or "dataset"
+    case = ET.Element(
+        "testcase",
+        name=_line(place(row, answered.item, repeated)),
+        classname=_line(".".join(part for part in (dataset, row.category) if part)),
+        time=f"{(row.latency_ms or 0.0) / 1000:.3f}",
+    )
+    outcome = _OUTCOMES.get(row.status, "skipped")
+    if outcome == "skipped":
+        ET.SubElement(case, outcome, message="answered, not judged" if row.status == "answered" else "no answer yet")
+    elif outcome:
+        why = list(complaints(answered))
+        found = ET.SubElement(case, outcome, type=row.status, message=_line(since + "; ".join(why), _MESSAGE))
+        found.text = "\n" + _text("\n".join(_body(answered, why))) + "\n"
+    return case
+
+
+def _body(answered: Answered, why: Sequence[str]) -> Iterator[str]:
+    yield from why
+    wanted, said = expected(answered.unit), (answered.record.text if answered.record else None) or ""
+    if prompt := asked(answered):
+        yield f"\nprompt\n{cut(prompt, _LONGEST)}"
+    if wanted and said:
+        yield "\n--- expected\n+++ answer"
+        for row in unified(side_by_side(cut(wanted, _LONGEST), cut(said, _LONGEST))):
+            yield _diff_line(row)
+    elif wanted or said:
+        yield f"\n{'expected' if wanted else 'answer'}\n{cut(wanted or said, _LONGEST)}"
+
+
+def _diff_line(row: Row | Gap) -> str:
+    if isinstance(row, Gap):
+        return f"@@ {row.count} equal lines @@"
+    sign = {"removed": "-", "added": "+"}.get(row.kind, " ")
+    side = row.left or row.right
+    return sign + (side.text.rstrip("\n") if side else "")
+
+
+def _line(text: str, limit: int | None = None) -> str:
+    return _NOT_XML.sub("\ufffd", safe_line(text, limit))
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", safe(text))

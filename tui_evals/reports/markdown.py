@@ -1,0 +1,201 @@
+"""Markdown for pull requests: what a run, or runs compared, came to, and what to look at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from tui_evals.compare.caveats import caveats
+from tui_evals.compare.measures import Against, Test
+from tui_evals.compare.runs import Comparison, Line, read_comparison
+from tui_evals.compare.sides import Rate
+from tui_evals.compare.statistics import percent
+from tui_evals.compare.verdicts import NAMES, between, sentence
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+
+from . import words
+from .quoting import block, code, code_element, table
+from .results import Answered, read
+
+LIMIT = 65_000
+"""Characters that the body of a comment may hold, and a few less."""
+
+_MOST = 20
+_ROWS = 30
+_LONGEST = 1_200
+_MARKS = {"fail": "✗", "partial": "◐", "error": "!"}
+
+
+def summary(reader: Reader, runs: Sequence[RunRow]) -> str:
+    """A run, or the later runs against the first, in one comment."""
+    return _of_comparison(reader, runs) if len(runs) > 1 else _of_run(reader, runs[0])
+
+
+def _of_run(reader: Reader, run: RunRow) -> str:
+    totals = reader.totals(run.id)
+    rows = []
+    for (prompt, target), found in reader.totals_by(run.id, "column").items():
+        rate = Rate(found.passed, found.passed + found.failed)
+        cells = [*_rate(rate), str(found.partial), str(found.errored), words.money(found)]
+        rows.append([code(words.column(run, prompt, target)), *cells])
+    head = [
+        f"## {code(run.name)}: {totals.passed:,} of {totals.passed + totals.failed:,} pass",
+        f"Run {code(run.key)} is {run.status}: {words.sentence(totals, reader.spent(run.id)[1])}.",
+        table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
+    ]
+    if means := reader.evaluator_means(run.id):
+        scores = [
+            [code(one.key), _number(one.mean), *_rate(Rate(one.passed, one.passed + one.failed)), str(one.errored)]
+            for one in means
+        ]
+        head += ["### Evaluators", table(["evaluator", "mean", "pass", "95 % interval", "errors"], scores, _ROWS)]
+    every = list(reader.all_rows(run.id))
+    repeated = any(row.repeat for row in every)
+    bad = sorted((row for row in every if row.status in words.BAD), key=lambda row: words.BAD.index(row.status))
+    items = reader.snapshot(run.snapshot)["items"]
+    cases = (read(reader, run, row, items[row.item]) for row in bad)
+    title = f"### What failed: {_answers(len(bad))}" if bad else f"### Nothing failed{_so_far(totals)}"
+    command = f"tui-evals show {run.key} --only '!status:pass'"
+    return _fitted([*head, title], (_case(case, run, repeated) for case in cases), len(bad), command)
+
+
+def _so_far(totals: Totals) -> str:
+    """What to add where some answers, or all, have no verdict yet."""
+    if not totals.passed:
+        return ", and nothing passed"
+    return " so far" if totals.pending + totals.running + totals.answered else ""
+
+
+def _of_comparison(reader: Reader, runs: Sequence[RunRow]) -> str:
+    found = read_comparison(reader, [run.id for run in runs])
+    names = NAMES[: len(runs)]
+    later = list(zip(names[1:], found.against, strict=True))
+    rows = []
+    for name, side in zip(names, found.sides, strict=True):
+        targets = code(", ".join(side.run.targets))
+        cells = [*_rate(side.rate), words.money(reader.totals(side.run.id), reader.spent(side.run.id)[1])]
+        rows.append([f"{name} {code(side.run.name)} {code(side.run.key)}", targets, *cells])
+    head = [
+        "## " + ", ".join(f"{name} {code(run.name)}" for name, run in zip(names, runs, strict=True)) + " compared",
+        *(f"**{sentence(against, names[0], name)}**" for name, against in later),
+        table(["run", "target", "pass", "95 % interval", "cost"], rows, _ROWS),
+        *(f"{name} against {names[0]}: {_counts(against)}." for name, against in later),
+        *(f"Note: {code(note, 1_000)}" for note in caveats(found)),
+    ]
+    for name, against in later:
+        if against.tests:
+            title = f"### Evaluators: {name} against {names[0]}"
+            head += [title, table(_header(names[0], name), [_test(test) for test in against.tests], _ROWS)]
+    if found.categories:
+        rates = [[code(name), *map(_share, own)] for name, own in found.categories.items()]
+        head += ["### Categories", table(["category", *names], rates, _ROWS)]
+    broken = [line for line in found.lines if "broken" in line.kinds]
+    compared = any(against.items for against in found.against)
+    nothing = "### Nothing broke" if compared else "### Nothing could be compared"
+    head.append(f"### What broke: {_answers(len(broken))}" if broken else nothing)
+    command = f"tui-evals compare {' '.join(run.key for run in runs)} --only broken --limit {len(broken)}"
+    return _fitted(head, _broken(reader, found, broken), len(broken), command)
+
+
+def _header(before: str, after: str) -> list[str]:
+    return ["evaluator", before, after, "difference", "95 % interval", "adjusted p", "items", "shown"]
+
+
+def _test(test: Test) -> list[str]:
+    number, interval = (_number if test.what else percent), test.interval
+    ends = f"{_signed(interval.low, test)} to {_signed(interval.high, test)}" if interval else "n/a"
+    return [
+        code(test.what or test.column),
+        number(test.before),
+        number(test.after),
+        _signed(test.difference, test),
+        ends,
+        "<0.001" if test.adjusted < 0.001 else f"{test.adjusted:.3f}",
+        f"{test.items:,}",
+        _verdict(test),
+    ]
+
+
+def _verdict(test: Test) -> str:
+    better = test.difference * test.direction
+    return f"yes{', better' if better > 0 else ', worse' if better < 0 else ''}" if test.shown else "no"
+
+
+def _signed(difference: float, test: Test) -> str:
+    difference = round(difference, 9)  # Sums of floats leave a trace where nothing changed.
+    if not difference:
+        return "0"
+    return f"{difference:+.3g}" if test.what else f"{100 * difference:+.1f} points"
+
+
+def _counts(found: Against) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count) or "no answer in common"
+
+
+def _broken(reader: Reader, found: Comparison, lines: Iterable[Line]) -> Iterator[str]:
+    """What each later run that broke an item says now, with what the first one said."""
+    documents: Mapping[int, Sequence[Any]] = {
+        side.run.id: reader.snapshot(side.run.snapshot)["items"] for side in found.sides
+    }
+    for line in lines:
+        number = 1 + line.kinds.index("broken")
+        before, after = line.answers[0], line.answers[number]
+        if before and after:
+            run = found.sides[number].run
+            row = reader.detail(after.id).row
+            case = read(reader, run, row, documents[run.id][row.item])
+            first = reader.detail(before.id).answer
+            note = "the item itself was edited between the runs" if line.edited else ""
+            yield _case(case, run, line.repeat is not None, NAMES[number], (first and first.text) or "", note)
+
+
+def _case(case: Answered, run: RunRow, repeated: bool, name: str = "", before: str = "", note: str = "") -> str:
+    row = case.row
+    why = [*words.complaints(case), *([note] if note else ())]
+    several = len(run.targets) * len(run.prompts) > 1
+    column = f" · {code_element(words.column(run, row.prompt, row.target))}" if several else ""
+    title = code_element(words.place(row, case.item, repeated))
+    reason = f": {code_element(why[0], 120)}" if why else ""
+    said = (case.record.text if case.record else None) or ""
+    parts = {
+        "why": "\n".join(why),
+        "prompt": words.asked(case),
+        "expected": words.expected(case.unit),
+        f"answer of {NAMES[0]}": before,
+        f"answer of {name}" if name else "answer": said,
+    }
+    shown = [f"**{what}**\n\n{block(words.cut(text, _LONGEST))}" for what, text in parts.items() if text]
+    lines = [f"<details><summary>{_MARKS[row.status]} {title}{column}{reason}</summary>", *shown, "</details>"]
+    return "\n\n".join(lines)
+
+
+def _fitted(head: Sequence[str], details: Iterator[str], count: int, command: str) -> str:
+    """The head, and as many details as there is room and patience for."""
+    text = "\n\n".join(head)
+    shown = 0
+    for detail in islice(details, _MOST):
+        if len(text) + len(detail) > LIMIT:
+            break
+        text += "\n\n" + detail
+        shown += 1
+    if shown < count:
+        text += f"\n\n{shown} of {count:,} are shown here; `{command}` lists all."
+    return text + "\n"
+
+
+def _answers(count: int) -> str:
+    return f"{count:,} answer" if count == 1 else f"{count:,} answers"
+
+
+def _share(rate: Rate) -> str:
+    return f"{rate.passed:,} of {rate.judged:,} ({percent(rate.share)})"
+
+
+def _rate(rate: Rate) -> list[str]:
+    return [_share(rate), between(rate.interval) or "n/a"]
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3g}"

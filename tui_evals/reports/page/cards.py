@@ -1,0 +1,219 @@
+"""The cards of one run: an item each, with everything that was answered to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from tui_evals.reports.results import Answered, answers
+from tui_evals.reports.words import expected
+from tui_evals.runs.columns import column_scores
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.rows import GroupScore, Label
+
+from .said import Labels, Said, Score, prompt_of, said, score
+from .texts import Text, optional
+from .words import GLYPHS, number, preview
+
+_LEFT = ("pending", "running", "answered")
+_WORST = ("error", "partial", "fail", "running", "pending", "answered", "pass")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One exchange of a conversation."""
+
+    number: int
+    prompt: Text | None
+    preview: str
+    context: Text | None
+    said: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """One target's conversation about an item: a cell of the run."""
+
+    name: str
+    status: str
+    glyph: str
+    score: str
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An item with the answers to it."""
+
+    number: int
+    name: str
+    title: str
+    status: str
+    glyph: str
+    score: str
+    rank: float
+    """Where it stands among the worst."""
+    category: str
+    tags: tuple[str, ...]
+    notes: Text | None
+    preview: str
+    prompt: Text | None
+    """What was asked, where every answer is to the same question."""
+    expected: Text | None
+    context: Text | None
+    several: bool
+    """It is a conversation of more than one turn."""
+    talks: tuple[Talk, ...]
+    together: tuple[Score, ...]
+    """What evaluators made of all its answers."""
+    groups: str
+    """For each conversation what it can be filtered by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What cards can be filtered by; numbers stand for names in the page."""
+
+    categories: tuple[str, ...]
+    columns: Mapping[tuple[int, int], str]
+    evaluators: tuple[str, ...]
+
+
+def cards(reader: Reader, run: RunRow, filters: Filters) -> Iterator[Card]:
+    """The cards in the order of the dataset, one after the other."""
+    labels = labels_of(reader, run)
+    together: defaultdict[int, list[GroupScore]] = defaultdict(list)
+    for record in reader.group_scores(run.id):
+        together[record.item].append(record)
+    for place, found in groupby(answers(reader, run), key=lambda pair: pair[1][0].row.item):
+        pairs = list(found)
+        yield _card(place, pairs[0][0], [cell for _, cell in pairs], run, filters, labels, together.get(place, ()))
+
+
+def labels_of(reader: Reader, run: RunRow) -> Labels:
+    """What people said, by answer."""
+    found: defaultdict[int, list[Label]] = defaultdict(list)
+    for label in reader.labels(run.id):
+        found[label.answer].append(label)
+    return found
+
+
+def names_of(records: Iterable[GroupScore]) -> tuple[Score, ...]:
+    """The scores of groups of answers in words; each names its turn where there are several."""
+    found = list(records)
+    several = len({one.turn for one in found}) > 1
+    return tuple(
+        replace(score(one.record), kind=f"turn {one.turn + 1}") if several else score(one.record) for one in found
+    )
+
+
+def _card(
+    place: int,
+    item: Mapping[str, Any],
+    cells: Sequence[Sequence[Answered]],
+    run: RunRow,
+    filters: Filters,
+    labels: Labels,
+    together: Sequence[GroupScore],
+) -> Card:
+    first = cells[0][0]
+    turns = max(map(len, cells))
+    shared = turns == 1
+    reference = expected(first.unit) if shared and len(cells) > 1 else None
+    talks = tuple(_talk(cell, run, filters, labels, len(cells) > 1, shared) for cell in cells)
+    status = worst(talk.status for talk in talks)
+    scores = [value for cell in cells if (value := _score_of(cell)) is not None]
+    mean = sum(scores) / len(scores) if scores else None
+    asked = prompt_of(first.unit, first.record)
+    title = item.get("name")
+    return Card(
+        number=place + 1,
+        name=first.row.name,
+        title=title if isinstance(title, str) and title != first.row.name else "",
+        status=status,
+        glyph=GLYPHS[status],
+        score=number(mean),
+        rank=_WORST.index(status) * 1000 + (100.0 if mean is None else mean),
+        category=first.row.category,
+        tags=tuple(tag for tag in item.get("tags") or () if isinstance(tag, str)),
+        notes=optional(item.get("notes")),
+        preview=preview(asked),
+        prompt=optional(asked) if shared else None,
+        expected=optional(reference),
+        context=optional(item.get("context")) if shared else None,
+        several=not shared,
+        talks=talks,
+        together=names_of(together),
+        groups="|".join(_tokens(cell, talk, filters) for cell, talk in zip(cells, talks, strict=True)),
+    )
+
+
+def _talk(cell: Sequence[Answered], run: RunRow, filters: Filters, labels: Labels, several: bool, shared: bool) -> Talk:
+    row = cell[0].row
+    status = worst(answered.row.status for answered in cell)
+    name = filters.columns[row.prompt, row.target]
+    name += f" · repeat {row.repeat + 1}" if _repeated(run, row) or row.repeat else ""
+    return Talk(
+        name if several else "",
+        status,
+        GLYPHS[status],
+        number(_score_of(cell)),
+        tuple(_turn(answered, labels, shared, several) for answered in cell),
+    )
+
+
+def _repeated(run: RunRow, row: AnswerRow) -> bool:
+    repeats = run.config.get("repeats")
+    return isinstance(repeats, int) and repeats > 1
+
+
+def _turn(answered: Answered, labels: Labels, shared: bool, several: bool) -> Turn:
+    asked = "" if shared else prompt_of(answered.unit, answered.record)
+    found = said(
+        answered.row,
+        answered.record,
+        answered.scores,
+        labels.get(answered.row.id, ()),
+        expected(answered.unit),
+    )
+    if shared and several:
+        found = replace(found, expected=None)
+    return Turn(
+        answered.row.turn + 1,
+        optional(asked),
+        preview(asked),
+        None if shared else optional(answered.unit.get("context")),
+        found,
+    )
+
+
+def worst(statuses: Iterable[str]) -> str:
+    """The status of several answers together."""
+    found = set(statuses)
+    return next(status for status in _WORST if status in found)
+
+
+def _score_of(cell: Sequence[Answered]) -> float | None:
+    """The score of a conversation, whose turns pool their evaluators."""
+    if len(cell) == 1:
+        return cell[0].row.score
+    rows = [replace(answered.row, item=0) for answered in cell]
+    scores: dict[int, Sequence[ScoreRecord]] = {answered.row.id: answered.scores for answered in cell}
+    return next(iter(column_scores(rows, scores, [{}]).values()))
+
+
+def _tokens(cell: Sequence[Answered], talk: Talk, filters: Filters) -> str:
+    row = cell[0].row
+    failed = {one.key for answered in cell for one in (*answered.scores, *answered.together) if one.result == "fail"}
+    found = [
+        f"s-{'pending' if talk.status in _LEFT else talk.status}",
+        f"t{list(filters.columns).index((row.prompt, row.target))}",
+        f"c{filters.categories.index(row.category)}",
+        # While a run goes on, an evaluator may come up that was not there when the page was begun.
+        *(f"e{place}" for place, key in enumerate(filters.evaluators) if key in failed),
+    ]
+    return " ".join(found)

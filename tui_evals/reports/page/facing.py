@@ -1,0 +1,242 @@
+"""The cards of a comparison: an item each, with the answers of every run beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tui_evals.compare.match import Kind
+from tui_evals.compare.runs import KINDS, Comparison, Line
+from tui_evals.compare.verdicts import NAMES
+from tui_evals.reports.words import expected
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.store.rows import Detail
+
+from .cards import worst
+from .grouping import by_item, places_of
+from .said import Said, prompt_of, said
+from .texts import Text, marks, optional, same
+from .words import GLYPHS, KIND_GLYPHS, preview
+
+_FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A question or a reference, and the runs it stood in; no letters where it stood in all of them."""
+
+    letters: str
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What one run said."""
+
+    letter: str
+    said: Said | None
+    kind: Kind | None
+    """What it made of the first run's answer."""
+    alike: bool
+    """It is the first run's answer, word for word."""
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facing:
+    """The same turn of the same item in every run."""
+
+    name: str
+    kind: Kind
+    glyph: str
+    prompts: tuple[Given, ...]
+    references: tuple[Given, ...]
+    sides: tuple[Beside, ...]
+
+    @property
+    def where(self) -> str:
+        """How the whole of its texts is to be seen."""
+        return next((side.where for side in self.sides if side.where), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The verdict of one run in a card's heading."""
+
+    letter: str
+    status: str
+    glyph: str
+    score: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An item and what became of it."""
+
+    number: int
+    name: str
+    kind: Kind
+    glyph: str
+    category: str
+    note: str
+    preview: str
+    rank: float
+    """How much a later run lost on it, the largest loss first."""
+    standings: tuple[Standing, ...]
+    prompts: tuple[Given, ...]
+    """What was asked, where that is the same for all its answers."""
+    references: tuple[Given, ...]
+    facings: tuple[Facing, ...]
+    groups: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A run with what its answers are looked up in."""
+
+    run: RunRow
+    items: Sequence[Mapping[str, Any]]
+
+
+def cards(reader: Reader, found: Comparison, evaluators: Sequence[str], columns: Sequence[str]) -> Iterator[Card]:
+    """The cards in the order of the first run's dataset."""
+    snapshots = {side.run.snapshot: reader.snapshot(side.run.snapshot)["items"] for side in found.sides}
+    sources = [Source(side.run, snapshots[side.run.snapshot]) for side in found.sides]
+    tokens = _Tokens(list(found.categories), evaluators, columns)
+    for place, lines in enumerate(by_item(found.lines, places_of(reader, found)), 1):
+        yield _card(place, lines, reader, sources, tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    categories: Sequence[str]
+    evaluators: Sequence[str]
+    columns: Sequence[str]
+
+    def of(self, line: Line, sides: Iterable[Beside]) -> str:
+        """What a line can be filtered by."""
+        failed = {one.key for side in sides if side.said for one in side.said.scores if one.result == "fail"}
+        found = [f"k{KINDS.index(kind)}" for kind in dict.fromkeys(line.kinds) if kind]
+        found += [f"c{self.categories.index(line.category)}"] if line.category in self.categories else []
+        found += [f"t{self.columns.index(line.column)}"] if line.column in self.columns else []
+        return " ".join([*found, *(f"e{place}" for place, key in enumerate(self.evaluators) if key in failed)])
+
+
+def _card(place: int, lines: Sequence[Line], reader: Reader, sources: Sequence[Source], tokens: _Tokens) -> Card:
+    first = lines[0]
+    kind = next(kind for kind in _FIRST_SEEN if any(line.kind == kind for line in lines))
+    facings = tuple(_facing(line, reader, sources) for line in lines)
+    asked = next((given.text for facing in facings for given in facing.prompts), None)
+    groups = "|".join(tokens.of(line, facing.sides) for line, facing in zip(lines, facings, strict=True))
+    standings = tuple(_standings(facings[0]) if len(facings) == 1 else _means(lines))
+    prompts, references = facings[0].prompts, facings[0].references
+    if all((facing.prompts, facing.references) == (prompts, references) for facing in facings):
+        facings = tuple(replace(facing, prompts=(), references=()) for facing in facings)
+    else:
+        prompts = references = ()
+    notes = [
+        "the item was edited between the runs" if any(line.edited for line in lines) else "",
+        "matched by position only: check that it is the same item" if any(li.how == "position" for li in lines) else "",
+    ]
+    return Card(
+        number=place,
+        name=first.item,
+        kind=kind,
+        glyph=KIND_GLYPHS[kind],
+        category=first.category,
+        note="; ".join(note for note in notes if note),
+        preview=preview(asked.head[0].text) if asked else "",
+        rank=min((_loss(line) for line in lines), default=0.0),
+        standings=standings,
+        prompts=prompts,
+        references=references,
+        facings=facings,
+        groups=groups,
+    )
+
+
+def _loss(line: Line) -> float:
+    """The change of the score, a broken answer below every other."""
+    first, *later = (answer.score if answer else None for answer in line.answers)
+    changes = [score - first for score in later if score is not None and first is not None]
+    return min(changes, default=0.0) - (1000 if line.kind == "broken" else 0)
+
+
+def _standings(facing: Facing) -> Iterator[Standing]:
+    for side in facing.sides:
+        if side.said:
+            yield Standing(side.letter, side.said.status, side.said.glyph, side.said.score)
+
+
+def _means(lines: Sequence[Line]) -> Iterator[Standing]:
+    """How many of several answers pass in each run."""
+    for number, letter in zip(range(len(lines[0].answers)), NAMES, strict=False):
+        answers = [answer for line in lines if (answer := line.answers[number])]
+        if answers:
+            passed = sum(answer.status == "pass" for answer in answers)
+            status = worst(answer.status for answer in answers)
+            yield Standing(letter, status, GLYPHS[status], f"{passed}/{len(answers)}")
+
+
+def _facing(line: Line, reader: Reader, sources: Sequence[Source]) -> Facing:
+    details = [reader.detail(answer.id) if answer else None for answer in line.answers]
+    units = [_unit(detail, source) if detail else {} for detail, source in zip(details, sources, strict=True)]
+    prompts = [prompt_of(unit, detail.answer) if detail else None for unit, detail in zip(units, details, strict=True)]
+    references = [expected(unit) if detail else None for unit, detail in zip(units, details, strict=True)]
+    names = [
+        line.column,
+        "" if line.repeat is None else f"repeat {line.repeat + 1}",
+        "" if line.turn is None else f"turn {line.turn + 1}",
+    ]
+    return Facing(
+        name=" · ".join(name for name in names if name),
+        kind=line.kind,
+        glyph=KIND_GLYPHS[line.kind],
+        prompts=tuple(_given(prompts)),
+        references=tuple(_given(references)),
+        sides=tuple(_sides(line, details, sources)),
+    )
+
+
+def _unit(detail: Detail, source: Source) -> Mapping[str, Any]:
+    item = source.items[detail.row.item]
+    units: Sequence[Mapping[str, Any]] = item.get("turns") or [item]
+    return units[detail.row.turn]
+
+
+def _given(texts: Sequence[str | None]) -> Iterator[Given]:
+    """Every different text once, with the runs it stood in."""
+    places: dict[str, str] = {}
+    for letter, one in zip(NAMES, texts, strict=False):
+        if one and one.strip():
+            places[one] = places.get(one, "") + letter
+    for one, letters in places.items():
+        if shown := optional(one):
+            yield Given(letters if len(places) > 1 else "", shown)
+
+
+def _sides(line: Line, details: Sequence[Detail | None], sources: Sequence[Source]) -> Iterator[Beside]:
+    base = details[0].answer.text if details[0] and details[0].answer else None
+    kinds: tuple[Kind | None, ...] = (None, *line.kinds)
+    for number_, (detail, source, kind) in enumerate(zip(details, sources, kinds, strict=True)):
+        letter = NAMES[number_]
+        if detail is None:
+            yield Beside(letter, None, kind, False, "")
+            continue
+        own = detail.answer.text if detail.answer else None
+        alike = number_ > 0 and own is not None and base is not None and same(own, base)
+        other = own if number_ else _only_other(details)
+        found = marks(base, other) if base is not None and other is not None else None
+        spans = () if found is None else found.right if number_ else found.left
+        scores = detail.scores.get(source.run.scoring_pass, ())
+        where = f'`tui-evals show {source.run.key} --item "#{detail.row.item + 1}"` shows all of it'
+        shown = said(detail.row, detail.answer, scores, detail.labels, "", spans)
+        yield Beside(letter, shown, kind, alike, where)
+
+
+def _only_other(details: Sequence[Detail | None]) -> str | None:
+    """The answer that the first one is marked against, which there is where two runs are compared."""
+    other = details[1] if len(details) == 2 else None
+    return other.answer.text if other and other.answer else None

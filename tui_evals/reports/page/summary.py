@@ -1,0 +1,202 @@
+"""What stands above the cards of one run: how it went as a whole, by target, by evaluator and by category."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.rows import EvaluatorMean
+
+from .cards import Filters
+from .seen import Key, Seen, seen
+from .words import Share, columns_of, counted, duration, judge_of, money, number, share_of, targets_of, when
+
+_LEFT = {
+    "planned": "This run has not begun.",
+    "interrupted": "This run was interrupted before its end.",
+    "running": "This run was still going on when the page was written.",
+    "paused": "This run was paused when the page was written.",
+    "stopping": "This run was being stopped when the page was written.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One figure of the banner, and what is to be known about it."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One target, or prompt and target, in numbers."""
+
+    name: str
+    share: Share
+    score: str
+    failed: int
+    partial: int
+    errored: int
+    cost: str
+    tokens: str
+    latency: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """How one evaluator scored the run."""
+
+    name: str
+    kind: str
+    mean: str
+    scored: int
+    share: Share
+    errored: int
+    skipped: int
+    histogram: Histogram | None
+    levels: tuple[Level, ...]
+    columns: tuple[tuple[str, str, Share], ...]
+    """The mean and the pass rate in each column, where there are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """How the answers of one category did."""
+
+    name: str
+    answers: int
+    share: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run above its cards."""
+
+    run: RunRow
+    started: str
+    notice: str
+    share: Share
+    parts: tuple[Part, ...]
+    facts: tuple[Fact, ...]
+    columns: tuple[Column, ...]
+    evaluators: tuple[Evaluator, ...]
+    categories: tuple[Category, ...]
+    items: int
+    filters: Filters
+    statuses: Mapping[str, int]
+
+
+def summary(reader: Reader, run: RunRow) -> Summary:
+    """A run in numbers, ready to be shown."""
+    known, totals = seen(reader, run), reader.totals(run.id)
+    means = reader.evaluator_means(run.id)
+    names = columns_of(run)
+    asked = {key: name for key, name in names.items() if key in known.points}
+    by_column = reader.evaluator_means(run.id, columns=True) if len(asked) > 1 else []
+    counts = _counts(totals)
+    left = totals.pending + totals.running + totals.answered
+    notice = _LEFT.get(run.status, "")
+    if left:
+        notice = f"{notice} {counted(left, 'answer is', 'answers are')} not there or not judged yet.".strip()
+    return Summary(
+        run=run,
+        started=when(run.started or run.created),
+        notice=notice,
+        share=share_of(totals.passed, totals.passed + totals.failed),
+        parts=stacked(counts),
+        facts=tuple(_facts(run, known, totals, max(totals.unpriced, reader.spent(run.id)[1]))),
+        columns=tuple(_columns(reader, run, known, asked)) if len(asked) > 1 else (),
+        evaluators=tuple(_evaluator(mean, by_column, asked, known) for mean in means),
+        categories=tuple(_categories(reader, run, known)),
+        items=known.items,
+        filters=Filters(tuple(sorted(known.categories)), asked, tuple(mean.key for mean in means)),
+        statuses=counts,
+    )
+
+
+def _counts(totals: Totals) -> dict[str, int]:
+    return {
+        "pass": totals.passed,
+        "fail": totals.failed,
+        "partial": totals.partial,
+        "error": totals.errored,
+        "pending": totals.pending + totals.running + totals.answered,
+    }
+
+
+def _facts(run: RunRow, known: Seen, totals: Totals, unpriced: int) -> Iterator[Fact]:
+    repeats = run.config.get("repeats")
+    again = f", each asked {repeats} times" if isinstance(repeats, int) and repeats > 1 else ""
+    yield Fact("Items", f"{known.items:,}", f"{counted(totals.total, 'answer')}{again}")
+    if len(known.points) == 1 and (score := next(iter(known.points.values()))) is not None:
+        yield Fact("Score", f"{score:.1f}", "of 100")
+    yield Fact("Target" if len(run.targets) == 1 else "Targets", ", ".join(targets_of(run)))
+    if prompts := [prompt for prompt in run.prompts if prompt]:
+        yield Fact("Prompt" if len(prompts) == 1 else "Prompts", ", ".join(prompts))
+    yield Fact("Judge", judge_of(run))
+    yield Fact("Cost", money(totals.cost + totals.judge_cost), "; ".join(_paid(totals, unpriced)))
+    tokens = totals.input_tokens + totals.output_tokens
+    yield Fact("Tokens", f"{tokens:,}", f"{totals.input_tokens:,} in, {totals.output_tokens:,} out")
+    yield Fact("Median latency", known.latency(), f"{known.cached:,} from the cache left out" if known.cached else "")
+    if run.started is not None and run.finished is not None:
+        yield Fact("Took", duration(run.finished - run.started))
+
+
+def _paid(totals: Totals, unpriced: int) -> Iterator[str]:
+    if totals.judge_cost:
+        yield f"of it judges {money(totals.judge_cost)}"
+    if unpriced:
+        yield f"and {counted(unpriced, 'call')} at an unknown price"
+
+
+def _columns(reader: Reader, run: RunRow, known: Seen, names: Mapping[Key, str]) -> Iterator[Column]:
+    for key, totals in sorted(reader.totals_by(run.id, "column").items()):
+        points = known.points.get(key)
+        yield Column(
+            name=names[key],
+            share=share_of(totals.passed, totals.passed + totals.failed),
+            score="n/a" if points is None else f"{points:.1f}",
+            failed=totals.failed,
+            partial=totals.partial,
+            errored=totals.errored,
+            cost=money(totals.cost + totals.judge_cost),
+            tokens=f"{totals.input_tokens + totals.output_tokens:,}",
+            latency=known.latency([key]),
+        )
+
+
+def _evaluator(
+    mean: EvaluatorMean, by_column: Iterable[EvaluatorMean], names: Mapping[Key, str], known: Seen
+) -> Evaluator:
+    values, words = known.scores[mean.key], known.labels[mean.key]
+    verdicts = Counter({"pass": mean.passed, "fail": mean.failed}) if set(values) <= {0.0, 1.0} else Counter[str]()
+    named = words or +verdicts
+    return Evaluator(
+        name=mean.key,
+        kind=mean.evaluator if mean.evaluator != mean.key else "",
+        mean=number(mean.mean) or "–",
+        scored=mean.scored or mean.passed + mean.failed,
+        share=share_of(mean.passed, mean.passed + mean.failed),
+        errored=mean.errored,
+        skipped=mean.skipped,
+        histogram=None if named else histogram(values, tuple(known.thresholds[mean.key])),
+        levels=levels(named),
+        columns=tuple(
+            (names[one.prompt, one.target], number(one.mean) or "–", share_of(one.passed, one.passed + one.failed))
+            for one in by_column
+            if one.key == mean.key and one.prompt is not None and one.target is not None
+        ),
+    )
+
+
+def _categories(reader: Reader, run: RunRow, known: Seen) -> Iterator[Category]:
+    if not any(known.categories):
+        return
+    for name, totals in sorted(reader.totals_by(run.id, "category").items()):
+        yield Category(name, totals.total, share_of(totals.passed, totals.passed + totals.failed))

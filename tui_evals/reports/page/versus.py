@@ -1,0 +1,209 @@
+"""What stands above the cards of a comparison: verdicts, tests, rates and how the scores spread."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tui_evals.compare.caveats import caveats
+from tui_evals.compare.match import Kind
+from tui_evals.compare.measures import Against, Test
+from tui_evals.compare.runs import KINDS, Comparison, Line, Side
+from tui_evals.compare.statistics import percent
+from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.reports.plots import Scatter, Steps, scatter, steps
+from tui_evals.store.reader import Reader
+
+from .grouping import by_item, places_of
+from .seen import walked
+from .words import KIND_GLYPHS, Share, counted, judge_of, money, number, share_of, signed, targets_of, when
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One of the runs in a line."""
+
+    letter: str
+    name: str
+    key: str
+    started: str
+    targets: str
+    judge: str
+    source: str
+    items: int
+    share: Share
+    cost: str
+    tokens: str
+    latency: str
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One test in a line of a table."""
+
+    name: str
+    items: int
+    before: str
+    after: str
+    difference: str
+    interval: str
+    chance: str
+    verdict: str
+    direction: str
+    """better, worse, or nothing where it is not shown or nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A later run against the first."""
+
+    letter: str
+    sentence: str
+    counts: tuple[tuple[Kind, str, int], ...]
+    tests: tuple[Measured, ...]
+    scatter: Scatter | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the scores of an evaluator spread in every run."""
+
+    name: str
+    means: tuple[tuple[str, str, int], ...]
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """A comparison above its cards."""
+
+    runs: tuple[Ran, ...]
+    caveats: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    spreads: tuple[Spread, ...]
+    categories: tuple[tuple[str, tuple[tuple[str, Share], ...]], ...]
+    kinds: tuple[tuple[int, Kind, str, int], ...]
+    """The kinds there are, by their place among all kinds."""
+    names: tuple[str, ...]
+    """The categories that can be filtered by."""
+    evaluators: tuple[str, ...]
+    columns: tuple[str, ...]
+    items: int
+
+
+def versus(reader: Reader, found: Comparison) -> Versus:
+    """A comparison in numbers, ready to be shown."""
+    groups = list(by_item(found.lines, places_of(reader, found)))
+    evaluators = tuple(sorted({key for side in found.sides for key in side.scores}))
+    pairs = tuple(
+        _pair(letter, number_, one, groups)
+        for number_, (letter, one) in enumerate(zip(NAMES[1:], found.against, strict=False))
+    )
+    kinds = {kind for line in found.lines for kind in line.kinds if kind}
+    return Versus(
+        runs=tuple(_ran(reader, letter, side) for letter, side in zip(NAMES, found.sides, strict=False)),
+        caveats=tuple(caveats(found)),
+        pairs=pairs,
+        spreads=tuple(_spreads(found.sides, evaluators)),
+        categories=tuple(_categories(found)),
+        kinds=tuple((KINDS.index(k), k, KIND_GLYPHS[k], _items(groups, k)) for k in KINDS if k in kinds),
+        names=tuple(found.categories),
+        evaluators=evaluators,
+        columns=tuple(dict.fromkeys(line.column for line in found.lines if line.column)),
+        items=len(groups),
+    )
+
+
+def _categories(found: Comparison) -> Iterator[tuple[str, tuple[tuple[str, Share], ...]]]:
+    for name, rates in found.categories.items():
+        shares = (share_of(rate.passed, rate.judged) for rate in rates)
+        yield name, tuple(zip(NAMES, shares, strict=False))
+
+
+def _items(groups: Sequence[Sequence[Line]], kind: Kind) -> int:
+    return sum(any(kind in line.kinds for line in group) for group in groups)
+
+
+def _ran(reader: Reader, letter: str, side: Side) -> Ran:
+    run, totals = side.run, reader.totals(side.run.id)
+    known = walked(reader, run)
+    left = totals.pending + totals.running + totals.answered
+    unpriced = max(totals.unpriced, reader.spent(run.id)[1])
+    unknown = f" and {counted(unpriced, 'call')} unpriced" if unpriced else ""
+    return Ran(
+        letter=letter,
+        name=run.name,
+        key=run.key,
+        started=when(run.started or run.created),
+        targets=", ".join(targets_of(run)),
+        judge=judge_of(run),
+        source=run.source,
+        items=known.items,
+        share=share_of(side.rate.passed, side.rate.judged),
+        cost=money(totals.cost + totals.judge_cost) + unknown,
+        tokens=f"{totals.input_tokens + totals.output_tokens:,}",
+        latency=known.latency(),
+        notice=f"{counted(left, 'answer is', 'answers are')} not there or not judged yet" if left else "",
+    )
+
+
+def _pair(letter: str, place: int, found: Against, groups: Sequence[Sequence[Line]]) -> Pair:
+    counts = tuple((kind, KIND_GLYPHS[kind], count) for kind in KINDS if (count := found.counts.get(kind, 0)))
+    tests = [_measured(found.passes, "Items that pass", share=True)]
+    tests += [_measured(test, test.what or test.column, share=not test.what) for test in found.tests]
+    points = [pair for group in groups if (pair := _scores(group, place + 1))]
+    return Pair(
+        letter=letter,
+        sentence=sentence(found, "A", letter),
+        counts=counts,
+        tests=tuple(tests),
+        scatter=scatter(points, "A", letter),
+    )
+
+
+def _scores(group: Sequence[Line], later: int) -> tuple[float, float] | None:
+    """The mean score of an item in the first run and in a later one, over the answers that both have."""
+    found = [
+        (first.score, other.score)
+        for line in group
+        if (first := line.answers[0])
+        and (other := line.answers[later])
+        and first.score is not None
+        and other.score is not None
+    ]
+    return (fmean(one for one, _ in found), fmean(other for _, other in found)) if found else None
+
+
+def _measured(test: Test, name: str, *, share: bool) -> Measured:
+    scale, decimals = (100, 1) if share else (1, 2)
+    shown = percent if share else number
+    interval = ""
+    if test.interval is not None:
+        low, high = (signed(scale * edge, decimals) for edge in (test.interval.low, test.interval.high))
+        interval = f"{low} to {high}"
+    gained = test.difference * test.direction
+    verdict = "no difference" if not test.difference else "shown" if test.shown else "not shown"
+    return Measured(
+        name=name,
+        items=test.items,
+        before=shown(test.before),
+        after=shown(test.after),
+        difference=signed(scale * test.difference, decimals) + (" points" if share else ""),
+        interval=interval,
+        chance="<0.001" if test.adjusted < 0.001 else f"{test.adjusted:.3f}",
+        verdict=verdict,
+        direction=("better" if gained > 0 else "worse" if gained < 0 else "") if test.shown else "",
+    )
+
+
+def _spreads(sides: Sequence[Side], evaluators: Sequence[str]) -> Iterator[Spread]:
+    for key in evaluators:
+        scores = [side.scores.get(key, ()) for side in sides]
+        if found := steps(scores):
+            means: defaultdict[str, tuple[str, int]] = defaultdict(lambda: ("n/a", 0))
+            for letter, own in zip(NAMES, scores, strict=False):
+                means[letter] = (number(fmean(own)) if own else "n/a", len(own))
+            yield Spread(key, tuple((letter, *mean) for letter, mean in means.items()), found)
