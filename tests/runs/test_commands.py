@@ -368,6 +368,18 @@ def test_a_judging_that_cannot_begin_is_reported_and_the_earlier_scores_still_co
     assert "not a name" in said and "Traceback" not in said
 
 
+def test_a_judging_that_comes_to_nothing_leaves_the_earlier_scores_and_says_what_to_do(project):
+    project.dataset(2)
+    project.configure('[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "http://127.0.0.1:9/v1"')
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    said = project.do("rescore", "last", "-e", "Relevance", "--judge", "judge", "--quiet", code=3)
+    assert "tui-evals rescore" in said and "resume" not in said
+    with project.reader() as reader:
+        run = reader.find_run("last")
+        assert (run.status, run.scoring_pass, len(reader.passes(run.id))) == ("finished", 1, 1)
+        assert {score.key for _, score in reader.scores(run.id)} == {"Includes"}
+
+
 def test_what_is_executed_is_neither_resumed_nor_judged_beside_it(project):
     project.server.behave(latency=1.0)
     project.configure(concurrency=1)

@@ -87,12 +87,22 @@ def _filled(schema: Mapping[str, Any], texts: Mapping[str, str], good: bool, rea
     if "score" in properties:
         numbers = properties["score"].get("enum") or [1, 5]
         return {"reason": reason, "score": max(numbers) if good else min(numbers) + 1}
+    if "winner" in properties:
+        return {"reason": reason, "winner": _preferred(texts)}
     if "supported" in properties:
         return {"reason": reason, "supported": good, "hit": 1 if good else None}
     if "claims" in properties:
         claim = next(iter(texts.get("answer", "").split("\n")))[:200]
         return {"claims": [{"claim": claim, "evidence": reason, "supported": good}]}
     return instance(schema, reason)
+
+
+def _preferred(texts: Mapping[str, str]) -> str:
+    """Which of two answers it likes better, wherever each stands."""
+    first, second = (
+        hashlib.sha256(texts.get(name, "").encode("utf-8", "surrogatepass")).digest() for name in ("first", "second")
+    )
+    return "first" if first > second else "second" if second > first else "tie"
 
 
 def _chosen(choices: Sequence[str], good: bool) -> str:

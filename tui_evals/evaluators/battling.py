@@ -1,0 +1,109 @@
+"""Which of two answers a judge prefers: the question, asked in one order, and the strict reading of the reply."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from .base import Ask, Evidence, Question
+from .chat_text import chat_to_text
+from .judging import Unreadable, ask_for, question
+from .replies import spoken, verdict_object
+from .rubrics import references
+
+CRITERIA = (
+    "The better answer is the one that serves the person who asked better: it is correct first, then complete, then "
+    "clear."
+)
+"""What decides where nobody says otherwise."""
+
+Place = Literal["first", "second", "tie"]
+
+_PLACES: tuple[Place, ...] = ("first", "second", "tie")
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "winner": {"type": "string", "enum": list(_PLACES)}},
+    "required": ["reason", "winner"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One of two answers: the chat up to it, what it says and the tools it calls."""
+
+    chat: Sequence[Mapping[str, Any]]
+    text: str
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def shown(self) -> str:
+        """The answer as the judge sees it."""
+        calls = (f"calls {call.get('name')} with {call.get('arguments')}" for call in self.tool_calls)
+        return "\n".join([*([self.text] if self.text else []), *calls])
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """The answer a judge prefers, by where it was shown, and why."""
+
+    winner: Place
+    reason: str
+
+
+def battle_question(first: Contender, second: Contender, expected: Sequence[str] = (), criteria: str = "") -> Question:
+    """The question which of two answers is better, in the order they are given."""
+    texts = _texts(first, second, expected)
+    trusted = {"criteria": criteria or CRITERIA, "apart": "asked" not in texts}
+    return question("battle", texts, trusted, schema=_SCHEMA)
+
+
+async def preference(
+    ask: Ask, first: Contender, second: Contender, expected: Sequence[str] = (), criteria: str = ""
+) -> Preference:
+    """What a judge prefers, in this order; CannotJudge when it gives no verdict that can be read."""
+    asked = battle_question(first, second, expected, criteria)
+    judged = _texts(first, second, expected).values()
+    found, _ = await ask_for(ask, asked, partial(read_preference, judged=judged))
+    return found
+
+
+def read_preference(reply: str, judged: Collection[str] = ()) -> Preference:
+    """The verdict in a judge's reply to the texts that were judged: one JSON object, and no other form."""
+    try:
+        found = verdict_object(spoken(reply), "winner", lambda value: value in _PLACES, judged)
+        if found is None:
+            raise Unreadable("it holds no JSON object")
+    except Unreadable as problem:
+        form = '{"reason": "...", "winner": "first"}'
+        raise Unreadable(f"{problem}; one JSON object {form} with first, second or tie was expected") from None
+    reason = found.get("reason")
+    return Preference(found["winner"], reason.strip() if isinstance(reason, str) else "")
+
+
+def fingerprint(criteria: str, identity: Mapping[str, Any]) -> str:
+    """The hash of all that decides a verdict but the answers: the prompt, the criteria and who judges."""
+    one, other = (Contender(({"role": "user", "content": asked},), "") for asked in "ab")
+    frames = [battle_question(one, second, (), criteria) for second in (one, other)]
+    parts = [[list(map(dict, frame.messages)) for frame in frames], _SCHEMA, dict(identity)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _texts(first: Contender, second: Contender, expected: Sequence[str]) -> dict[str, str]:
+    """What is judged, by the names of the prompt; a chat that both answers share is shown once."""
+    shared = [message for message in first.chat if message in second.chat]
+    chats = [_without_own_orders(one.chat, shared) for one in (first, second)]
+    evidence = Evidence(alternatives=tuple(expected))
+    texts = {"reference": references(evidence), "first": first.shown, "second": second.shown}
+    if chats[0] == chats[1]:
+        return {"asked": chats[0], **texts}
+    return {"first_asked": chats[0], "second_asked": chats[1], **texts}
+
+
+def _without_own_orders(chat: Sequence[Mapping[str, Any]], shared: Sequence[Mapping[str, Any]]) -> str:
+    """The chat without system messages that only one side had: they are how it answered, not what was asked."""
+    return chat_to_text([message for message in chat if message.get("role") != "system" or message in shared])
