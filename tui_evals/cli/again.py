@@ -13,7 +13,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
 from . import project
-from .executing import checked, detached, execute, free, manner, say_estimate
+from .baseline import key_of
+from .executing import checked, detached, execute, facing, free, manner, say_estimate
 from .output import Stop
 from .running import stored
 from .sources import checked_dataset, evaluators_named, in_memory, items_found, judged_by, target_or_stop
@@ -26,6 +27,7 @@ def rerun(word: str, only: str, **options: Any) -> int:
     here = world(how.env_name, how.trusting)
     with project.reader() as reader:
         parent = project.run_named(reader, word)
+        how = facing(how, reader, key_of(parent, here.root))
         items = items_found(reader, parent, only)
         plan = replace(stored(parent, reader, here), only=frozenset(items))
         document = reader.snapshot(parent.snapshot)
@@ -50,6 +52,7 @@ def rescore(
     evaluators: str | None,
     judge: str | None,
     without_judges: bool,
+    no_cache: bool,
     **options: Any,
 ) -> int:
     """`tui-evals rescore`: a new scoring pass over the answers that are there."""
@@ -57,6 +60,7 @@ def rescore(
     here = world(how.env_name, how.trusting)
     with project.reader() as reader:
         run = project.run_named(reader, word)
+        how = facing(how, reader, key_of(run, here.root), run)
         plan = _judging(run, reader, here, dataset, evaluators)
         if judge or here.settings.judge:
             plan = replace(plan, judge=target_or_stop(judge, here.settings) or plan.judge)
@@ -71,9 +75,11 @@ def rescore(
         words += ["--evaluators", evaluators] if evaluators is not None else []
         words += ["--judge", judge] if judge is not None else []
         words += ["--without-judges"] if without_judges else []
+        words += ["--no-cache"] if no_cache else []
         return detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
     with project.writer(here.environment) as writer:
-        terms = replace(launch.terms_of(run), max_cost=None)
+        terms = launch.terms_of(run)
+        terms = replace(terms, max_cost=None, use_cache=terms.use_cache and not no_cache)
         return execute(run, plan, terms, writer, here, how, again=True)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 
 from . import project
-from .finishing import Gates, finish
+from .finishing import finish, kind_named
+from .gating import Gates, gates_of, measured_against
 from .output import Stop, say, say_json_line, warn
 from .watching import Progress
 from .world import World
@@ -45,8 +46,10 @@ class Manner:
 
 
 def manner(options: Mapping[str, Any]) -> Manner:
-    """The manner that the options of a command ask for."""
-    found = Gates(options.get("fail_under"), options.get("fail_on"), tuple(options.get("outputs") or ()))
+    """The manner that the options of a command ask for, or the end of it with what cannot be done."""
+    gates = gates_of(options)
+    for file in gates.outputs:
+        kind_named(file)
     return Manner(
         plan_only=options.get("plan_only", False),
         detach=options.get("detach", False),
@@ -54,8 +57,13 @@ def manner(options: Mapping[str, Any]) -> Manner:
         as_json=options["as_json"],
         env_name=options["env_name"],
         trusting=options["trusting"],
-        gates=found,
+        gates=gates,
     )
+
+
+def facing(how: Manner, reader: Reader, dataset: str, run: RunRow | None = None) -> Manner:
+    """The manner with the run that `run`, or a new one of a dataset, is to be measured against."""
+    return replace(how, gates=measured_against(how.gates, reader, dataset, run))
 
 
 def checked(plan: Plan) -> None:
@@ -95,24 +103,27 @@ def execute(
 ) -> int:
     """Execute a run here, or judge its answers `again`; show how it goes, and end with its exit code."""
     path = project.store_path()
-    progress = Progress(quiet=how.quiet, as_json=how.as_json)
+    progress = Progress(run, quiet=how.quiet, as_json=how.as_json)
+    go_on = f"`tui-evals rescore {run.key}` judges again" if again else f"`tui-evals resume {run.key}` goes on"
     sys.setswitchinterval(_SWITCH)
     try:
         with hold(run_lock(path, run.key)), Reader(path) as reader:
             writer.control(run.id, "")
             world = (here.settings, here.environment, here.root)
             engine = launch.assemble(plan, run, terms, writer, reader, *world, again=again)
-            outcome, interrupted = asyncio.run(_alive(engine, run, path, progress, again))
+            outcome, interrupted = asyncio.run(_alive(engine, path, progress, go_on, again))
             writer.flush()
+            if again and not outcome.finished:
+                writer.drop_empty_pass(run.id)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except StoreError as problem:
-        raise Stop(f"{problem}\nNothing that was stored is lost: `tui-evals resume {run.key}` goes on", 1) from None
+        raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
     with Reader(path) as reader:
-        return finish(reader, run, outcome, interrupted, how.gates, quiet=how.quiet, as_json=how.as_json)
+        return finish(reader, run, outcome, interrupted, go_on, how.gates, quiet=how.quiet, as_json=how.as_json)
 
 
-async def _alive(engine: Engine, run: RunRow, path: Path, progress: Progress, again: bool) -> tuple[Outcome, bool]:
+async def _alive(engine: Engine, path: Path, progress: Progress, go_on: str, again: bool) -> tuple[Outcome, bool]:
     """Execute with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
     work = asyncio.create_task(engine.execute(again=again))
     presses = 0
@@ -121,7 +132,8 @@ async def _alive(engine: Engine, run: RunRow, path: Path, progress: Progress, ag
         nonlocal presses
         presses += 1
         if presses == 1:
-            warn(f"\nfinishing what is in flight; Ctrl-C again stops now. `tui-evals resume {run.key}` goes on later")
+            warn(f"\nfinishing what is in flight; Ctrl-C again stops now. {go_on} later")
+            progress.leave()
             engine.stop()
         else:
             work.cancel()
@@ -129,7 +141,7 @@ async def _alive(engine: Engine, run: RunRow, path: Path, progress: Progress, ag
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, pressed)
-    showing = asyncio.create_task(progress.follow(path, run, work))
+    showing = asyncio.create_task(progress.follow(path, work))
     try:
         outcome = await work
     except asyncio.CancelledError:

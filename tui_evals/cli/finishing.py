@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from tui_evals.compare.statistics import wilson
 from tui_evals.datasets.save import CannotSave, write_atomically
-from tui_evals.reports import results
-from tui_evals.runs.columns import column_scores
+from tui_evals.reports.kinds import ENDINGS, kind_of, write
+from tui_evals.reports.words import sentence
 from tui_evals.runs.engine import Outcome
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, ScoreRecord, Totals
+from tui_evals.store.records import RunRow
 
+from .gating import Checked, Gates, checked
 from .output import Stop, say, say_json_line, warn
-
-_BAD = {"fail": ("failed", "partial", "errored"), "partial": ("partial", "errored"), "error": ("errored",)}
-
-
-@dataclass(frozen=True, slots=True)
-class Gates:
-    """What a script asks of a run, and where it wants the results."""
-
-    fail_under: float | None = None
-    fail_on: str | None = None
-    outputs: tuple[Path, ...] = ()
 
 
 def finish(
@@ -34,6 +22,7 @@ def finish(
     run: RunRow,
     outcome: Outcome,
     interrupted: bool,
+    go_on: str,
     gates: Gates,
     *,
     quiet: bool,
@@ -42,79 +31,53 @@ def finish(
     """Write what was asked for, say how it went, and return the exit code."""
     run = reader.find_run(run.key)
     for file in gates.outputs:
-        write_results(reader, run, file)
+        write_results(reader, [run], file)
     total = reader.totals(run.id)
+    found = checked(reader, run, total, gates) if outcome.finished else Checked()
     if as_json:
-        say_json_line({"event": "end", "run": run.key, "status": run.status, "totals": asdict(total)})
+        more = found.event() if gates.asked else {}
+        say_json_line({"event": "end", "run": run.key, "status": run.status, "totals": asdict(total), **more})
     elif not quiet:
-        for target, found in reader.totals_by(run.id, "target").items():
-            say(f"{run.targets[target]}: {sentence(found)}")
-        say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
+        _say_end(reader, run, found)
     if not outcome.finished:
-        warn(f"{run.key} stopped: {outcome.message.rstrip('.')}. `tui-evals resume {run.key}` goes on")
+        warn(f"{run.key} stopped: {outcome.message.rstrip('.')}. {go_on}")
         return 130 if interrupted else 3 if outcome.configuration else 1
-    return _code(reader, run, total, gates)
+    for check in found.checks:
+        for said in check.says:
+            warn(said)
+    return 0 if found.met else 1
 
 
-def _code(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> int:
-    if not any(row.preview for row in reader.all_rows(run.id) if row.code is None):
-        warn("there is not a single answer")
-        return 1
-    missed = False
-    if gates.fail_on and (bad := sum(getattr(total, name) for name in _BAD[gates.fail_on])):
-        warn(f"{bad} answers are {gates.fail_on} or worse (--fail-on {gates.fail_on})")
-        missed = True
-    for column, score in _columns(reader, run).items() if gates.fail_under is not None else ():
-        if score is None or score < (gates.fail_under or 0):
-            shown = "n/a" if score is None else f"{score:.1f}"
-            warn(f"{column} scores {shown}, less than {gates.fail_under:g} (--fail-under)")
-            missed = True
-    return 1 if missed else 0
+def _say_end(reader: Reader, run: RunRow, found: Checked) -> None:
+    for target, totals in reader.totals_by(run.id, "target").items():
+        say(f"{run.targets[target]}: {sentence(totals)}")
+    say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
+    if found.verdict:
+        say(f"against {found.baseline}: {found.verdict}")
+    met = [check.gate for check in found.checks if check.met]
+    if met:
+        say(f"met: {', '.join(met)}")
 
 
-def _columns(reader: Reader, run: RunRow) -> dict[str, float | None]:
-    """The score of each column by its name."""
-    scores: dict[int, list[ScoreRecord]] = {}
-    for answer, record in reader.scores(run.id):
-        scores.setdefault(answer, []).append(record)
-    found = column_scores(reader.all_rows(run.id), scores, reader.snapshot(run.snapshot)["items"])
-    several = len(run.prompts) > 1
-    return {
-        run.targets[target] + (f" with {run.prompts[prompt]}" if several else ""): score
-        for (prompt, target), score in found.items()
-    }
-
-
-def sentence(found: Totals) -> str:
-    """Totals in a line: how many passed with the interval of the rate, what else happened, what it cost."""
-    judged = found.passed + found.failed
-    parts = [f"{found.passed} of {judged} pass"]
-    if (interval := wilson(found.passed, judged)) is not None:
-        rate = 100 * found.passed / judged
-        parts[0] += f" ({rate:.1f} %, 95 % interval {100 * interval.low:.1f} to {100 * interval.high:.1f})"
-    counts: Mapping[str, int] = {
-        "could not be judged": found.partial,
-        "without an answer": found.errored,
-        "pending": found.pending + found.running + found.answered,
-    }
-    parts += [f"{count} {what}" for what, count in counts.items() if count]
-    money = f"{found.cost + found.judge_cost:.4f} USD"
-    parts.append(f"{money} and {found.unpriced} unpriced" if found.unpriced else money)
-    return " · ".join(parts)
-
-
-def write_results(reader: Reader, run: RunRow, file: Path, kind: str | None = None, raw: bool = False) -> None:
-    """Write the results of a run in the format that the file's ending names."""
-    kind = kind or file.suffix.removeprefix(".")
-    writers: dict[str, Any] = {
-        "json": lambda: results.json_text(reader, run),
-        "csv": lambda: results.table(reader, run, raw=raw),
-        "jsonl": lambda: "".join(results.json_lines(reader, run)),
-    }
-    if kind not in writers:
-        raise Stop(f"{file}: results are written as .json, .csv or .jsonl")
+def write_results(
+    reader: Reader, runs: Sequence[RunRow], file: Path, kind: str | None = None, raw: bool = False
+) -> None:
+    """Write a run, or runs compared, as the kind of report that is asked for or that the file's ending names."""
+    kind = kind or kind_named(file)
     try:
+        if file.parent.exists() and not file.parent.is_dir():
+            raise Stop(f"{file} could not be written: {file.parent} is a file, not a folder; the run is kept", 1)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, writers[kind]().encode("utf-8", "surrogatepass"))
-    except (OSError, CannotSave) as problem:
-        raise Stop(f"{file} could not be written: {problem}; the run is kept", 1) from None
+        write_atomically(file, write(kind, reader, runs, raw=raw).encode())
+    except OSError as problem:
+        raise Stop(f"{file} could not be written: {problem.strerror}; the run is kept", 1) from None
+    except CannotSave as problem:
+        raise Stop(f"{problem}; the run is kept", 1) from None
+
+
+def kind_named(file: Path) -> str:
+    """The kind of report that the ending of a file names, or the end of the command."""
+    kind = kind_of(file)
+    if kind is None:
+        raise Stop(f"{file}: the ending says what is written, and must be one of {ENDINGS}")
+    return kind

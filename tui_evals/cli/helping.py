@@ -8,6 +8,7 @@ import platform
 import shutil
 import site
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +18,7 @@ from tui_evals import __version__
 from tui_evals.datasets.discover import discover, project_root
 from tui_evals.text.nearest import did_you_mean
 
-from .output import Stop, say
+from .output import Stop, columns, say
 
 Verdict = Literal["ok", "note", "bad"]
 Finding = tuple[Verdict, str, str]
@@ -35,6 +36,8 @@ _KEYS = (
     "GROQ_API_KEY",
     "OPENROUTER_API_KEY",
 )
+_WORDS = "words"
+"""The page that is made of words, each under a heading of its own."""
 _MARKS: Mapping[Verdict, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
 
 
@@ -45,19 +48,40 @@ def pages() -> dict[str, str]:
     return {name: found[name].read_text(encoding="utf-8") for name in sorted(found)}
 
 
+def words() -> dict[str, str]:
+    """What the words of comparing mean, each in a line."""
+    found: dict[str, str] = {}
+    for section in pages()[_WORDS].split("\n## ")[1:]:
+        word, _, text = section.partition("\n")
+        found[word.strip()] = " ".join(text.split())
+    return found
+
+
 def show_page(topic: str | None) -> None:
-    """Show a page of the manual, or the list of pages."""
+    """Show a page of the manual, what one word of comparing means, or the list of pages."""
     manual = pages()
     if topic is None:
         say("Pages of the manual (`tui-evals help TOPIC`):")
         for name, text in manual.items():
             say(f"  {name:<14} {text.partition(chr(10))[0].removeprefix('# ')}")
+        say(f"Every word of the page '{_WORDS}' is a topic too, such as kappa or pass^k.")
         return
     if topic not in manual:
-        raise Stop(f"there is no page '{topic}'{did_you_mean(topic, manual)}; `tui-evals help` lists all")
+        _show_word(topic, manual)
+        return
     for line in manual[topic].splitlines():
         heading = line.startswith("#")
         say(line.lstrip("# ") if heading else line, bold=heading)
+
+
+def _show_word(topic: str, manual: Mapping[str, str]) -> None:
+    known = words()
+    word = next((word for word in known if word.casefold() == " ".join(topic.split()).casefold()), None)
+    if word is None:
+        raise Stop(f"there is no page '{topic}'{did_you_mean(topic, (*manual, *known))}; `tui-evals help` lists all")
+    say(word, bold=True)
+    for line in textwrap.wrap(known[word], min(columns() or 100, 100)):
+        say(line)
 
 
 def doctor() -> int:

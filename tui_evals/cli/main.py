@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -46,9 +47,18 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "show": ("reading", "Show a run, or one item of it."),
         "search": ("reading", "Find a text in the answers of all runs."),
         "export": ("reading", "Write the results of a run as JSON, CSV or JSON lines."),
-        "label": ("reading", "Give a verdict of your own on an answer."),
+        "label": ("reading", "Give a verdict of your own on an answer, or on a blind sample."),
         "delete": ("reading", "Delete a run."),
         "cache": ("reading", "What need not be asked again: info, clear, why."),
+    },
+    "Compare": {
+        "compare": ("comparing", "What changed between runs, and whether it is real."),
+        "diff": ("comparing", "Expected responses beside the answers of a run."),
+        "trend": ("comparing", "How the runs of a dataset went, one after the other."),
+        "baseline": ("comparing", "The run later ones are measured against: set, show, clear."),
+        "battle": ("comparing", "Let a judge choose between the answers of runs."),
+        "agreement": ("comparing", "How far evaluators agree with the labels of people."),
+        "report": ("comparing", "Write a run, or runs compared, as HTML, Markdown, JUnit, CSV or JSON."),
     },
     "Look up": {
         "help": ("helping", "Show a page of the manual."),
@@ -128,6 +138,16 @@ def run(arguments: Sequence[str]) -> int | Opening:
         warn(str(stop))
         return stop.code
     except BrokenPipeError:
-        # Whoever read us has gone; pointing stdout elsewhere keeps Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()
         return 0
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        _close_output()
+        warn(f"the output could not be written: {problem.strerror}; nothing that is stored is lost")
+        return 1
+
+
+def _close_output() -> None:
+    """Nobody takes what we print any more; pointing it elsewhere keeps Python from complaining at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,22 +1,24 @@
-"""Doing something to runs that are there: control, export, label, delete, and the cache."""
+"""Doing something to runs that are there: control, export, delete, and the cache."""
 
 from __future__ import annotations
 
-import getpass
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import click
 
+from tui_evals.reports.kinds import write
 from tui_evals.runs.asking import cache_key, recipe
+from tui_evals.store.baselines import baselines
+from tui_evals.store.database import StoreError
 from tui_evals.store.records import Control, RunRow
 from tui_evals.targets.base import Request
 from tui_evals.text import strictjson
 
 from . import project
 from .finishing import write_results
-from .output import Stop, say, say_json
+from .output import Stop, say, say_data, say_json
 from .reading import answers_to
 
 _ALIVE = ("running", "paused", "stopping")
@@ -38,47 +40,11 @@ def export(word: str, kind: str, output: Path | None, raw: bool) -> None:
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if output == Path("-"):
-            from tui_evals.reports import results
-
-            from .output import say_data
-
-            texts = {
-                "json": lambda: results.json_text(reader, run),
-                "csv": lambda: results.table(reader, run, raw=raw),
-                "jsonl": lambda: "".join(results.json_lines(reader, run)),
-            }
-            say_data(texts[kind]())
+            say_data(write(kind, reader, [run], raw=raw))
             return
         file = output or project.store_path().parent / "results" / f"{run.key}.{kind}"
-        write_results(reader, run, file, kind, raw)
+        write_results(reader, [run], file, kind, raw)
     say(f"wrote {file}", fg="green")
-
-
-def label(
-    word: str,
-    item: str,
-    verdict: Literal["pass", "fail"],
-    *,
-    turn: int,
-    target: str | None,
-    evaluator: str | None,
-    note: str,
-    author: str | None,
-) -> None:
-    """Keep a person's verdict beside the scores."""
-    with project.reader() as reader:
-        run = project.run_named(reader, word)
-        rows = answers_to(reader, run, item, turn)
-        if target is not None:
-            rows = [row for row in rows if run.targets[row.target] == target]
-        if len({row.target for row in rows}) > 1:
-            raise Stop(f"{item} was answered by {', '.join(run.targets)}; say whom you mean with --target")
-        if not rows:
-            raise Stop(f"{run.key} has no target {target!r}; it has {', '.join(run.targets)}")
-        with project.writer({}) as writer:
-            for row in rows:
-                writer.label(row.id, verdict, author or getpass.getuser(), evaluator=evaluator, note=note)
-    say(f"{run.key} {item}: {verdict}")
 
 
 def delete(word: str, sure: bool) -> None:
@@ -87,8 +53,7 @@ def delete(word: str, sure: bool) -> None:
         run = project.run_named(reader, word)
         _refuse_alive(run)
         _ask(f"Delete run {run.key} ({run.name}, {run.total} answers)?", sure)
-        with project.writer({}) as writer:
-            writer.delete_run(run)
+        _delete([run])
     say(f"deleted {run.key}")
 
 
@@ -101,15 +66,27 @@ def prune(keep: int | None, days: int | None, sure: bool) -> None:
         if days is not None:
             runs = [run for run in runs if run.created < time.time() - days * 86_400]
         runs = [run for run in runs if run.status not in _ALIVE]
+        measuring = {kept.run: kept.source for kept in baselines(reader)}
+        staying = [run for run in runs if run.id in measuring]
+        for run in staying:
+            say(f"{run.key} stays: it is the baseline of {measuring[run.id]}")
+        runs = [run for run in runs if run.id not in measuring]
         if not runs:
-            say("no run is that old")
+            say(f"no {'other ' if staying else ''}run is that old")
             return
         named = ", ".join(run.key for run in runs[:10])
         _ask(f"Delete {len(runs)} runs: {named}{'…' if len(runs) > 10 else ''}?", sure)
-        with project.writer({}) as writer:
-            for run in runs:
-                writer.delete_run(run)
+        _delete(runs)
     say(f"deleted {len(runs)} runs")
+
+
+def _delete(runs: Sequence[RunRow]) -> None:
+    with project.writer({}) as writer:
+        for run in runs:
+            try:
+                writer.delete_run(run)
+            except StoreError as problem:
+                raise Stop(str(problem), 1) from None
 
 
 def _refuse_alive(run: RunRow) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -16,7 +17,9 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\
 
 
 def say(text: str = "", *, err: bool = False, **style: Any) -> None:
-    """Print text, made safe for the terminal first."""
+    """Print text, made safe for the terminal first; NO_COLOR leaves bold and dim."""
+    if os.environ.get("NO_COLOR"):
+        style = {name: value for name, value in style.items() if name not in ("fg", "bg")}
     click.echo(click.style(safe(text), **style) if style else safe(text), err=err)
 
 

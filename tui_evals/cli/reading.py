@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
+from tui_evals.reports.words import sentence
 from tui_evals.runs.prompting import asked_text
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
@@ -14,7 +15,6 @@ from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
 
 from . import project
-from .finishing import sentence
 from .output import Stop, cell, columns, say, say_json
 
 MARKS = {
@@ -28,7 +28,7 @@ MARKS = {
 }
 
 
-By = Literal["category", "target", "prompt", "evaluator"]
+By = Literal["category", "target", "prompt", "evaluator", "repeats"]
 
 
 def list_runs(limit: int, as_json: bool) -> None:
@@ -89,6 +89,11 @@ def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
 
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
+    if by == "repeats":
+        from .repeating import show_repeats
+
+        show_repeats(reader, run, as_json)
+        return
     if by == "evaluator":
         means = reader.evaluator_means(run.id)
         if as_json:
@@ -154,6 +159,8 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
             say("\n".join(f"    {line}" for line in str(text).splitlines()))
     for record in detail.scores.get(run.scoring_pass, ()):
         _say_score(record)
+    for record in detail.together.get(run.scoring_pass, ()):
+        _say_score(record, f"all answers to this {'turn' if len(units) > 1 else 'item'}: ")
     for label in detail.labels:
         about = f" of {label.evaluator}" if label.evaluator else ""
         say(f"  {label.author} says {label.verdict}{about}{': ' + label.note if label.note else ''}")
@@ -161,11 +168,11 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
         say(f"  {_facts(row, answer.from_cache, answer.scripted, len(detail.calls))}", dim=True)
 
 
-def _say_score(record: ScoreRecord) -> None:
+def _say_score(record: ScoreRecord, of: str = "") -> None:
     mark, colour = MARKS.get(record.result or "", ("·", None))
     number = "" if record.score is None else f" {record.score:g}"
     limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
-    say(f"  {mark} {record.key}{number}{limit}  {record.reason}", fg=colour)
+    say(f"  {of}{mark} {record.key}{number}{limit}  {record.reason}", fg=colour)
 
 
 def _facts(row: AnswerRow, from_cache: bool, scripted: bool, calls: int) -> str:

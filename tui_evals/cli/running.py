@@ -9,12 +9,14 @@ from typing import Any
 
 from tui_evals.runs import launch
 from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
 
 from . import project
-from .executing import checked, detached, execute, free, manner, say_estimate, say_key
+from .baseline import key_of
+from .executing import Manner, checked, detached, execute, facing, free, manner, say_estimate, say_key
 from .output import Stop, say
 from .sources import (
     checked_dataset,
@@ -51,6 +53,8 @@ def start(*, targets: Sequence[str], prompts: Sequence[Path], judge: str | None,
     )
     plan = replace(plan, only=chosen_items(plan, options))
     checked(plan)
+    name, source = options["name"] or Path(source).stem, dataset_key(source, here.root)
+    how, parent = _before(how, source, options["parent"])
     terms = launch.Terms(
         concurrency=options["concurrency"] or defaults.concurrency,
         max_cost=options["max_cost"] or defaults.max_cost,
@@ -59,12 +63,20 @@ def start(*, targets: Sequence[str], prompts: Sequence[Path], judge: str | None,
     if how.plan_only:
         return say_estimate(plan, how.as_json)
     with project.writer(here.environment) as writer:
-        name = options["name"] or Path(source).stem
-        more = {"tags": tuple(options["tags"])}
+        more = {"tags": tuple(options["tags"]), "parent": parent}
         run = launch.store_plan(plan, document.data, terms, writer, here.environment, name=name, source=source, **more)
         if not how.detach:
             return execute(run, plan, terms, writer, here, how)
     return detached(run, how)
+
+
+def _before(how: Manner, source: str, parent: str | None) -> tuple[Manner, int | None]:
+    """The earlier runs that a new one is measured against and goes back to."""
+    if not how.gates.measuring and parent is None:
+        return how, None
+    with project.reader() as reader:
+        number = project.run_named(reader, parent).id if parent is not None else None
+        return facing(how, reader, source), number
 
 
 def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
@@ -75,6 +87,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
         with project.reader() as reader:
             run = project.run_named(reader, word)
             if run.status == "paused":
+                if how.gates.asked:
+                    raise Stop(f"{run.key} is paused where it runs, which checks its gates; leave them out here")
                 writer.control(run.id, "")
                 if how.detach:
                     say_key(run, how.as_json)
@@ -83,6 +97,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                 return 0
             if run.status == "finished":
                 raise Stop(f"{run.key} is finished; `tui-evals rerun {run.key} --only failed` asks again", 2)
+            how = facing(how, reader, key_of(run, here.root), run)
             plan = stored(run, reader, here)
         terms = launch.terms_of(run)
         terms = replace(terms, max_cost=max_cost) if max_cost else terms

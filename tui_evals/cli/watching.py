@@ -50,7 +50,8 @@ class Pace:
 class Progress:
     """Shows a run that goes on somewhere."""
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+    def __init__(self, run: RunRow, *, quiet: bool = False, as_json: bool = False) -> None:
+        self._run = run
         self._quiet = quiet
         self._as_json = as_json
         self._live = sys.stdout.isatty() and not quiet and not as_json
@@ -59,8 +60,13 @@ class Progress:
         self._seq = 0
         self._said = 0.0
 
-    async def follow(self, path: Path, run: RunRow, work: asyncio.Task[object] | None = None) -> RunRow:
+    def leave(self) -> None:
+        """Let what is shown stand where it is, because something else was said below it."""
+        self._lines = 0
+
+    async def follow(self, path: Path, work: asyncio.Task[object] | None = None) -> RunRow:
         """Show the run until it is over, or until the work is."""
+        run = self._run
         with Reader(path) as reader:
             if self._as_json:
                 say_json_line({"event": "start", "run": run.key, "total": run.total})
@@ -117,7 +123,7 @@ def watch(word: str, as_json: bool) -> int:
     """`tui-evals watch`."""
     run = _named(word)
     try:
-        run = asyncio.run(Progress(as_json=as_json).follow(project.store_path(), run))
+        run = asyncio.run(Progress(run, as_json=as_json).follow(project.store_path()))
     except KeyboardInterrupt:
         say(f"\nno longer watching; {run.key} goes on")
         return 0

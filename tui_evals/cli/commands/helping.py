@@ -6,12 +6,12 @@ import click
 
 
 @click.command("help")
-@click.argument("topic", required=False)
-def help_command(topic: str | None) -> None:
-    """Show a page of the manual, or the list of pages."""
+@click.argument("topic", nargs=-1)
+def help_command(topic: tuple[str, ...]) -> None:
+    """Show a page of the manual, what a word of comparing means, or the list of pages."""
     from tui_evals.cli.helping import show_page
 
-    show_page(topic)
+    show_page(" ".join(topic) or None)
 
 
 @click.command("doctor")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 _file = click.Path(path_type=Path)
+_BY = ["category", "target", "prompt", "evaluator", "repeats"]
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
@@ -38,7 +39,9 @@ def prune_command(keep: int | None, days: int | None, yes: bool) -> None:
 @click.argument("run", default="last")
 @click.option("--item", help="One item: its testId, or #position.")
 @click.option("--only", metavar="FILTER", help="Only answers that a filter finds, such as `failed` or `category:x`.")
-@click.option("--by", type=click.Choice(["category", "target", "prompt", "evaluator"]), help="Totals by this.")
+@click.option(
+    "--by", type=click.Choice(_BY), help="Totals by this; repeats: how steady it is, and whose noise that is."
+)
 @_as_json
 def show_command(run: str, **options: Any) -> None:
     """Show RUN: its totals and answers, or one item with everything that is known of it."""
@@ -72,18 +75,23 @@ def export_command(run: str, kind: str, output: Path | None, raw_csv: bool) -> N
 
 @click.command("label")
 @click.argument("run")
-@click.argument("item")
-@click.argument("verdict", type=click.Choice(["pass", "fail"]))
+@click.argument("item", required=False)
+@click.argument("verdict", required=False, type=click.Choice(["pass", "fail"]))
+@click.option("--blind", is_flag=True, help="Label one answer after the other without seeing what any judge said.")
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="With --blind: so many answers, drawn at random; 50 when absent."
+)
+@click.option("--seed", default=0, show_default=True, help="With --blind: another seed draws other answers.")
 @click.option("--turn", default=1, type=click.IntRange(min=1), show_default=True)
 @click.option("--target", help="Which column, where the run has several.")
 @click.option("--evaluator", help="Say it of one evaluator's verdict instead of the answer.")
 @click.option("--note", default="", help="Why.")
 @click.option("--author", help="Who says so; the login name when absent.")
-def label_command(run: str, item: str, verdict: Any, **options: Any) -> None:
-    """Give a verdict of your own on an answer; ITEM is its testId or #position."""
-    from tui_evals.cli.managing import label
+def label_command(run: str, **options: Any) -> int:
+    """Give a verdict of your own on an answer; ITEM is its testId or #position. --blind: on many in turn."""
+    from tui_evals.cli.labelling import label
 
-    label(run, item, verdict, **options)
+    return label(run, **options)
 
 
 @click.command("delete")

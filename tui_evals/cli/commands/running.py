@@ -17,10 +17,26 @@ _evaluators = click.option(
 )
 _detach = click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
 _plan = click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
+_OUTPUT = "Write results; the ending says as what: .html .md .xml .csv .json .jsonl; may be repeated."
 _FAIL_ON = ["fail", "partial", "error"]
 
 
-class Variadic(click.Command):
+_LEVEL = "0.05"
+"""The level of a gate that names none: the one at which comparisons call a difference shown."""
+
+
+class Gated(click.Command):
+    """A command whose --fail-on-regression may stand without a level, and never takes the next word for one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give the option its level where there is none."""
+        options = args.index("--") if "--" in args else len(args)
+        bare = "--fail-on-regression"
+        given = [f"{bare}={_LEVEL}" if word == bare else word for word in args[:options]]
+        return super().parse_args(ctx, given + args[options:])
+
+
+class Variadic(Gated):
     """A command whose --prompts and --expected take every word up to the next option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -43,7 +59,14 @@ def _gates(command: Any) -> Any:
     for option in (
         click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit 1 when a column scores less."),
         click.option("--fail-on", type=click.Choice(_FAIL_ON), help="Exit 1 when an answer is that bad or worse."),
-        click.option("-o", "--output", "outputs", multiple=True, type=_file, help="Write results: .json .csv .jsonl"),
+        click.option(
+            "--fail-on-regression",
+            metavar="[=P]",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            help=f"Exit 1 when it is worse than the baseline, beyond what chance does in P ({_LEVEL}) of cases.",
+        ),
+        click.option("--baseline", metavar="RUN", help="Compare with RUN instead of the baseline that was set."),
+        click.option("-o", "--output", "outputs", multiple=True, type=_file, help=_OUTPUT),
     ):
         command = option(command)
     return command
@@ -65,6 +88,7 @@ def _gates(command: Any) -> Any:
 @click.option("--seed", type=int, help="Sample the items of --limit with this seed, instead of the first ones.")
 @click.option("--name", help="A name for the run.")
 @click.option("--tag", "tags", multiple=True, help="A tag for the run; may be repeated.")
+@click.option("--parent", metavar="RUN", help="The earlier run that this one goes back to.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
 @_plan
 @_detach
@@ -91,7 +115,7 @@ def run_command(**options: Any) -> int:
     return start(**options)
 
 
-@click.command("resume")
+@click.command("resume", cls=Gated)
 @click.argument("run")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="A new limit in US dollars.")
 @_detach
@@ -107,7 +131,7 @@ def resume_command(run: str, **options: Any) -> int:
     return resume(run, **options)
 
 
-@click.command("rerun")
+@click.command("rerun", cls=Gated)
 @click.argument("run")
 @click.option("--only", metavar="FILTER", required=True, help="failed, errored, flaky, or any filter.")
 @_plan
@@ -124,12 +148,13 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
     return rerun(run, only, **options)
 
 
-@click.command("rescore")
+@click.command("rescore", cls=Gated)
 @click.argument("run")
 @click.option("--dataset", "dataset", type=_file, help="Take the evaluators from this dataset instead.")
 @_evaluators
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
+@click.option("--no-cache", is_flag=True, help="Ask judges even where their verdict is known.")
 @_plan
 @_detach
 @_gates
