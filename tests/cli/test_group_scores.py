@@ -49,7 +49,13 @@ def test_their_evaluators_have_means_over_the_groups(shell):
     best, match = json.loads(shell("show", "last", "--by", "evaluator", "--json").out)
     assert (best["key"], best["scope"], best["scored"], best["mean"]) == ("Best", "group", 2, 0.5)
     assert (match["key"], match["scope"], match["scored"]) == ("Match", "answer", 4)
-    assert "Best" in shell("show", "last", "--by", "evaluator").out
+    shown = shell("show", "last", "--by", "evaluator").out
+    assert "of all answers to an item together" in shown.splitlines()[0]
+    assert "all answers" not in shown.splitlines()[1]
+    past(Said("a"))
+    trend = shell("trend", "--evaluator", "Best").out
+    assert "all answers to an item" in trend and "0.5" in trend
+    assert "(all answers to an item)" in shell("report", run.key, "--to", "md", "-o", "-").out
 
 
 def test_hostile_texts_reach_no_terminal(shell):

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from tui_evals.compare.diff import Diff, diff_json, side_by_side
-from tui_evals.reports.words import reference
 from tui_evals.runs.prompting import asked_text
+from tui_evals.store.documents import expected_of
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
@@ -117,7 +117,7 @@ def _units(item: Unit) -> Sequence[Unit]:
 
 
 def _say_answer(detail: Detail, unit: Unit, unified: bool) -> None:
-    answer, expected = detail.answer, reference(unit)
+    answer, expected = detail.answer, expected_of(unit)
     asked = unit.get("prompt") or (asked_text(answer.request.get("messages", ())) if answer else None)
     if asked:
         say(_cut(f"  asked: {asked}"), dim=True)

@@ -101,6 +101,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
             return
         for mean in means:
             shown = "" if mean.mean is None else f"mean {mean.mean:.3f}"
+            shown += "  of all answers to an item together" if mean.scope == "group" else ""
             say(
                 f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
                 f"scored {mean.scored}  {shown}"

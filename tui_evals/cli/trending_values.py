@@ -160,6 +160,8 @@ def of_evaluator(reader: Reader, runs: Sequence[RunRow], key: str) -> Trend:
         every = reader.evaluator_means(run.id, columns=True)
         found.append({names[mean.prompt or 0, mean.target or 0]: mean.mean for mean in every if mean.key == key})
     own = [one.get(key) for one in means]
+    if not any(found):  # Groups of answers belong to no column.
+        found = [{"all answers to an item": one.mean} if one else {} for one in own]
     return Trend(
         what=f"The mean score of {key}",
         values=lined_up(found),

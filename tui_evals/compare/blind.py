@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
+from tui_evals.store.documents import references
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow
 
@@ -161,10 +162,7 @@ def _message(message: Mapping[str, Any]) -> Part:
 
 
 def _expected(unit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    ideal = unit.get("ideal")
-    given = [unit.get("expected_response"), *(ideal if isinstance(ideal, list) else ())]
-    texts = dict.fromkeys(text for text in given if isinstance(text, str))
-    for number, text in enumerate(texts):
+    for number, text in enumerate(dict.fromkeys(references(unit))):
         yield ("or expected" if number else "expected"), text
 
 

@@ -14,6 +14,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, between, sentence
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.rows import EvaluatorMean
 
 from . import words
 from .quoting import block, code, code_element, table
@@ -47,7 +48,7 @@ def _of_run(reader: Reader, run: RunRow) -> str:
     ]
     if means := reader.evaluator_means(run.id):
         scores = [
-            [code(one.key), _number(one.mean), *_rate(Rate(one.passed, one.passed + one.failed)), str(one.errored)]
+            [_evaluator(one), _number(one.mean), *_rate(Rate(one.passed, one.passed + one.failed)), str(one.errored)]
             for one in means
         ]
         head += ["### Evaluators", table(["evaluator", "mean", "pass", "95 % interval", "errors"], scores, _ROWS)]
@@ -66,6 +67,10 @@ def _so_far(totals: Totals) -> str:
     if not totals.passed:
         return ", and nothing passed"
     return " so far" if totals.pending + totals.running + totals.answered else ""
+
+
+def _evaluator(mean: EvaluatorMean) -> str:
+    return f"{code(mean.key)} (all answers to an item)" if mean.scope == "group" else code(mean.key)
 
 
 def _of_comparison(reader: Reader, runs: Sequence[RunRow]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import between
 from tui_evals.runs.prompting import asked_text
+from tui_evals.store.documents import expected_of
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 
 from .results import Answered
@@ -57,16 +58,9 @@ def asked(answered: Answered) -> str:
     return asked_text(answered.record.request.get("messages", ())) if answered.record else ""
 
 
-def reference(unit: Mapping[str, Any]) -> str | None:
-    """The expected response, which is the first ideal where none is given; None where there is neither."""
-    ideal = unit.get("ideal")
-    given = (unit.get("expected_response"), *(ideal if isinstance(ideal, list) else (ideal,)))
-    return next((text for text in given if isinstance(text, str)), None)
-
-
 def expected(unit: Mapping[str, Any]) -> str:
-    """The same as text, empty where there is none."""
-    return reference(unit) or ""
+    """The expected response, which is the first ideal where none is given; empty where there is neither."""
+    return expected_of(unit) or ""
 
 
 def complaints(answered: Answered) -> Iterator[str]:

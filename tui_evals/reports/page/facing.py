@@ -230,9 +230,10 @@ def _sides(line: Line, details: Sequence[Detail | None], sources: Sequence[Sourc
         other = own if number_ else _only_other(details)
         found = marks(base, other) if base is not None and other is not None else None
         spans = () if found is None else found.right if number_ else found.left
-        scores = detail.scores.get(source.run.scoring_pass, ())
+        number = source.run.scoring_pass
+        scores, together = detail.scores.get(number, ()), detail.together.get(number, ())
         where = f'`tui-evals show {source.run.key} --item "#{detail.row.item + 1}"` shows all of it'
-        shown = said(detail.row, detail.answer, scores, detail.labels, "", spans)
+        shown = said(detail.row, detail.answer, scores, detail.labels, "", spans, together)
         yield Beside(letter, shown, kind, alike, where)
 
 

@@ -174,12 +174,14 @@ def _columns(reader: Reader, run: RunRow, known: Seen, names: Mapping[Key, str])
 def _evaluator(
     mean: EvaluatorMean, by_column: Iterable[EvaluatorMean], names: Mapping[Key, str], known: Seen
 ) -> Evaluator:
+    kinds = [mean.evaluator] if mean.evaluator != mean.key else []
+    kinds += ["all answers to an item together"] if mean.scope == "group" else []
     values, words = known.scores[mean.key], known.labels[mean.key]
     verdicts = Counter({"pass": mean.passed, "fail": mean.failed}) if set(values) <= {0.0, 1.0} else Counter[str]()
     named = words or +verdicts
     return Evaluator(
         name=mean.key,
-        kind=mean.evaluator if mean.evaluator != mean.key else "",
+        kind=" · ".join(kinds),
         mean=number(mean.mean) or "–",
         scored=mean.scored or mean.passed + mean.failed,
         share=share_of(mean.passed, mean.passed + mean.failed),

@@ -10,11 +10,12 @@ from typing import Any
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import Comparison, Line, read_comparison
+from tui_evals.store.documents import expected_of
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.rows import Detail
-from tui_evals.tui.views.case import messages_of, reference_of, unit_of
+from tui_evals.tui.views.case import messages_of, unit_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Finder:
             self._items[digest] = items if isinstance(items, list) else ()
         items = self._items.get(digest, ())
         item = items[detail.row.item] if detail and detail.row.item < len(items) else None
-        return reference_of(unit_of(item, detail.row.turn)) if detail and isinstance(item, dict) else None
+        return expected_of(unit_of(item, detail.row.turn)) if detail and isinstance(item, dict) else None
 
 
 def said(answer: AnswerRecord | None) -> str:

@@ -240,8 +240,8 @@ def _identity(file: Path) -> tuple[int, int] | None:
 
 
 def keys_of(means: Sequence[EvaluatorMean]) -> list[str]:
-    """The evaluators of a run in the order of their columns."""
-    return [mean.key for mean in means]
+    """The evaluators of a run in the order of their columns; those of groups of answers have none."""
+    return [mean.key for mean in means if mean.scope == "answer"]
 
 
 __all__ = ["Count", "Order", "Pulse", "Watch", "keys_of"]

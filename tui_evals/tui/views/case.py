@@ -10,6 +10,7 @@ from typing import Any
 from tui_evals.compare.diff import Diff
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.runs.prompting import asked_text
+from tui_evals.store.documents import expected_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import Detail
@@ -43,7 +44,7 @@ class Case:
     @property
     def reference(self) -> str | None:
         """What was expected."""
-        return reference_of(unit_of(self.item, self.row.turn))
+        return expected_of(unit_of(self.item, self.row.turn))
 
     @property
     def prompt(self) -> str:
@@ -65,7 +66,7 @@ class Look:
 
     def diff(self, turn: Detail, raw: bool) -> Diff | None:
         """How a turn differs from what was expected; None where one of the two is missing."""
-        reference, text = reference_of(unit_of(self.case.item, turn.row.turn)), text_of(turn)
+        reference, text = expected_of(unit_of(self.case.item, turn.row.turn)), text_of(turn)
         if reference is None or text is None:
             return None
         key = (turn.row.turn, raw)
@@ -119,13 +120,6 @@ def unit_of(item: Unit, turn: int) -> Unit:
     """One turn of an item."""
     found = units(item)
     return found[turn] if turn < len(found) else {}
-
-
-def reference_of(unit: Unit) -> str | None:
-    """The expected response, which is the first ideal where none is given."""
-    ideal = unit.get("ideal")
-    given = [unit.get("expected_response"), *(ideal if isinstance(ideal, list) else ())]
-    return next((text for text in given if isinstance(text, str)), None)
 
 
 def text_of(detail: Detail) -> str | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tui_evals.store.documents import expected_of
 from tui_evals.store.records import AnswerRow, AnswerStatus
 from tui_evals.store.rows import Detail
 from tui_evals.text.safe import safe_line, spell
 from tui_evals.tui.lines import Rows, row, status_piece, wrapped
 
-from .case import Case, Look, prompt_of, reference_of, text_of, unit_of, units
+from .case import Case, Look, prompt_of, text_of, unit_of, units
 from .diffs import NARROWEST, Layout, Sides, summary, titles, unified_rows
 from .figures import duration, money, number
 from .parts import Joined, heading, paragraph
@@ -144,7 +145,7 @@ def _turn(look: Look, turn: Detail, manner: Manner, width: int, *, titled: bool 
     def title(text: str) -> Rows:
         return heading(text + (" · raw" if manner.raw else "")) if titled else ()
 
-    text, reference = text_of(turn), reference_of(unit_of(look.case.item, turn.row.turn))
+    text, reference = text_of(turn), expected_of(unit_of(look.case.item, turn.row.turn))
     if text is None:
         if reference is not None:
             yield title("Expected")
