@@ -31,6 +31,15 @@ async def test_a_label_stands_against_the_verdict_on_the_whole_answer(tmp_path):
     assert found.together == Agreement(both_pass=1, both_fail=1, only_person=1, only_judge=1)
 
 
+async def test_labels_given_with_the_verdict_in_sight_are_said_to_be(tmp_path):
+    (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+", {}), ({1: "-", 2: "+"}, {"blind": True}))
+    assert (found.seen, plain(found)["not_blind"]) == (1, 1)
+    assert "1 label was given with the verdict in sight" in text([found])
+    (tmp_path / "b").mkdir()
+    (blind,) = await stood(tmp_path / "b", [PASS, FAIL], ("+-", {"blind": True}))
+    assert "in sight" not in text([blind])
+
+
 async def test_a_label_of_an_evaluator_stands_against_its_verdict_alone(tmp_path):
     answers = [[score(), score(OTHER, 0.0, "fail")]] * 2
     (found,) = await stood(tmp_path, answers, ("+-", {"evaluator": JUDGE}))

@@ -257,9 +257,10 @@ def test_labels_drafts_and_session(path, writer, reader):
     first, second = (row.id for row in reader.window(run.id, 0, 2))
     writer.label(first, "pass", "ann")
     writer.label(first, "fail", "ann", note="on second thought")
-    writer.label(first, "pass", "bob", evaluator="Match")
+    writer.label(first, "pass", "bob", evaluator="Match", blind=True)
     writer.label(second, "pass", "ann")
     writer.label(second, None, "ann")
+    assert [label.blind for label in reader.labels(run.id)] == [False, True]
     found = [
         (label.answer, label.evaluator, label.verdict, label.author, label.note) for label in reader.labels(run.id)
     ]

@@ -154,7 +154,7 @@ class _Desk:
         session.go_on(verdict)
 
     def _keep(self, answer: int, verdict: Verdict | None, note: str = "") -> None:
-        self._writer.label(answer, verdict, self._author, evaluator=self._evaluator, note=note)
+        self._writer.label(answer, verdict, self._author, evaluator=self._evaluator, note=note, blind=True)
 
     def _asked(self, answer: int, lead: str) -> str:
         """Show an answer screen by screen, and wait for a key that means something."""

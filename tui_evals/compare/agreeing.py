@@ -77,6 +77,7 @@ def plain(standing: Standing) -> dict[str, Any]:
         "people_differ": standing.torn,
         "not_judged": standing.unjudged,
         "labels_of_whole_answers": standing.whole,
+        "not_blind": standing.seen,
         "disagreements": [_plain(one) for one in standing.disagreements],
     }
 
@@ -85,6 +86,13 @@ def _left_out(standing: Standing) -> Iterator[Told]:
     if standing.unjudged:
         have = "has" if standing.unjudged == 1 else "have"
         yield Told(f"{_count(standing.unjudged, 'labelled answer')} {have} no verdict: left out.", "dim")
+    if standing.seen:
+        were = "was" if standing.seen == 1 else "were"
+        yield Told(
+            f"{_count(standing.seen, 'label')} {were} given with the verdict in sight, which leads people to agree "
+            "with it; `label --blind` keeps it out of sight.",
+            "dim",
+        )
     if standing.torn:
         yield Told(f"On {_count(standing.torn, 'answer')} people differ among themselves: left out.", "dim")
 

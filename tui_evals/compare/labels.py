@@ -57,6 +57,8 @@ class Standing:
     """Answers with a label but without a verdict."""
     whole: int
     """Labels of whole answers that stand for the evaluator, because it is the only one of the run."""
+    seen: int
+    """Labels that were given with what evaluators said in sight."""
     disagreements: tuple[Disagreement, ...]
     """Those where the evaluator was surest first."""
 
@@ -76,7 +78,8 @@ def standings(reader: Reader, run: RunRow, evaluator: str | None = None, limit: 
         verdicts = whole if key is None else _of(judged, key)
         standing = _standing(key, [*own, *borrowed], verdicts, rows, run.targets)
         shown = _reasoned(reader, run, key, standing.disagreements[:limit])
-        found.append(replace(standing, whole=len(borrowed), disagreements=shown))
+        seen = sum(not one.blind for one in (*own, *borrowed))
+        found.append(replace(standing, whole=len(borrowed), seen=seen, disagreements=shown))
     return found
 
 
@@ -133,6 +136,7 @@ def _standing(
         {both: agreement(own) for both, own in sorted(between.items())},
         torn,
         unjudged,
+        0,
         0,
         tuple(sorted(differ, key=lambda one: -one.verdict.sure)),
     )

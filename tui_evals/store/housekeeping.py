@@ -135,7 +135,13 @@ def drop_empty_pass(connection: sqlite3.Connection, run: int) -> None:
 
 
 def label(
-    connection: sqlite3.Connection, answer: int, evaluator: str | None, verdict: str | None, author: str, note: str
+    connection: sqlite3.Connection,
+    answer: int,
+    evaluator: str | None,
+    verdict: str | None,
+    author: str,
+    note: str,
+    blind: bool,
 ) -> None:
     """An author's verdict on an answer in place of the author's earlier one; None takes it back."""
     seq = take_seq(connection, 1)
@@ -148,8 +154,8 @@ def label(
     )
     if verdict is not None:
         connection.execute(
-            "INSERT INTO labels(run, answer, evaluator, verdict, author, time, note) VALUES (?,?,?,?,?,?,?)",
-            [found[0], answer, evaluator, verdict, author, time.time(), note],
+            "INSERT INTO labels(run, answer, evaluator, verdict, author, time, note, blind) VALUES (?,?,?,?,?,?,?,?)",
+            [found[0], answer, evaluator, verdict, author, time.time(), note, blind],
         )
 
 

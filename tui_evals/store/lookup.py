@@ -16,10 +16,10 @@ from .rows import (
     RUN_COLUMNS,
     SCORE_COLUMNS,
     Detail,
-    Label,
     answer_record,
     answer_row,
     call_record,
+    label_row,
     score_record,
 )
 
@@ -29,7 +29,7 @@ ANSWER = ", ".join(f"answers.{name}" for name in ANSWER_COLUMNS)
 RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE total IS NOT NULL"  # without a total it is still planned
 SCORE = ", ".join(f"s.{name}" for name in SCORE_COLUMNS)
 CALL = ", ".join(CALL_COLUMNS)
-LABEL = "run, answer, evaluator, verdict, author, time, note"
+LABEL = "run, answer, evaluator, verdict, author, time, note, blind"
 
 
 def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ def detail(ask: Ask, answer: int) -> Detail:
         _by_pass(scores),
         _by_pass(together),
         tuple(call_record(call) for call in calls),
-        tuple(Label(*label) for label in labels),
+        tuple(map(label_row, labels)),
     )
 
 

@@ -76,6 +76,7 @@ def _comparing(database: Database) -> None:
           left INTEGER NOT NULL, right INTEGER NOT NULL, judge TEXT NOT NULL, question TEXT NOT NULL,
           first TEXT, second TEXT, reason TEXT NOT NULL, time REAL NOT NULL,
           PRIMARY KEY(left, right, judge, question)) WITHOUT ROWID;
+        ALTER TABLE labels ADD COLUMN blind INTEGER NOT NULL DEFAULT 0;
         """
     )
 

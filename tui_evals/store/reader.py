@@ -29,6 +29,7 @@ from .rows import (
     answer_record,
     answer_row,
     call_record,
+    label_row,
     run_row,
     score_record,
 )
@@ -232,7 +233,7 @@ class Reader:
     def labels(self, run: int) -> list[Label]:
         """What people said of a run's answers, the latest last."""
         return [
-            Label(*row) for row in self.query(f"SELECT {lookup.LABEL} FROM labels WHERE run = ? ORDER BY id", [run])
+            label_row(row) for row in self.query(f"SELECT {lookup.LABEL} FROM labels WHERE run = ? ORDER BY id", [run])
         ]
 
     def cache_get(self, key: str) -> Cached | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
@@ -30,6 +30,8 @@ class Label:
     author: str
     time: float
     note: str
+    blind: bool = False
+    """The author had not seen what any evaluator said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,11 @@ def score_values(record: ScoreRecord) -> tuple[Any, ...]:
         dumps(record.details),
         record.weight,
     )
+
+
+def label_row(row: tuple[Any, ...]) -> Label:
+    """A label from its columns, the last of which says whether it was given blind."""
+    return replace(Label(*row), blind=row[-1] == 1)
 
 
 def score_record(row: tuple[Any, ...]) -> ScoreRecord:

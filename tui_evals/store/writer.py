@@ -191,11 +191,18 @@ class Writer:
         *,
         evaluator: str | None = None,
         note: str = "",
+        blind: bool = False,
     ) -> None:
         """Set an author's verdict on an answer, or on what one evaluator made of it; None takes it back."""
         note = self.clean(note)
         step = partial(
-            housekeeping.label, answer=answer, evaluator=evaluator, verdict=verdict, author=author, note=note
+            housekeeping.label,
+            answer=answer,
+            evaluator=evaluator,
+            verdict=verdict,
+            author=author,
+            note=note,
+            blind=blind,
         )
         self._door.call(step)
 

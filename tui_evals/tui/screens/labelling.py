@@ -141,7 +141,7 @@ class LabelScreen(ModalScreen[None]):
         shown, self._answer = self._answer, None  # no second key is of this answer while its label is being written
         try:
             pen = cast("Workbench", self.app).pen
-            await pen.write(lambda writer: writer.label(answer, verdict, self._author, note=note))
+            await pen.write(lambda writer: writer.label(answer, verdict, self._author, note=note, blind=True))
         except (StoreError, LookupError) as problem:
             self._answer = shown
             self._tell(str(problem), "error")
