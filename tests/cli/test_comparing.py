@@ -2,6 +2,10 @@
 
 import json
 import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -290,3 +294,23 @@ def test_a_parent_that_was_deleted_counts_as_none(shell):
     with Writer(comparing.project.store_path()) as writer, Reader(comparing.project.store_path()) as reader:
         writer.delete_run(reader.run(first.id))
     assert f"there is nothing to compare {child.key}" in shell("compare").err
+
+
+def test_a_store_that_cannot_be_read_is_a_sentence(shell):
+    past(Said("a"))
+    connection = sqlite3.connect(".evals/evals.db")
+    connection.execute("DROP TABLE labels")
+    connection.close()
+    done = shell("agreement", "last")
+    assert done.code == 1 and "evals.db" in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_output_that_takes_no_more_is_a_sentence(project):
+    past(Said("a"))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tui_evals", "show", "last"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert "could not be written" in done.stderr and "Traceback" not in done.stderr

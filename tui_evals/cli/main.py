@@ -146,6 +146,13 @@ def run(arguments: Sequence[str]) -> int | Opening:
         _close_output()
         warn(f"the output could not be written: {problem.strerror}; nothing that is stored is lost")
         return 1
+    except Exception as problem:
+        from tui_evals.store.database import StoreError  # not before: help and version need no database
+
+        if not isinstance(problem, StoreError):
+            raise
+        warn(str(problem))
+        return 1
 
 
 def _close_output() -> None:
