@@ -1,5 +1,7 @@
 """Labels of people against verdicts: which count, which are left out, and what is looked at first."""
 
+import re
+
 import pytest
 
 from tests.compare.labelled_runs import JUDGE, OTHER, label, labelled_run, score
@@ -153,8 +155,9 @@ async def test_nothing_labelled_is_nothing_to_tell(tmp_path):
 async def test_numbers_are_told_in_words(tmp_path):
     answers = [PASS] * 4 + [FAIL] * 4
     says = text(await stood(tmp_path, answers, ("+++-+---", {})))
-    assert "     3  people say good, and it passes\n     3  people say bad, and it fails" in says
-    assert "     1  people say good, but it fails\n     1  people say bad, but it passes" in says
+    lines = [re.sub(" {2,}", ": ", line) for line in says.splitlines()]
+    assert {"people say good, and it passes: 3", "people say bad, and it fails: 3"} <= set(lines)
+    assert {"people say good, but it fails: 1", "people say bad, but it passes: 1"} <= set(lines)
     assert "They agree on 6 of 8 answers (75.0 %, 95 % interval 41 % to 93 %)." in says
     assert "Kappa 0.50: moderate agreement (95 % interval -0.10 to 1.00)." in says
 

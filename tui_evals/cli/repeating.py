@@ -36,7 +36,7 @@ def ways(run: RunRow, found: Repeats) -> list[str]:
             "no item has two judged repeats, so how steady the answers are is unknown; `tui-evals run DATASET "
             "--repeats 5` asks each item five times"
         )
-    if len(found.passes) < 2:
+    if len(found.passes) < 2 and run.config.get("judge"):
         said.append(
             "the answers were judged once in this way, so the judge's noise cannot be told from the model's; "
             f"`tui-evals rescore {run.key} --no-cache` judges them again, and its scores count from then on"

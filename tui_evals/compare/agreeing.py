@@ -46,7 +46,7 @@ def told(standing: Standing, key: str) -> Iterator[Told]:
         (found.only_person, "people say good, but it fails"),
         (found.only_judge, "people say bad, but it passes"),
     ):
-        yield Told(f"{count:>6,}  {text}")
+        yield Told(f"{text:<32}{count:>6,}")
     agreed = found.both_pass + found.both_fail
     between = wilson(agreed, found.n)
     range_ = f", 95 % interval {percent(between.low, 0)} to {percent(between.high, 0)}" if between else ""
