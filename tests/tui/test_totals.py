@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.text.figures import compact, duration, money, number
 from tui_evals.tui.state.counting import Counting
 from tui_evals.tui.state.pulse import Pulse
 from tui_evals.tui.state.questions import Count
-from tui_evals.tui.views.figures import compact, duration, money, number
 from tui_evals.tui.views.totals import Pace, Tally, done, totals_rows
 
 NOW = 1_000_000.0

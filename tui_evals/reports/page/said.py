@@ -11,9 +11,10 @@ from tui_evals.runs.prompting import asked_text
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label
 from tui_evals.text import strictjson
+from tui_evals.text.figures import money
 
 from .texts import Text, marks, optional, same, text
-from .words import GLYPHS, duration, money, number, pretty
+from .words import GLYPHS, duration, number, pretty
 
 Labels = Mapping[int, Sequence[Label]]
 _RESULTS: Mapping[str | None, str] = {"pass": "pass", "fail": "fail", "error": "error"}

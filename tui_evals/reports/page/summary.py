@@ -10,10 +10,11 @@ from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, s
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.figures import money
 
 from .cards import Filters
 from .seen import Key, Seen, seen
-from .words import Share, columns_of, counted, duration, judge_of, money, number, share_of, targets_of, when
+from .words import Share, columns_of, counted, duration, judge_of, number, share_of, targets_of, when
 
 _LEFT = {
     "planned": "This run has not begun.",

@@ -15,10 +15,11 @@ from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, sentence
 from tui_evals.reports.plots import Scatter, Steps, scatter, steps
 from tui_evals.store.reader import Reader
+from tui_evals.text.figures import money
 
 from .grouping import by_item, places_of
 from .seen import walked
-from .words import KIND_GLYPHS, Share, counted, judge_of, money, number, share_of, signed, targets_of, when
+from .words import KIND_GLYPHS, Share, counted, judge_of, number, share_of, signed, targets_of, when
 
 
 @dataclass(frozen=True, slots=True)

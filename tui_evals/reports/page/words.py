@@ -57,15 +57,6 @@ def share_of(passed: int, judged: int) -> Share:
     return Share(passed, judged, percent(share), interval, meter(share, found.low, found.high))
 
 
-def money(amount: float) -> str:
-    """US dollars with as many decimals as tell something."""
-    if amount == 0:
-        return "$0"
-    if amount < 0.00005:
-        return "<$0.0001"
-    return f"${amount:.4f}" if amount < 0.1 else f"${amount:.3f}" if amount < 1 else f"${amount:,.2f}"
-
-
 def duration(seconds: float) -> str:
     """A span of time in its two largest units."""
     if seconds < 0.9995:

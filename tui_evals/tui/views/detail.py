@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tui_evals.store.documents import expected_of
 from tui_evals.store.records import AnswerRow, AnswerStatus
 from tui_evals.store.rows import Detail
+from tui_evals.text.figures import duration, money, number
 from tui_evals.text.safe import safe_line, spell
 from tui_evals.tui.lines import Rows, row, status_piece, wrapped
 
 from .case import Case, Look, prompt_of, text_of, unit_of, units
 from .diffs import NARROWEST, Layout, Sides, summary, titles, unified_rows
-from .figures import duration, money, number
 from .parts import Joined, heading, paragraph
 from .scores import score_rows
 from .transcript import attempts, request_rows, tool_rows

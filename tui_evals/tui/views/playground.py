@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tui_evals.targets.answers import content_text
+from tui_evals.text.figures import duration, money
 from tui_evals.tui.actions import key_names, of
 from tui_evals.tui.lines import Row, Rows, Style, fit, row, wrapped
 from tui_evals.tui.state.talk import CannotTalk, Taken, Talk
 
-from .figures import duration, money
 from .parts import Joined, paragraph
 from .transcript import arguments_of
 

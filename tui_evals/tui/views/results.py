@@ -9,11 +9,11 @@ from rich.cells import cell_len
 
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.text.figures import compact, duration, money, number
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.lines import Piece, Row, Style, fit, row, status_piece
 
 from .columns import Column, Layout, Several
-from .figures import compact, duration, money, number
 
 _LEAST = 8
 _VERDICTS: Mapping[str, str] = {"pass": "+", "fail": "-"}

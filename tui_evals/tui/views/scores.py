@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from tui_evals.store.records import AnswerStatus, ScoreRecord
 from tui_evals.store.rows import Label
+from tui_evals.text.figures import number
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, row, status_piece
 
 from .case import Case, units
-from .figures import number
 from .parts import heading, paragraph
 from .transcript import pretty
 

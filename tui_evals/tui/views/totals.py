@@ -10,9 +10,8 @@ from rich.cells import cell_len
 
 from tui_evals.compare.statistics import wilson
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
+from tui_evals.text.figures import duration, money
 from tui_evals.tui.lines import GLYPHS, Piece, Row, Style, fit
-
-from .figures import duration, money
 
 LIVE = frozenset(("planned", "running", "paused", "stopping"))
 FINAL = frozenset(("pass", "fail", "partial", "error"))

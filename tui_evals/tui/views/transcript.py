@@ -10,10 +10,10 @@ from tui_evals.store.records import CallRecord
 from tui_evals.store.rows import Detail
 from tui_evals.targets.answers import content_text
 from tui_evals.text import strictjson
+from tui_evals.text.figures import duration, money
 from tui_evals.tui.lines import Rows, Style, row
 
 from .case import messages_of
-from .figures import duration, money
 from .parts import heading, paragraph
 
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
