@@ -52,7 +52,7 @@ def hostile_project(folder: Path) -> Path:
     (folder / "hostile.json").write_text(json.dumps(dataset()))
     (folder / ".evals").mkdir()
     (folder / ".evals" / "config.toml").write_text(
-        '[run]\ntargets = ["odd [/b]"]\n[targets."odd [/b]"]\nmodel = "command:python3 says.py"\n'
+        f'[run]\ntargets = ["odd [/b]"]\n[targets."odd [/b]"]\nmodel = "command:{sys.executable} says.py"\n'
     )
     (folder / "says.py").write_text(f"import sys\nsys.stdout.buffer.write({STRANGE!r}.encode())\n")
     done = subprocess.run(
