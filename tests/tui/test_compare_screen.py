@@ -8,13 +8,15 @@ from textual.app import App
 
 from tests.tui.stored_runs import HOSTILE, add_run, drawn, fresh, text_of, until
 from tui_evals import tui
+from tui_evals.compare.runs import KINDS
+from tui_evals.store.filters import FilterError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.tui.screens.ask import Reading
 from tui_evals.tui.screens.charts import Charts
 from tui_evals.tui.screens.compare import CompareScreen
 from tui_evals.tui.screens.menu import Menu
-from tui_evals.tui.state.comparing import read_runs
+from tui_evals.tui.state.comparing import kinds_in, read_runs
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
 ALIKE = "the same long beginning " * 20
@@ -136,11 +138,35 @@ async def test_words_filter_the_answers_and_escape_forgets_them(path):
         await until(pilot, lambda: app.full == "")
         await pilot.press("escape")
         await until(pilot, lambda: len(app.kinds) == 6)
+        await pilot.press("slash", *"kind:broken", "enter")
+        await until(pilot, lambda: set(app.kinds) == {"✗ broken"})
+        await pilot.press("escape")
         await pilot.press("slash", *"status:odd", "enter")
         await pilot.pause()
         assert app.screen.entry.display
         await pilot.press("escape")
         assert not app.screen.entry.display and app.screen.list.lines.has_focus
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "rest"),
+    [
+        ("", set(KINDS), ""),
+        ("kind:broken red", {"broken"}, "red"),
+        ('a kind:"not comparable" b', {"not comparable"}, "a  b"),
+        ("kind:not-comparable", {"not comparable"}, ""),
+        ("!kind:same !kind:gone", set(KINDS) - {"same", "gone"}, ""),
+        ("kind:broken kind:fixed", set(), ""),
+        ('"kind:broken"', set(KINDS), '"kind:broken"'),
+    ],
+)
+def test_kinds_are_read_out_of_a_filter(text, kinds, rest):
+    assert kinds_in(text) == (kinds, rest)
+
+
+def test_a_kind_that_there_is_not_is_said():
+    with pytest.raises(FilterError, match="did you mean 'broken'"):
+        kinds_in("kind:brokn")
 
 
 async def test_the_next_broken_line_is_found_round_the_end_and_out_of_a_filter(path):

@@ -150,7 +150,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("compare", "changed", "c", "changed", "Show only answers that changed and are judged alike."),
     Action("compare", "kinds", "o", "only", "Show only one kind: new, gone, not comparable and the others."),
     Action("compare", "every", "asterisk", "all", "Show all lines.", True),
-    Action("compare", "filter", "slash", "filter", "Show only answers that fit, such as words, category:x or id:a*."),
+    Action("compare", "filter", "slash", "filter", "Show only answers that fit: words, kind:broken, category:x."),
     Action("compare", "next_broken", "n", "next", "The next line that is broken."),
     Action("compare", "previous_broken", "N", "broken before", "The broken line before."),
     Action("compare", "beside", "e", "expected", "A beside B, what was expected beside A, or beside B.", True),

@@ -26,7 +26,7 @@ from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.lines import Lines
 
 from .ask import Reading
-from .compare_acts import explained, kind_menu, why_not, with_words
+from .compare_acts import explained, kind_menu, readable, why_not, with_words
 from .compare_line import Facing
 from .compare_list import CompareList
 
@@ -67,7 +67,7 @@ class CompareScreen(ModalScreen[None]):
         self.list = CompareList()
         self.line = Lines(choosing=False, id="line")
         self.facing = Facing(self.line)
-        self.entry = FilterLine()
+        self.entry = FilterLine(readable)
         yield self.top
         with Container(id="both"):
             yield self.list
@@ -181,7 +181,7 @@ class CompareScreen(ModalScreen[None]):
 
     def do_every(self) -> None:
         """All lines."""
-        self.list.only_with("", None)
+        self.list.only_with()
         self.list.only()
 
     def do_filter(self) -> None:
@@ -245,6 +245,6 @@ class CompareScreen(ModalScreen[None]):
         elif self.has_class("full"):
             self.do_wide()
         elif self.list.words:
-            self.list.only_with("", None)
+            self.list.only_with()
         else:
             self.dismiss(None)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, Comparison
 from tui_evals.store.database import StoreError
-from tui_evals.store.filters import FilterError
+from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.tui.lines import Row
-from tui_evals.tui.state.comparing import read_words
+from tui_evals.tui.state.comparing import kinds_in, read_words
 from tui_evals.tui.views.comparison import counted, kind_piece
 from tui_evals.tui.views.keys import help_rows
 from tui_evals.tui.views.words import word_rows
@@ -58,14 +58,20 @@ async def kind_menu(screen: CompareScreen, found: Comparison) -> None:
         screen.list.only(kind)
 
 
+def readable(text: str) -> None:
+    """Nothing for a filter that can be read; FilterError says what is wrong with another."""
+    parse_filter(kinds_in(text)[1])
+
+
 async def with_words(screen: CompareScreen, found: Comparison, text: str) -> None:
     """List only lines with answers that a filter lets through."""
     try:
-        answers = await asyncio.to_thread(read_words, screen.database, found, text) if text else None
+        kinds, rest = kinds_in(text)
+        answers = await asyncio.to_thread(read_words, screen.database, found, rest)
     except (FilterError, StoreError) as problem:
         screen.tell(str(problem), "error")
         return
-    screen.list.only_with(text, answers)
+    screen.list.only_with(text, kinds, answers)
 
 
 def explained(width: int) -> list[Row]:

@@ -14,6 +14,8 @@ from tui_evals.tui.state.comparing import chosen
 from tui_evals.tui.views.comparison import LineRows, columns_of, empty_lines
 from tui_evals.tui.widgets.lines import Lines
 
+_EVERY: frozenset[Kind] = frozenset(KINDS)
+
 
 class CompareList(Vertical):
     """Which lines are listed, and where one is among them."""
@@ -25,6 +27,7 @@ class CompareList(Vertical):
         self._found: Comparison | None = None
         self.kinds: tuple[Kind, ...] = KINDS
         self.words = ""
+        self._fitting = _EVERY
         self._answers: frozenset[int] | None = None
 
     def compose(self) -> ComposeResult:
@@ -53,13 +56,16 @@ class CompareList(Vertical):
         self.kinds = kinds or KINDS
         self._list()
 
-    def only_with(self, words: str, answers: frozenset[int] | None) -> None:
-        """Only lines with one of these answers."""
-        self.words, self._answers = words, answers
+    def only_with(
+        self, words: str = "", kinds: frozenset[Kind] = _EVERY, answers: frozenset[int] | None = None
+    ) -> None:
+        """Only lines of these kinds and with one of these answers, for which the words stand."""
+        self.words, self._fitting, self._answers = words, kinds, answers
         self._list()
 
     def _list(self, at: int | None = None) -> None:
-        found, kinds, words = self._found, self.kinds, self.words
+        found, words = self._found, self.words
+        kinds = tuple(kind for kind in self.kinds if kind in self._fitting)
         if found is None:
             return
         numbers = chosen(found.lines, kinds, self._answers)
@@ -79,10 +85,10 @@ class CompareList(Vertical):
         """The next line of a kind, round the end; a filter that hides them all is given up."""
         if self._found is None:
             return
-        numbers = chosen(self._found.lines, (kind,), self._answers)
+        numbers = chosen(self._found.lines, {kind} & self._fitting, self._answers)
         if kind not in self.kinds or not numbers:
-            self._answers = self._answers if numbers else None
-            self.words = self.words if numbers else ""
+            if not numbers:
+                self.words, self._fitting, self._answers = "", _EVERY, None
             numbers = numbers or chosen(self._found.lines, (kind,), None)
             self.only()
         here = self.lines.key if isinstance(self.lines.key, int) else -1

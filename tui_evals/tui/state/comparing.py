@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tui_evals.compare.match import Kind
-from tui_evals.compare.runs import Comparison, Line, read_comparison
+from tui_evals.compare.runs import KINDS, Comparison, Line, read_comparison
 from tui_evals.store.documents import expected_of
-from tui_evals.store.filters import parse_filter
+from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.rows import Detail
+from tui_evals.text.nearest import did_you_mean
 from tui_evals.tui.views.case import messages_of, unit_of
 
 
@@ -43,8 +45,24 @@ def read_runs(database: Path, runs: Sequence[int]) -> Comparison:
         return read_comparison(reader, runs)
 
 
-def read_words(database: Path, found: Comparison, text: str) -> frozenset[int]:
-    """The ids of the answers that a filter lets through; FilterError if it cannot be read."""
+_KIND_TERM = re.compile(r'(?<!\S)(!?)kind:("[^"]*"|\S*)')
+
+
+def kinds_in(text: str) -> tuple[frozenset[Kind], str]:
+    """The kinds that terms such as `kind:broken` let through, all of them without one, and what else a filter says."""
+    left = set(KINDS)
+    for negated, value in _KIND_TERM.findall(text):
+        name = value.strip('"').replace("-", " ")
+        if name not in KINDS:
+            raise FilterError(f"there is no kind {name!r}{did_you_mean(name, KINDS)}; the kinds are {', '.join(KINDS)}")
+        left = left - {name} if negated else left & {name}
+    return frozenset(kind for kind in KINDS if kind in left), _KIND_TERM.sub("", text).strip()
+
+
+def read_words(database: Path, found: Comparison, text: str) -> frozenset[int] | None:
+    """The ids of the answers that a filter lets through, None for all; FilterError if it cannot be read."""
+    if not text:
+        return None
     where = parse_filter(text)
     with Reader(database) as reader:
         return frozenset(number for side in found.sides for number in reader.ids(side.run.id, where))

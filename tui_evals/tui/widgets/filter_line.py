@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -17,6 +19,10 @@ _HELP = 'failed errored flaky status: score:<50 evaluator: category: tag: id: ta
 
 class FilterLine(Vertical):
     """Hidden until one types; enter gives the filter, if it can be read."""
+
+    def __init__(self, read: Callable[[str], object] = parse_filter) -> None:
+        super().__init__()
+        self._read = read
 
     class Given(Message):
         """A filter that can be read; an empty one lets everything through."""
@@ -49,22 +55,21 @@ class FilterLine(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Say at once what is wrong."""
         event.stop()
-        self._say(_problem(event.value))
+        self._say(self._problem(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Give it, or stay."""
         event.stop()
-        if _problem(event.value) is None:
+        if self._problem(event.value) is None:
             self.post_message(self.Given(event.value.strip()))
 
     def _say(self, problem: str | None) -> None:
         self._hint.set_class(problem is not None, "wrong")
         self._hint.update(Content(safe_line(problem or _HELP, 500)))
 
-
-def _problem(text: str) -> str | None:
-    try:
-        parse_filter(text)
-    except FilterError as problem:
-        return str(problem)
-    return None
+    def _problem(self, text: str) -> str | None:
+        try:
+            self._read(text)
+        except FilterError as problem:
+            return str(problem)
+        return None
