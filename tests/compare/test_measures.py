@@ -211,3 +211,10 @@ def test_every_later_run_is_measured_against_the_first():
     runs = [every([status] * 6, 100 * n) for n, status in enumerate(("fail", "pass", "fail", "pass"))]
     found = compared(*runs, asked=SIX)
     assert [(one.fixed, one.passes.difference) for one in found.against] == [(6, 1.0), (0, 0.0), (6, 1.0)]
+
+
+def test_differences_that_are_all_one_have_no_interval_for_they_show_no_spread():
+    found = against(every(["fail"] * 6), every(["pass"] * 6, 100))
+    assert (found.passes.difference, found.passes.interval) == (1.0, None)
+    mixed = against(every(["fail"] * 6), every(["pass"] * 5 + ["fail"], 100))
+    assert mixed.passes.interval is not None

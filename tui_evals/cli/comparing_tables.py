@@ -57,7 +57,7 @@ def _tests(head: str, tests: Sequence[Test], name: str, room: int | None) -> Ite
         rows.append([test.what or test.column or "passes", *number, *_numbers(test), verdict(test)])
     numeric = range(1, len(rows[0]) - 1)
     for line, one in zip(table(rows, right=numeric, room=room), [None, *tests], strict=True):
-        yield line, {"dim": True} if one is None else {"fg": _COLOURS[_side(one)] if one.shown else None}
+        yield line, {"dim": True} if one is None else {"fg": _COLOURS[one.side] if one.shown else None}
 
 
 def _numbers(test: Test) -> list[str]:
@@ -70,8 +70,7 @@ def _numbers(test: Test) -> list[str]:
         return f"{round(value * factor, decimals) + 0.0:.{decimals}f}"  # + 0.0 takes the sign from a zero
 
     before, after = (percent(value) if rated else number(value) for value in (test.before, test.after))
-    low, high = ("", "") if ends is None else (number(ends.low), number(ends.high))
-    shown = f"{low} to {high}" if low != high else ""
+    shown = "" if ends is None else f"{number(ends.low)} to {number(ends.high)}"
     sign = "+" if test.difference > 0 else ""
     return [before, after, f"{sign}{number(test.difference)}{unit}", shown, chance(test.adjusted)]
 
@@ -89,14 +88,8 @@ def _decimals(test: Test) -> int:
 def verdict(test: Test) -> str:
     """Whether a difference is shown, and to which side."""
     if test.shown:
-        return f"shown{_SIDES[_side(test)]}"
+        return f"shown{_SIDES[test.side]}"
     return "not shown" if test.difference else "equal"
-
-
-def _side(test: Test) -> int:
-    """1 when the later run is better, -1 when it is worse, 0 when nobody can tell."""
-    better = test.difference * test.direction
-    return (better > 0) - (better < 0)
 
 
 def chance(p: float) -> str:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 
 from .match import Outcome, Verdict, verdict
-from .sides import Rate
+from .sides import Rate, column_name
 
 T = TypeVar("T")
 Values = Sequence[float | None]
@@ -22,11 +22,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 def column_names(run: RunRow) -> dict[Column, str]:
     """What each column of a run is called: its target, and the prompt under test where it has a name."""
-    return {
-        (p, t): " · ".join(name for name in (target, prompt) if name)
-        for p, prompt in enumerate(run.prompts)
-        for t, target in enumerate(run.targets)
-    }
+    return {(p, t): column_name(run, p, t) for p in range(len(run.prompts)) for t in range(len(run.targets))}
 
 
 def rate(totals: Iterable[Totals]) -> Rate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,6 +104,14 @@ def verdict(outcomes: Sequence[Outcome]) -> Verdict:
     if judged:
         return "pass" if 2 * sum("fail" not in statuses for statuses in judged) > len(judged) else "fail"
     return "unjudged" if whole else "errored"
+
+
+def by_repeat(outcomes: Iterable[Outcome]) -> list[Verdict]:
+    """What became of each repeat, which is as good as the worst of its turns."""
+    repeats: dict[int, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        repeats[outcome.repeat].append(outcome)
+    return [verdict(turns) for turns in repeats.values()]
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from tui_evals.store.figures import Judged
 
-from .match import Kind, Outcome, Verdict, verdict
+from .match import Kind, Outcome, Verdict, by_repeat, verdict
 from .sides import Answer, Answers, Cell
 from .statistics import Interval, bootstrap, holm, needed, paired_test
 
@@ -35,7 +35,7 @@ class Test:
     before: float
     after: float
     interval: Interval | None
-    """Where the true difference lies, with 95 % confidence."""
+    """Where the true difference lies, with 95 % confidence; None where all differences are one, which tells nothing."""
     p: float
     """How often chance alone makes a difference this large."""
     adjusted: float
@@ -55,9 +55,15 @@ class Test:
         """Whether chance hardly makes such a difference."""
         return self.adjusted < LEVEL
 
+    @property
+    def side(self) -> int:
+        """1 when the later run is better, -1 when it is worse, 0 when it is neither or nobody can tell."""
+        better = self.difference * self.direction
+        return (better > 0) - (better < 0)
+
     def worse(self, level: float = LEVEL) -> bool:
         """Whether the later run is worse, beyond what chance makes of equal runs."""
-        return self.adjusted < level and self.difference * self.direction < 0
+        return self.adjusted < level and self.side < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +140,7 @@ def _outcomes(cells: Mapping[Cell, Answer]) -> Mapping[Column, list[Outcome]]:
 
 def _passing(outcomes: Iterable[Outcome]) -> float | None:
     """The share of repeats that pass, each as good as the worst of its turns; None where none was judged whole."""
-    repeats: defaultdict[int, list[Outcome]] = defaultdict(list)
-    for outcome in outcomes:
-        repeats[outcome.repeat].append(outcome)
-    verdicts = [verdict(turns) for turns in repeats.values()]
-    judged = [one == "pass" for one in verdicts if one in ("pass", "fail")]
+    judged = [one == "pass" for one in by_repeat(outcomes) if one in ("pass", "fail")]
     return sum(judged) / len(judged) if judged else None
 
 
@@ -203,13 +205,14 @@ def _test(pairs: Sequence[tuple[float, float]], what: str, column: str, directio
     differences = [after - before for before, after in pairs]
     before, after = _mean(pairs) if pairs else (0.0, 0.0)
     p = paired_test(differences)
+    spread = bootstrap(differences)
     return Test(
         what=what,
         column=column,
         items=len(pairs),
         before=before,
         after=after,
-        interval=bootstrap(differences),
+        interval=spread if spread and spread.low < spread.high else None,
         p=p,
         adjusted=p,
         needed=needed(differences),

@@ -11,9 +11,10 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
 
-from .match import Outcome, verdict
+from .match import Outcome, by_repeat
 from .measures import value_of
 from .repeats import Noise, Repeated, at_least, flakiness, noise, reduced
+from .sides import column_name
 
 Place = tuple[int, int]
 """Prompt and target."""
@@ -99,7 +100,7 @@ def _columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> Iterable
         flaky = [item for item in found if 0 < item.passed < item.judged]
         measured = {key: noise(turns) for key, turns in sorted(scores.get((prompt, target), {}).items())}
         yield Column(
-            " · ".join(name for name in (run.targets[target], run.prompts[prompt]) if name),
+            column_name(run, prompt, target),
             reduced(verdicts),
             tuple(_reaching(found, k) for k in range(1, most + 1)),
             tuple(sorted(flaky, key=lambda item: (-item.flakiness, item.passed / item.judged))),
@@ -109,10 +110,7 @@ def _columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> Iterable
 
 def _item(rows: Sequence[AnswerRow]) -> Item:
     """A repeat is as good as the worst of its turns; one that was not judged whole does not count."""
-    repeats: defaultdict[int, list[Outcome]] = defaultdict(list)
-    for row in rows:
-        repeats[row.repeat].append(Outcome(row.turn, row.repeat, row.status, None, ""))
-    verdicts = [verdict(turns) for turns in repeats.values()]
+    verdicts = by_repeat(Outcome(row.turn, row.repeat, row.status, None, "") for row in rows)
     return Item(rows[0].name, verdicts.count("pass"), verdicts.count("pass") + verdicts.count("fail"))
 
 

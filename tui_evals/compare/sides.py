@@ -60,6 +60,11 @@ class Rate:
         return wilson(self.passed, self.judged)
 
 
+def column_name(run: RunRow, prompt: int, target: int) -> str:
+    """The target, and the prompt under test where there is one."""
+    return " · ".join(name for name in (run.targets[target], run.prompts[prompt]) if name)
+
+
 class Answers:
     """The answers of a run by item; `prompts` and `targets` say under which numbers the other runs know its columns."""
 
@@ -71,9 +76,9 @@ class Answers:
         self.cells: defaultdict[int, dict[Cell, Answer]] = defaultdict(dict)
         self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
         self.columns = {
-            (prompts[p], targets[t]): " · ".join(name for name in (target, prompt) if name)
-            for p, prompt in enumerate(run.prompts)
-            for t, target in enumerate(run.targets)
+            (prompts[p], targets[t]): column_name(run, p, t)
+            for p in range(len(run.prompts))
+            for t in range(len(run.targets))
         }
         self.statuses: Counter[tuple[str, AnswerStatus]] = Counter()
         for row in ran.rows:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui_evals.compare.sides import column_name
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.store.reader import Reader
@@ -61,7 +62,7 @@ def _bad(reader: Reader, runs: Sequence[RunRow], rows: Iterable[AnswerRow]) -> I
 def _title(answered: Answered, run: RunRow, repeated: bool, compared: bool) -> str:
     row = answered.row
     several = len(run.targets) * len(run.prompts) > 1
-    column = f" · {words.column(run, row.prompt, row.target)}" if several else ""
+    column = f" · {column_name(run, row.prompt, row.target)}" if several else ""
     status = {"fail": "failed", "partial": "could not be judged", "error": "no answer"}[row.status]
     return f"{words.place(row, answered.item, repeated)}{column}: {'broken' if compared else status}"
 

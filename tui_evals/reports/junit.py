@@ -10,13 +10,14 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from tui_evals.compare.diff import Gap, Row, side_by_side, unified
+from tui_evals.compare.sides import column_name
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.safe import safe, safe_line
 
 from .comparison import broken_in
 from .results import Answered, read
-from .words import asked, column, complaints, cut, expected, money, place
+from .words import asked, complaints, cut, expected, money, place
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 20_000
@@ -35,7 +36,7 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> str:
     repeated = any(row.repeat for row in rows)
     root = ET.Element("testsuites", name=_line(f"{run.name} ({run.key})"))
     for key, group in groupby(rows, key=_column):
-        suite = ET.SubElement(root, "testsuite", name=_line(column(run, *key)))
+        suite = ET.SubElement(root, "testsuite", name=_line(column_name(run, *key)))
         properties = {**_facts(run, *key, totals[key]), **_compared(runs)}
         _properties(suite, properties)
         for row in group:

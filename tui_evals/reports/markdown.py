@@ -9,7 +9,7 @@ from typing import Any
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import Against, Test
 from tui_evals.compare.runs import Comparison, Line, read_comparison
-from tui_evals.compare.sides import Rate
+from tui_evals.compare.sides import Rate, column_name
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, between, sentence
 from tui_evals.store.reader import Reader
@@ -40,7 +40,7 @@ def _of_run(reader: Reader, run: RunRow) -> str:
     for (prompt, target), found in reader.totals_by(run.id, "column").items():
         rate = Rate(found.passed, found.passed + found.failed)
         cells = [*_rate(rate), str(found.partial), str(found.errored), words.money(found)]
-        rows.append([code(words.column(run, prompt, target)), *cells])
+        rows.append([code(column_name(run, prompt, target)), *cells])
     head = [
         f"## {code(run.name)}: {totals.passed:,} of {totals.passed + totals.failed:,} pass",
         f"Run {code(run.key)} is {run.status}: {words.sentence(totals, reader.spent(run.id)[1])}.",
@@ -124,8 +124,7 @@ def _test(test: Test) -> list[str]:
 
 
 def _verdict(test: Test) -> str:
-    better = test.difference * test.direction
-    return f"yes{', better' if better > 0 else ', worse' if better < 0 else ''}" if test.shown else "no"
+    return f"yes{', better' if test.side > 0 else ', worse' if test.side < 0 else ''}" if test.shown else "no"
 
 
 def _signed(difference: float, test: Test) -> str:
@@ -160,7 +159,7 @@ def _case(case: Answered, run: RunRow, repeated: bool, name: str = "", before: s
     row = case.row
     why = [*words.complaints(case), *([note] if note else ())]
     several = len(run.targets) * len(run.prompts) > 1
-    column = f" · {code_element(words.column(run, row.prompt, row.target))}" if several else ""
+    column = f" · {code_element(column_name(run, row.prompt, row.target))}" if several else ""
     title = code_element(words.place(row, case.item, repeated))
     reason = f": {code_element(why[0], 120)}" if why else ""
     said = (case.record.text if case.record else None) or ""

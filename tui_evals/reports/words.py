@@ -9,7 +9,7 @@ from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import between
 from tui_evals.runs.prompting import asked_text
 from tui_evals.store.documents import expected_of
-from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.store.records import AnswerRow, Totals
 
 from .results import Answered
 
@@ -37,11 +37,6 @@ def money(found: Totals, calls: int = 0) -> str:
     """What was spent, and how much of it nobody knows the price of; `calls` are those of judges too, where known."""
     spent, unpriced = f"{found.cost + found.judge_cost:.4f} USD", max(found.unpriced, calls)
     return f"{spent} and {unpriced} unpriced" if unpriced else spent
-
-
-def column(run: RunRow, prompt: int, target: int) -> str:
-    """The target, and the prompt under test where there is one."""
-    return " · ".join(name for name in (run.targets[target], run.prompts[prompt]) if name)
 
 
 def place(row: AnswerRow, item: Mapping[str, Any], repeated: bool) -> str:

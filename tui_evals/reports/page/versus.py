@@ -185,7 +185,6 @@ def _measured(test: Test, name: str, *, share: bool) -> Measured:
     if test.interval is not None:
         low, high = (signed(scale * edge, decimals) for edge in (test.interval.low, test.interval.high))
         interval = f"{low} to {high}"
-    gained = test.difference * test.direction
     verdict = "no difference" if not test.difference else "shown" if test.shown else "not shown"
     return Measured(
         name=name,
@@ -196,7 +195,7 @@ def _measured(test: Test, name: str, *, share: bool) -> Measured:
         interval=interval,
         chance="<0.001" if test.adjusted < 0.001 else f"{test.adjusted:.3f}",
         verdict=verdict,
-        direction=("better" if gained > 0 else "worse" if gained < 0 else "") if test.shown else "",
+        direction=("better" if test.side > 0 else "worse" if test.side < 0 else "") if test.shown else "",
     )
 
 

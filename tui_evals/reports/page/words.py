@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import percent, wilson
 from tui_evals.reports.plots import Meter, meter
-from tui_evals.reports.words import column
 from tui_evals.store.records import RunRow
 
 GLYPHS: Mapping[str, str] = {
@@ -124,7 +124,7 @@ def judge_of(run: RunRow) -> str:
 def columns_of(run: RunRow) -> dict[tuple[int, int], str]:
     """What each prompt and target is called."""
     places = ((prompt, target) for prompt in range(len(run.prompts)) for target in range(len(run.targets)))
-    return {place: column(run, *place) for place in places}
+    return {place: column_name(run, *place) for place in places}
 
 
 def _model(kept: Any) -> str:
