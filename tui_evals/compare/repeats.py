@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, fsum, sqrt
 
-from .student import moments
+from .moments import moments
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from operator import add
 from random import Random
 from statistics import NormalDist
 
-from .student import check_finite, moments, quantile
+from .moments import check_finite, moments
 
 _MANY = 1_000  # values beyond which the normal limit stands for draws at random
 _EXACT = 12  # differences up to which every choice of signs is tried
@@ -93,16 +93,6 @@ def bootstrap(differences: Sequence[float], level: float = 0.95, seed: int = 0) 
     draw = Random(seed).choices
     means = sorted(sum(draw(differences, k=n)) / n for _ in range(_RESAMPLES))
     return Interval(_at(means, (1 - level) / 2), _at(means, (1 + level) / 2))
-
-
-def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's t interval of a mean; None below two values, which tell nothing of the spread."""
-    _check(values, level)
-    n = len(values)
-    if n < 2:
-        return None
-    mean, squares = moments(values)
-    return _around(mean, quantile(level, n - 1) * sqrt(squares / (n - 1) / n))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
