@@ -10,6 +10,7 @@ from textual.app import App
 
 from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_of, until
 from tui_evals import tui
+from tui_evals.compare.history import bars
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.runlock import hold, run_lock
@@ -25,7 +26,7 @@ from tui_evals.tui.state.history import History, Past, Shelf, to_compare
 from tui_evals.tui.state.pen import Pen
 from tui_evals.tui.state.watch import Watch
 from tui_evals.tui.state.workspace import Workspace
-from tui_evals.tui.views.runs import RunRows, about_lines, age, empty_lines, money, run_line, trend
+from tui_evals.tui.views.runs import RunRows, about_lines, age, empty_lines, money, run_line
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
 PASS, FAIL = ("pass", "yes"), ("fail", "no")
@@ -68,8 +69,8 @@ def test_ages_are_in_one_unit(seconds, text):
 
 
 def test_rates_become_bars_from_low_to_high():
-    assert trend([0.0, 0.5, 0.99, 1.0]) == "▁▅██"
-    assert trend([]) == ""
+    assert bars([0.0, 0.5, 0.99, 1.0]) == "▁▅██"
+    assert bars([]) == ""
 
 
 def test_money_says_when_not_all_of_it_is_known():

@@ -6,6 +6,7 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import overload
 
+from tui_evals.compare.history import bars
 from tui_evals.compare.statistics import percent
 from tui_evals.store.records import RunRow, RunStatus, Totals
 from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
@@ -23,7 +24,6 @@ STATUSES: Mapping[RunStatus, tuple[str, Style]] = {
 BASELINE = "⚑ baseline"
 """What stands beside the run that the others of its dataset are measured against."""
 
-_BARS = "▁▂▃▄▅▆▇█"
 _TREND = 12
 _STATUS = 14
 _AGE = 7
@@ -53,11 +53,6 @@ def money(totals: Totals | None) -> str:
     cost = totals.cost + totals.judge_cost
     more = "+" if totals.unpriced else ""
     return f"${cost:.2f}{more}" if cost >= 1 or not cost else f"${cost:.4f}{more}"
-
-
-def trend(rates: Sequence[float]) -> str:
-    """Rates between 0 and 1 as bars, in their order."""
-    return "".join(_BARS[min(int(rate * len(_BARS)), len(_BARS) - 1)] for rate in rates)
 
 
 def suites(past: Sequence[Past]) -> dict[str, list[Past]]:
@@ -109,9 +104,9 @@ class RunRows(Sequence[Row]):
 def suite_line(name: str, runs: Sequence[Past], width: int) -> Row:
     """The header of a suite: its name and how its last finished runs went, the oldest left."""
     finished = [one.rate for one in runs if one.run.status == "finished" and one.rate is not None]
-    bars = trend(finished[:_TREND][::-1])
-    room = max(width - len(bars) - 2, 1)
-    return row(fit(name, room, "title"), " ", (bars, "accent"), " ", ground="title")
+    line = bars(finished[:_TREND][::-1])
+    room = max(width - len(line) - 2, 1)
+    return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
 
 
 def run_line(past: Past, width: int, shown: bool, marked: bool, now: float) -> Row:
