@@ -60,6 +60,7 @@ CANONICAL = (
     "ModelGraded",
     "Rubric",
     "Compliance",
+    "accuracy",
 )
 
 ALIASES = {

@@ -201,6 +201,7 @@ class Dataset(_Part):
     tools: list[dict[str, Any]] | None = None
     response_format: ResponseFormat | None = None
     repeats: Annotated[int, Field(ge=1)] | None = None
+    extensions: dict[str, Any] | None = Field(None, description="Anything else about the dataset.")
     items: Annotated[list[Item], Field(min_length=1)]
 
     @property

@@ -22,6 +22,7 @@ DOCUMENT_FIELDS = (
     "default_evaluators",
     "default_allowed_tools",
     "repeats",
+    "extensions",
     "items",
 )
 UNIT_FIELDS = (

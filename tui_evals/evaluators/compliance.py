@@ -22,6 +22,7 @@ from .unit_tests import unfenced
 Outcome = Literal["ok", "err", "unknown"]
 SUFFIX = ".metric.prompty"
 MAX_JSON = 100_000
+_SHIPPED = Path(__file__).parent / "prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +218,25 @@ def discover_metrics(folder: Path, *, groundtruth: bool = False) -> dict[str, Pa
     }
 
 
+def shipped_metric(name: str) -> type[Evaluator]:
+    """The evaluator class of a metric of ours."""
+    return metric_evaluator(name, _SHIPPED / f"{name}{SUFFIX}")
+
+
 def metric_evaluator(name: str, path: Path) -> type[Evaluator]:
     """The evaluator class of one metric; a file that cannot be read becomes an error record when it scores."""
     about = (
         f"Scores the answer with the metric {path.name}: usually 0 to 100, passing from the threshold if one is given."
     )
     return type(name, (MetricEvaluator,), {"name": name, "path": path, "__doc__": about})
+
+
+Accuracy = shipped_metric("accuracy")
+Accuracy.__doc__ = "Scores from 0 to 100 how far the answer agrees with the ground truth and keeps to the rules."
+Accuracy.example = {
+    "response": "NN",
+    "groundtruth": "NN",
+    "rules": "The output is a part-of-speech tag and nothing else.",
+    "prompt_template": "Name the part of speech of a word.",
+    "judge_reply": '{"explanation": "It is the tag of the reference.", "score": 100}',
+}

@@ -51,9 +51,9 @@ def fenced(mark: str, name: str, text: str) -> str:
     return f"<data-{mark} {name}>\n{text}\n</data-{mark}>" if text else "(none given)"
 
 
-def explained(mark: str, messages: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+def explained(mark: str, messages: Sequence[Mapping[str, str]], notice: str = _NOTICE) -> tuple[Mapping[str, str], ...]:
     """The messages with the fence explained first, in the system message where they start with one."""
-    notice = _NOTICE.format(mark=mark)
+    notice = notice.format(mark=mark)
     if messages and messages[0]["role"] == "system":
         return ({"role": "system", "content": notice + messages[0]["content"]}, *messages[1:])
     return ({"role": "system", "content": notice.strip()}, *messages)

@@ -10,7 +10,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tui_evals.store.records import CallRecord
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, CallRecord
+from tui_evals.store.results import CacheKey
+from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
 
 from .budget import ANSWER_TOKENS, Budget, BudgetSpent, most_it_can_cost
@@ -143,3 +146,54 @@ class Asked:
         refused = problem.status in (401, 403, 404) or problem.code == "agentAuthenticationError"
         unreachable = problem.status is None and problem.retryable and problem.code == "agentRequestFailed"
         return refused or unreachable
+
+
+async def recalled(asked: Asked, request: Request, ledger: Ledger, scope: str | None) -> AnswerRecord:
+    """The reply that is kept, or else one asked for and kept; TargetError when there is none.
+
+    `scope` is a word that sets what is kept apart from what others asked; with None nothing is kept or recalled.
+    """
+    key = "" if scope is None else cache_key({**asked.identity, **({"scope": scope} if scope else {})}, request)
+    if key and (kept := ledger.cached(key)) is not None:
+        ledger.called(_free(asked))
+        return kept
+    said = await asked.ask(request, ledger)
+    record = AnswerRecord(text=said.reply.text, request={}, scripted=said.reply.scripted, model=said.reply.model)
+    if key:
+        await ledger.keep(key, asked.config.name, record)
+    return record
+
+
+def _free(asked: Asked) -> CallRecord:
+    return CallRecord(
+        answer=current_answer.get(),
+        kind=asked.kind,
+        target=asked.config.name,
+        attempt=1,
+        started=0.0,
+        latency_ms=0.0,
+        cost=0.0,
+        from_cache=True,
+    )
+
+
+class StoreLedger:
+    """A ledger that notes the calls of a run in the store."""
+
+    def __init__(self, reader: Reader, writer: Writer, run: int) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._run = run
+
+    def called(self, record: CallRecord) -> None:
+        """Note one attempt."""
+        self._writer.call(record, self._run)
+
+    def cached(self, key: str) -> AnswerRecord | None:
+        """What is kept under a key."""
+        kept = self._reader.cache_get(key)
+        return kept.answer if kept else None
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Keep a reply."""
+        await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)

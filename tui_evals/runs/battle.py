@@ -9,11 +9,9 @@ from tui_evals.evaluators.base import Ask, CannotJudge
 from tui_evals.evaluators.battling import Place, preference
 from tui_evals.store.bouts import SCRIPTED, Bout, Winner, keep_bout
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, CallRecord
-from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 
-from .asking import RECIPE, Asked, current_answer
+from .asking import Asked, StoreLedger, current_answer
 from .contenders import Due, Material, Shown
 from .engine import Outcome
 from .executors.base import Stopped
@@ -85,7 +83,7 @@ class Battle:
         current_answer.set(max(due.left, due.right))
         shown = self._material.of(due)
         # A reply that could not be read lies in the cache, and would only be unreadable once more.
-        judges = Judges({None: self._judge}, _Ledger(self._reader, self._writer, due.run), due.known is None)
+        judges = Judges({None: self._judge}, StoreLedger(self._reader, self._writer, due.run), due.known is None)
         ask = judges.ask_of(None)
         assert ask is not None
         known = due.known
@@ -114,22 +112,3 @@ class Battle:
             return None, " ".join(str(problem).split())
         note = SCRIPTED if scripted.get() else ""
         return _ORDERS[order][found.winner], " ".join(f"{note}{found.reason}".split())
-
-
-class _Ledger:
-    """What the calls of a battle leave in the store."""
-
-    def __init__(self, reader: Reader, writer: Writer, run: int) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._run = run
-
-    def called(self, record: CallRecord) -> None:
-        self._writer.call(record, self._run)
-
-    def cached(self, key: str) -> AnswerRecord | None:
-        kept = self._reader.cache_get(key)
-        return kept.answer if kept else None
-
-    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
-        await self._writer.cache_put(CacheKey(key, str(RECIPE), target), record)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tui_evals.evaluators.base import Ask, CannotJudge, Question
-from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.targets.base import Request, TargetError
 
-from .asking import Asked, cache_key, current_answer
+from .asking import Asked, recalled
 from .executors.base import Ledger
 from .scoring import scripted
 
@@ -42,31 +41,11 @@ class Judges:
         params = judge.with_params({"temperature": 0, "max_tokens": question.max_tokens})
         params |= dict(judge.config.params)
         request = Request(messages=question.messages, response_format=question.schema, params=params)
-        key = cache_key(judge.identity, request)
-        if self._use_cache and judge.cacheable and (kept := self._ledger.cached(key)) is not None:
-            self._ledger.called(_free(judge.config.name))
-            scripted.set(kept.scripted or scripted.get())
-            return kept.text or ""
+        scope = "" if self._use_cache and judge.cacheable else None
         try:
-            said = await judge.ask(request, self._ledger)
+            kept = await recalled(judge, request, self._ledger, scope)
         except TargetError as problem:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
-        scripted.set(said.reply.scripted or scripted.get())
-        record = AnswerRecord(text=said.reply.text, request={}, scripted=said.reply.scripted, model=said.reply.model)
-        if judge.cacheable:
-            await self._ledger.keep(key, judge.config.name, record)
-        return said.reply.text
-
-
-def _free(name: str) -> CallRecord:
-    return CallRecord(
-        answer=current_answer.get(),
-        kind="judge",
-        target=name,
-        attempt=1,
-        started=0.0,
-        latency_ms=0.0,
-        cost=0.0,
-        from_cache=True,
-    )
+        scripted.set(kept.scripted or scripted.get())
+        return kept.text or ""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.prompts import load_prompt
+from tui_evals.datasets.prompts import load_prompt, prompt_name
 from tui_evals.evaluators.registry import Registry
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, NewRun, RunRow
@@ -29,6 +29,10 @@ from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
 
 
+GENERATION = "generation"
+"""The key in the config of a run that only keeps what a generation of tests cost."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """On what terms a run is executed."""
@@ -40,7 +44,7 @@ class Terms:
 
 def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
     """The prompts under test of some files; DatasetError says what is wrong with one."""
-    return tuple(PromptUnderTest(file.name.removesuffix(".prompty"), load_prompt(file)) for file in files)
+    return tuple(PromptUnderTest(prompt_name(file), load_prompt(file)) for file in files)
 
 
 def price_for(config: TargetConfig) -> Price | None:
@@ -107,6 +111,11 @@ def stored_plan(
 ) -> Plan:
     """The plan of a stored run; CannotPlan when a target has been configured otherwise since."""
     kept = run.config
+    if GENERATION in kept:
+        raise CannotPlan(
+            f"{run.key} wrote tests and asked none of them; `tui-evals generate {kept[GENERATION]['prompt']}` goes on "
+            "with it or begins anew"
+        )
     prompts = tuple(PromptUnderTest(one["name"], parse_prompty(one["text"])) for one in kept["prompts"])
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from tui_evals.datasets.model import Dataset, Item
@@ -44,7 +44,6 @@ class Plan:
     prompts: tuple[PromptUnderTest, ...] = ()
     repeats: int = 1
     only: frozenset[int] | None = None
-    rules: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def asked_prompts(self) -> tuple[PromptUnderTest, ...]:

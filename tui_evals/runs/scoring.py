@@ -72,9 +72,13 @@ def evidence_for(
 
 
 def _known(plan: Plan, item: Item, name: str) -> str | None:
-    own = (item.extensions or {}).get("promptpex")
-    value = own.get(name) if isinstance(own, dict) else None
-    return value if isinstance(value, str) else plan.rules.get(name)
+    """What a generation found out about the prompt: as the item has it, else as the dataset has it."""
+    for place in (item, plan.dataset):
+        own = (place.extensions or {}).get("promptpex")
+        value = own.get(name) if isinstance(own, dict) else None
+        if isinstance(value, str):
+            return value
+    return None
 
 
 async def judge(evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item) -> Judgement:

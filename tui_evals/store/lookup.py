@@ -33,9 +33,9 @@ LABEL = "run, answer, evaluator, verdict, author, time, note, blind"
 
 
 def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
-    """The row of a run by `last`, id, name (the latest of that name), or the beginning of one id."""
+    """The row of a run by `last` (that asked anything), id, name (the latest of it), or the beginning of one id."""
     if word == "last":
-        for row in ask(f"{RUN} ORDER BY id DESC LIMIT 1", []):
+        for row in ask(f"{RUN} AND total > 0 ORDER BY id DESC LIMIT 1", []):
             return row
         raise LookupError(f"there are no runs in {path} yet; start one with `tui-evals run`")
     for where in ("key = lower(?)", "name = ?"):

@@ -171,7 +171,7 @@ def _about(place: _Unit) -> dict[str, Any]:
     """What the dataset says of a unit."""
     data, item, unit = place.data, place.item, place.unit
     variables = {**_dict(data.get("variables")), **_dict(item.get("variables"))}
-    known = _dict(_dict(item.get("extensions")).get("promptpex"))
+    known = _promptpex(data) | _promptpex(item)
     return {
         "expected": unit.get("expected_response"),
         "ideal": unit.get("ideal"),
@@ -180,6 +180,11 @@ def _about(place: _Unit) -> dict[str, Any]:
         "json_response": (item.get("response_format") or data.get("response_format") or "text") != "text",
         **{name: known[key] for key, name in _PROMPTPEX.items() if isinstance(known.get(key), str)},
     }
+
+
+def _promptpex(place: Data) -> Data:
+    """What a generation found out about the prompt, as the dataset or an item has it."""
+    return _dict(_dict(place.get("extensions")).get("promptpex"))
 
 
 def _dict(value: object) -> Data:

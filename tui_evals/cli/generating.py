@@ -1,0 +1,280 @@
+"""`tui-evals generate`: a prompt's rules, tests and ground truth, step by step, and a dataset of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.evaluators.compliance import SUFFIX, discover_metrics
+from tui_evals.generate import pipeline
+from tui_evals.generate.asking import PROMPTS, Prompts, Talk, shipped
+from tui_evals.generate.dataset import dataset_file
+from tui_evals.generate.folder import RECORD, Folder
+from tui_evals.generate.options import Options, options_of, separated
+from tui_evals.generate.session import Cast, session
+from tui_evals.generate.shapes import UnreadableFile
+from tui_evals.generate.steps import STEPS, Step, after, step_named
+from tui_evals.generate.subject import SUFFIXES, Subject, subject_of
+from tui_evals.generate.work import Work
+from tui_evals.runs.asking import StoreLedger
+from tui_evals.runs.budget import Budget
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+
+from . import project
+from .generating_lines import Board, say_end, say_plan
+from .output import Stop, say_data, warn
+from .sources import target_or_stop, targets_named
+from .world import World, world
+
+_OPTIONS = frozenset(Options.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which steps are taken, and how."""
+
+    steps: tuple[Step, ...]
+    from_step: Step | None
+    confirm: frozenset[str]
+    given: Mapping[str, Any]
+
+
+def generate(**given: Any) -> int:
+    """Make a test collection for a prompt, or go on with one."""
+    if given["show_prompt"] is not None:
+        return _show_prompt(given["show_prompt"])
+    here = world(given["env_name"], trusting=False)
+    try:
+        file, folder = _prompt_and_folder(given)
+        options = options_of({name: given[name] for name in _OPTIONS & given.keys()}, folder.record.get("options"))
+        subject = subject_of(file, options, given["seed"])
+        prompts = Prompts(here.root)
+        prompts.check()
+        cast = _cast(given, folder.record.get("targets"), here)
+        _custom_metric(given["custom_metric"], subject)
+        budget = Budget(given["max_cost"])
+        models = cast.opened(budget, here.environment, here.root, given["concurrency"])
+        with project.reader() as reader, project.writer(here.environment) as writer:
+            work = Work(
+                subject=subject,
+                options=options,
+                folder=folder,
+                prompts=prompts,
+                models=models,
+                groundtruth_metric=next(iter(discover_metrics(file.parent, groundtruth=True).values()), None),
+                again=frozenset(given["again"]),
+                invert=frozenset(given["invert"]),
+            )
+            return _go(given, work, cast, budget, reader, writer)
+    except (DatasetError, UnreadableFile) as problem:
+        raise Stop(str(problem)) from None
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+    except StoreError as problem:
+        raise Stop(f"{problem}\nNothing that was made is lost: the same command goes on", 1) from None
+    except CannotSave as problem:
+        raise Stop(str(problem), 1) from None
+
+
+def _show_prompt(name: str) -> int:
+    if name not in PROMPTS:
+        raise Stop(f"there is no step prompt {name}; their names are {', '.join(PROMPTS)}")
+    say_data(shipped(name))
+    return 0
+
+
+# -- what is asked for
+
+
+def _prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
+    """The prompt's file and the folder of its generation, however they were named."""
+    file, inline, out = given["prompt"], given["inline"], given["out"]
+    if (file is None) == (inline is None):
+        raise Stop("name the prompt: a file, or its text with --prompt TEXT")
+    if inline is not None:
+        file = (out or Path()) / "input.prompty"
+        _write_once(file, inline + "\n", "the text of --prompt")
+    elif file.is_dir():
+        named = Folder(file).record.get("prompt")
+        if not isinstance(named, str):
+            raise Stop(f"{file} is a folder without {RECORD}; name the prompt's file instead")
+        return (file / named).resolve(), Folder(file)
+    elif file.name == "promptpex_context.json":
+        raise Stop(f"{file} is what PromptPex saved; `tui-evals import {file}` reads it")
+    elif not file.name.lower().endswith(SUFFIXES):
+        raise Stop(f"{file}: a prompt is a file that ends in {', '.join(SUFFIXES)}")
+    name = next(file.name[: -len(suffix)] for suffix in SUFFIXES if file.name.lower().endswith(suffix))
+    return file, Folder((out or file.parent) / name)
+
+
+def _write_once(file: Path, text: str, what: str) -> None:
+    """Write a file; one that is there with other content is not overwritten."""
+    if file.exists() and file.read_text(encoding="utf-8") != text:
+        raise Stop(f"{file} is there and holds something else than {what}; delete it, or choose another folder")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, text.encode("utf-8"))
+
+
+def _custom_metric(file: Path | None, subject: Subject) -> None:
+    """Put a metric beside the prompt, where metrics are found."""
+    if file is None:
+        return
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise Stop(f"the metric {file} cannot be read: {problem}") from None
+    _write_once(subject.file.parent / f"custom{SUFFIX}", text, f"the metric {file}")
+
+
+def _cast(given: Mapping[str, Any], saved: object, here: World) -> Cast:
+    """Who does what: as named, else as in the generation before, else by the configuration."""
+    before = saved if isinstance(saved, dict) else {}
+    settings = here.settings
+
+    def one(word: str | None, role: str) -> TargetConfig | None:
+        return target_or_stop(word or before.get(role), settings)
+
+    def several(words: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
+        names = [name for word in words for name in separated(word)] or list(before.get(role, ()))
+        return targets_named(names, settings) if names else ()
+
+    rules = one(given["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
+    judges = several(given["judges"], "judges")
+    if not judges and (judge := target_or_stop(settings.judge, settings)):
+        judges = (judge,)
+    return Cast(
+        rules=rules,
+        baseline=one(given["baseline"], "baseline"),
+        groundtruth=one(given["groundtruth_by"], "groundtruth"),
+        judges=judges,
+        groundtruth_judges=several(given["groundtruth_judges"], "groundtruth_judges") or judges,
+    )
+
+
+def _step(word: str, option: str) -> Step:
+    found = step_named(word)
+    if found is None:
+        raise Stop(f"{option}: there is no step {word}; the steps are {', '.join(step.name for step in STEPS)}")
+    return found
+
+
+def _wish(given: Mapping[str, Any], work: Work) -> Wish:
+    until = _step(given["until"], "--until") if given["until"] else None
+    confirm = [word for each in given["confirm"] for word in each.split(",") if word]
+    named = {step.name for step in STEPS} if "*" in confirm else {_step(word, "--confirm").name for word in confirm}
+    begin = _step(given["from_step"], "--from") if given["from_step"] else None
+    steps = pipeline.chosen(work, until.name if until else None)
+    if begin is not None and begin not in steps:
+        raise Stop(f"--from {begin.name}: this generation does not take that step; see the options that ask for it")
+    return Wish(tuple(steps), begin, frozenset(named), given)
+
+
+# -- on its way
+
+
+def _go(given: Mapping[str, Any], work: Work, cast: Cast, budget: Budget, reader: Reader, writer: Writer) -> int:
+    """Take the steps, in the name of a run that keeps what they cost."""
+    wish = _wish(given, work)
+    if given["plan_only"]:
+        again = {step.name for step in after(wish.from_step.name)} if wish.from_step else set()
+        return say_plan(work, wish.steps, again, as_json=given["as_json"])
+    board = Board(quiet=given["quiet"], as_json=given["as_json"])
+    place = pipeline.begin_again(work, wish.from_step.name) if wish.from_step else None
+    if place is not None:
+        board.tell(f"what was made before lies in {place}")
+    _remember(work, cast)
+    anew = bool(wish.from_step or work.again or work.invert)
+    use_cache = not given["no_cache"] and not (work.again or work.invert)
+    with session(work.subject, work.folder, cast, writer, reader, project.store_path(), anew=anew) as current:
+        before = budget.spent = current.spent
+        talk = Talk(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
+        work = replace(work, talk=talk, tell=board.tell, progress=board.progress)
+        ended, interrupted = asyncio.run(_alive(work, wish, board))
+        current.finished = ended.finished
+    silent = given["quiet"] or given["as_json"]
+    spent = budget.spent - before
+    code = say_end(work, wish.steps, ended, board, spent=spent, interrupted=interrupted, quiet=silent)
+    return code or _run_under_test(work, given, board)
+
+
+def _remember(work: Work, cast: Cast) -> None:
+    """Keep what a later command need not say again."""
+    folder = work.folder.path.resolve()
+    prompt = Path(os.path.relpath(work.subject.file.resolve(), folder)).as_posix()
+    work.folder.note(prompt=prompt, options=work.options.kept(), targets=cast.names)
+
+
+async def _alive(work: Work, wish: Wish, board: Board) -> tuple[pipeline.Ended, bool]:
+    """Take the steps with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
+    confirmed = None if not wish.confirm else lambda step: _confirmed(work, wish, board, step)
+    way = pipeline.Pipeline(work, wish.steps, board.step, confirmed)
+    task = asyncio.create_task(way.run())
+    presses = 0
+
+    def pressed() -> None:
+        nonlocal presses
+        presses += 1
+        if presses == 1:
+            board.leave()
+            warn("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
+            way.halt()
+        else:
+            task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, pressed)
+    try:
+        return await task, presses > 0
+    except asyncio.CancelledError:
+        return pipeline.Ended((), False, halted=True), True
+
+
+def _confirmed(work: Work, wish: Wish, board: Board, step: Step) -> bool:
+    """Whether a person wants to go on after a step; where nobody can be asked, the generation rests there."""
+    if step.name not in wish.confirm or wish.given["yes"]:
+        return True
+    board.leave()
+    file = work.folder.path / step.file
+    if not sys.stdin.isatty():
+        warn(f"resting after {step.name}, as --confirm says: look at {file}, then run the same command again")
+        return False
+    return click.confirm(f"{step.name} wrote {file}. Go on?", default=True)
+
+
+def _run_under_test(work: Work, given: Mapping[str, Any], board: Board) -> int:
+    """Run the tests on the models under test, where some are named and the dataset is there."""
+    names = [name for words in given["under_test"] for name in separated(words)]
+    file = dataset_file(work)
+    if not names or given["until"] or not file.exists():
+        return 0
+    judge = work.models.judges[0].config.name if work.models.judges else None
+    words = ["run", str(file), *(word for name in names for word in ("--target", name))]
+    words += ["--judge", judge] if judge else ["--without-judges"]
+    for option in ("max_tests_to_run", "concurrency", "max_cost"):
+        value = work.options.max_tests_to_run if option == "max_tests_to_run" else given[option]
+        words += (
+            [f"--{'limit' if option == 'max_tests_to_run' else option.replace('_', '-')}", str(value)] if value else []
+        )
+    words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if given[name]]
+    words += ["--json"] if given["as_json"] else []
+    words += ["--env", given["env_name"]] if given["env_name"] else []
+    from .main import cli  # the whole command line, which this module is a part of
+
+    code = cli.main(words, prog_name="tui-evals", standalone_mode=False)
+    if not given["quiet"] and not given["as_json"]:
+        cli.main(["report", "last", "--overview"], prog_name="tui-evals", standalone_mode=False)
+    return code if isinstance(code, int) else 0

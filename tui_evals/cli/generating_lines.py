@@ -1,0 +1,144 @@
+"""What `tui-evals generate` prints: what it will take, the steps on their way, and what came of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Sequence
+
+from tui_evals.generate.dataset import dataset_file
+from tui_evals.generate.pipeline import Ended, State
+from tui_evals.generate.planning import shares
+from tui_evals.generate.shapes import lines_of
+from tui_evals.generate.steps import Step
+from tui_evals.generate.work import Work
+
+from .output import cell, columns, rewind, say, say_json, say_json_line, warn
+
+_MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
+_SILENT = ("labels",)
+
+
+def say_plan(work: Work, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
+    """Say what the steps will take."""
+    found = shares(work, steps, again)
+    calls = sum(share.calls for share in found)
+    known = [share.cost for share in found if share.cost is not None]
+    cost = sum(known) if len(known) == len(found) else None
+    if as_json:
+        each = [{"step": s.step, "calls": s.calls, "cost": s.cost, "certain": s.certain} for s in found]
+        say_json({"calls": calls, "cost": cost, "steps": each})
+        return 0
+    for share in found:
+        about = "" if share.certain else "about "
+        what = "there already" if not share.calls else f"{about}{share.calls:,} call{'s' if share.calls > 1 else ''}"
+        say(f"{share.step:<13} {what}")
+    price = "cost unknown: a price is missing" if cost is None else f"about {cost:.2f} USD"
+    say(f"{calls:,} calls, {price}; repairs and retries may add some")
+    return 0
+
+
+class Board:
+    """The steps as they go: a line for each that is over, and on a terminal one for those under way."""
+
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+        self._live = sys.stdout.isatty() and not quiet and not as_json
+        self._drawn = False
+        self._began: dict[str, float] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
+
+    def leave(self) -> None:
+        """Let the line stand where it is, because something else is said below it."""
+        self._drawn = False
+
+    def tell(self, said: str) -> None:
+        """Say what a person should know although nothing stops."""
+        self._wipe()
+        if self._as_json:
+            say_json_line({"event": "note", "text": said})
+        else:
+            warn(f"note: {said}")
+        self._draw()
+
+    def step(self, step: Step, state: State, said: str) -> None:
+        """Say how a step goes."""
+        if state == "started":
+            self._began[step.name] = time.monotonic()
+        elif self._as_json:
+            say_json_line({"event": "step", "step": step.name, "state": state, "file": step.file, "text": said})
+        else:
+            self._wipe()
+            seconds = time.monotonic() - self._began.pop(step.name, time.monotonic())
+            self._counts.pop(step.name, None)
+            if not self._quiet and step.name not in _SILENT:
+                self._line(step, state, said, seconds)
+        self._draw()
+
+    def _line(self, step: Step, state: State, said: str, seconds: float) -> None:
+        words = {"kept": "is there", "made": f"{seconds:.1f} s", "failed": "could not be done"}[state]
+        about = f"{step.file or said}"
+        colour = {"made": "green", "failed": "red"}.get(state)
+        line = f"{_MARKS[state]} {step.name:<13} {about:<24} {words}"
+        say(line, fg=colour)
+
+    def progress(self, step: str, done: int, total: int) -> None:
+        """Say how far a step is."""
+        self._counts[step] = (done, total)
+        self._wipe()
+        self._draw()
+
+    def _wipe(self) -> None:
+        if self._live and self._drawn:
+            rewind(1)
+        self._drawn = False
+
+    def _draw(self) -> None:
+        if not self._live or not self._began:
+            return
+        parts = []
+        for name in self._began:
+            done, total = self._counts.get(name, (0, 0))
+            parts.append(f"{name} {done}/{total}" if total else name)
+        say(cell(f"… {', '.join(parts)}", (columns() or 1000) - 1))
+        self._drawn = True
+
+
+def say_end(
+    work: Work, steps: Sequence[Step], ended: Ended, board: Board, *, spent: float, interrupted: bool, quiet: bool
+) -> int:
+    """Say what came of it and what to do next; the exit code."""
+    for step in steps:
+        changed = work.folder.outdated(step.file) if step.file and step.name not in ended.made else []
+        if changed:
+            board.tell(
+                f"{step.file} was made before {' and '.join(changed)} changed; `--from {step.name}` makes it anew, and "
+                "what follows from it"
+            )
+    for problem in ended.problems:
+        warn(problem)
+    if ended.stopped is not None:
+        warn(f"stopped: {str(ended.stopped).rstrip('.')}. What was made is kept; the same command goes on")
+        return 3 if ended.stopped.configuration else 1
+    if ended.halted:
+        warn("stopped before the end. What was made is kept; the same command goes on")
+        return 130 if interrupted else 0
+    if ended.problems:
+        return 1
+    if not quiet:
+        _say_made(work, steps, spent)
+    return 0
+
+
+def _say_made(work: Work, steps: Sequence[Step], spent: float) -> None:
+    tests = work.tests
+    rules = len(lines_of(work.folder.read("rules.txt")))
+    used = {test.ruleid for test in tests if test.ruleid}
+    if steps[-1].name != "dataset":
+        say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until goes on")
+        return
+    say(f"{rules} rules, {len(tests)} tests of {len(used)} rules and inverse rules, {spent:.4f} USD", bold=True)
+    if (most := work.options.max_rules) is not None and rules > most:
+        say(f"the first {most} of {rules} rules are tested; --max-rules {rules} tests all")
+    say(f"`tui-evals run {dataset_file(work)} --target NAME` runs them; `tui-evals report --overview` sums up")

@@ -1,0 +1,199 @@
+"""From tests to a dataset of ordinary items; what a person changed in it stays as that person left it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.document import load
+from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.save import save
+from tui_evals.evaluators.compliance import discover_metrics
+from tui_evals.text import strictjson
+
+from .asking import CannotGenerate
+from .reviewing import evals_of
+from .shapes import Rule, Test, TestEval, Truth, lines_of, short_hash
+from .subject import UNNAMED, Unbindable, bound
+from .truth import BAD
+from .work import Work
+
+Data = dict[str, Any]
+_KEY = re.compile(r"[^a-zA-Z0-9_]")
+_FACTS = ("ruleid", "rule", "inverse", "scenario", "generation", "baseline", "testid", "testinput")
+_MORE_FACTS = ("testinputOriginal", "expectedoutput", "reasoning")
+
+
+def dataset_file(work: Work) -> Path:
+    """Where the dataset of a generation lies."""
+    return work.folder.path / f"{work.subject.name}.json"
+
+
+def built(work: Work) -> Data:
+    """The dataset as the files of the folder make it."""
+    rules = {rule.number: rule for rule in work.rules}
+    evals, truths = evals_of(work), work.truths
+    items = []
+    for test in work.tests:
+        truth = truths.get(test.testuid or "")
+        known = truth if truth is not None and truth.testinput == test.testinput else None
+        try:
+            items.append(_item(work, test, rules, known, evals.get(test.testuid or "")))
+        except Unbindable as problem:
+            work.tell(f"dataset: the test {test.testuid} is left out: {problem}")
+    if not items:
+        raise CannotGenerate(f"none of the tests in {work.folder.path / 'tests.json'} can be used; look at them there")
+    data: Data = {
+        "schemaVersion": CURRENT_VERSION,
+        "description": _description(work),
+        "metadata": {"name": work.subject.name, "tags": ["promptpex"]},
+        "prompt_file": _prompt_file(work),
+        "default_evaluators": _evaluators(work),
+    }
+    if work.options.runs_per_test > 1:
+        data["repeats"] = work.options.runs_per_test
+    return {**data, "extensions": {"promptpex": _facts(work)}, "items": items}
+
+
+def _description(work: Work) -> str:
+    return f"Tests of the prompt {work.subject.file.name}, made from its rules. {work.text('intent.txt')}".strip()
+
+
+def _prompt_file(work: Work) -> str:
+    """The prompt as the dataset names it; one outside the dataset's project is copied beside the dataset."""
+    folder, prompt = work.folder.path.resolve(), work.subject.file.resolve()
+    if prompt.is_relative_to(project_root(folder)):
+        return Path(os.path.relpath(prompt, folder)).as_posix()
+    for file in (prompt, *discover_metrics(prompt.parent).values()):
+        work.folder.write(file.name, file.read_text(encoding="utf-8"))
+    return prompt.name
+
+
+def _evaluators(work: Work) -> Data:
+    """Compliance and the metrics beside the prompt, once for each judge that is named."""
+    names = ["Compliance"] if work.options.compliance else []
+    names += discover_metrics(work.subject.file.parent)
+    if work.options.groundtruth:
+        names += [] if "accuracy" in names else ["accuracy"]
+    judges = [judge.config.name for judge in work.models.judges]
+    found: Data = {}
+    for name in names:
+        key = _label(name)
+        own: Data = {} if key == name else {"type": name}
+        if len(judges) < 2:
+            found[key] = own
+            continue
+        for judge in judges:
+            found[f"{key}_{_label(judge)}"] = {"type": name, "judge": judge}
+    return found
+
+
+def _label(name: str) -> str:
+    """A name as a key of evaluators may be."""
+    plain = _KEY.sub("_", name)
+    return plain if plain[:1].isalpha() else f"m_{plain}"
+
+
+def _facts(work: Work) -> Data:
+    """What is known about the prompt, which judges are shown."""
+    facts: Data = {"prompt": work.subject.name, "promptid": work.subject.id}
+    for key, file in (("intent", "intent.txt"), ("inputSpec", "input_spec.txt")):
+        facts[key] = work.text(file)
+    for key, file in (("rules", "rules.txt"), ("inverseRules", "inverse_rules.txt")):
+        facts[key] = "\n".join(lines_of(work.folder.read(file)))
+    if text := work.folder.read("rule_evals.json"):
+        facts["ruleEvals"] = json.loads(text)
+    return facts
+
+
+def _item(work: Work, test: Test, rules: Mapping[int, Rule], truth: Truth | None, known: TestEval | None) -> Data:
+    rule = rules.get(test.ruleid or 0)
+    scenario = next((one for one in work.subject.scenarios if one.name == (test.scenario or "")), UNNAMED)
+    category = "baseline" if test.baseline else f"rule-{test.ruleid}" if test.ruleid else "no-rule"
+    item: Data = {"testId": test.testuid, "category": category}
+    if tags := [*([test.scenario] if test.scenario else []), *(["inverse"] if test.inverse else [])]:
+        item["tags"] = tags
+    if work.subject.declared:
+        item["variables"] = bound(work.subject, scenario, test.testinput)
+    else:
+        item["prompt"] = test.testinput
+    trusted = truth is not None and (truth.groundtruthScore is None or truth.groundtruthScore >= BAD)
+    expected = truth.output if truth is not None and trusted else test.expectedoutput
+    if expected:
+        item["expected_response"] = expected
+    own = test.dumped()
+    facts: Data = {name: own[name] for name in (*_FACTS, *_MORE_FACTS) if name in own}
+    if rule is not None:
+        facts |= {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
+    if truth is not None:
+        facts |= {"groundtruth": truth.output, "groundtruthModel": truth.model}
+        facts |= {} if truth.groundtruthScore is None else {"groundtruthScore": truth.groundtruthScore}
+    if known is not None:
+        facts |= {name: value for name in ("validity", "coverage") if (value := getattr(known, name)) is not None}
+    return {**item, "extensions": {"promptpex": facts}}
+
+
+# -- what a person changed
+
+
+def write_dataset(work: Work) -> str:
+    """Write the dataset, or bring the one that is there up to date; what came of it, in a sentence."""
+    fresh, file = built(work), dataset_file(work)
+    before = work.folder.record.get("items")
+    known = before if isinstance(before, dict) else {}
+    if not file.exists():
+        work.folder.write(file.name, pretty(fresh))
+        said = f"{len(fresh['items'])} items"
+    else:
+        document = load(file)
+        own = work.folder.record.get("root") != _mark(_root(document.data))
+        merged, kept = _merged(document.data, fresh, known, own)
+        save(document, merged)
+        said = f"{len(merged['items'])} items" + (f", {kept} of them as you changed them" if kept else "")
+    items = {item["testId"]: _mark(item) for item in fresh["items"]}
+    work.folder.note(items=items, root=_mark(_root(fresh)))
+    return said
+
+
+def _mark(value: Mapping[str, Any]) -> str:
+    return short_hash(strictjson.dumps(dict(sorted(value.items()))))
+
+
+def _root(data: Data) -> Data:
+    return {key: value for key, value in data.items() if key not in ("items", "extensions", "schemaVersion")}
+
+
+def _merged(there: Data, fresh: Data, known: Mapping[str, Any], own: bool) -> tuple[Data, int]:
+    """The fresh dataset, except where the one that is there was changed by hand; how many items that are.
+
+    An item that was changed or added stays; one that was deleted stays deleted as long as its test is the same; one
+    that nobody touched is replaced by its fresh version, or goes when its test is gone. With `own`, how the dataset is
+    asked and judged was changed too, and stays.
+    """
+    mine = {item.get("testId"): item for item in there.get("items", [])}
+    made = {item["testId"]: item for item in fresh["items"]}
+    items, kept = [], 0
+    for name, item in mine.items():
+        touched = known.get(str(name)) != _mark(item)
+        if touched and item != made.get(name):
+            items.append(item)
+            kept += 1
+        elif name in made:
+            items.append(made[name])
+    for place, (name, item) in enumerate(made.items()):
+        if name not in mine and known.get(name) != _mark(item):
+            items.insert(_place(items, list(made)[:place]), item)
+    facts = {**there.get("extensions", {}), **fresh["extensions"]}
+    return {**fresh, **(_root(there) if own else {}), "extensions": facts, "items": items}, kept
+
+
+def _place(items: list[Data], before: list[str]) -> int:
+    """Where an item belongs: behind the last of those that come before it."""
+    ahead = set(before)
+    return max((number for number, item in enumerate(items, 1) if item.get("testId") in ahead), default=0)

@@ -1,0 +1,130 @@
+"""A generation in the store: a run that keeps what its questions cost, and the models that are asked in its name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.runs.asking import Asked
+from tui_evals.runs.budget import Budget
+from tui_evals.runs.launch import GENERATION, opened
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import NewRun, RunRow
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import TargetConfig
+
+from .folder import Folder
+from .shapes import short_hash
+from .subject import Subject
+from .work import Models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Who is to do what, by configuration; what is not named falls to the one that writes."""
+
+    rules: TargetConfig
+    baseline: TargetConfig | None = None
+    groundtruth: TargetConfig | None = None
+    judges: Sequence[TargetConfig] = ()
+    groundtruth_judges: Sequence[TargetConfig] = ()
+
+    def opened(self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None) -> Models:
+        """The models ready to be asked, each once, whatever it does."""
+        known: dict[str, Asked] = {}
+
+        def model(config: TargetConfig) -> Asked:
+            if config.name not in known:
+                known[config.name] = opened(config, "judge", budget, environment, root, concurrency)
+            return known[config.name]
+
+        return Models(
+            rules=model(self.rules),
+            baseline=model(self.baseline or self.rules),
+            groundtruth=model(self.groundtruth or self.rules),
+            judges=tuple(map(model, self.judges)),
+            groundtruth_judges=tuple(map(model, self.groundtruth_judges)),
+        )
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What everybody is called, as a file keeps it."""
+        found = {
+            "rules": self.rules.name,
+            "baseline": self.baseline and self.baseline.name,
+            "groundtruth": self.groundtruth and self.groundtruth.name,
+            "judges": [judge.name for judge in self.judges],
+            "groundtruth_judges": [judge.name for judge in self.groundtruth_judges],
+        }
+        return {role: named for role, named in found.items() if named}
+
+
+@dataclass(slots=True)
+class Session:
+    """A generation that is being executed; `finished` is what its run will say of it."""
+
+    run: RunRow
+    spent: float
+    finished: bool = field(default=False)
+
+
+@contextlib.contextmanager
+def session(
+    subject: Subject, folder: Folder, cast: Cast, writer: Writer, reader: Reader, store: Path, *, anew: bool
+) -> Iterator[Session]:
+    """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one.
+
+    Nobody else can generate into the same folder meanwhile.
+    """
+    place = short_hash(str(folder.path.resolve()))
+    with hold(run_lock(store, f"generate-{place}")):
+        run = None if anew else _unfinished(folder, reader)
+        if run is None:
+            run = _new(subject, folder, cast, writer)
+            folder.note(run=run.key)
+        with hold(run_lock(store, run.key)):
+            begun = run.started or time.time()
+            writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
+            current = Session(run, reader.spent(run.id)[0])
+            try:
+                yield current
+            finally:
+                ended = {"finished": time.time()} if current.finished else {}
+                writer.run_status(run.id, "finished" if current.finished else "interrupted", **ended)
+                writer.flush()
+
+
+def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:
+    key = folder.record.get("run")
+    try:
+        run = reader.find_run(key) if isinstance(key, str) and key else None
+    except LookupError:
+        return None
+    return run if run is not None and GENERATION in run.config and run.status != "finished" else None
+
+
+def _new(subject: Subject, folder: Folder, cast: Cast, writer: Writer) -> RunRow:
+    """A run without answers; its snapshot is the prompt, so that one can see what it was about."""
+    document = {
+        "schemaVersion": CURRENT_VERSION,
+        "metadata": {"name": subject.name},
+        "items": [{"prompt": subject.body}],
+    }
+    source = str(subject.file)
+    new = NewRun(
+        name=f"generate {subject.name}",
+        snapshot=writer.snapshot(document, source),
+        source=source,
+        targets=(cast.rules.name,),
+        tags=("generate",),
+        config={GENERATION: {"prompt": source, "folder": str(folder.path)}},
+    )
+    return writer.plan(new, ())

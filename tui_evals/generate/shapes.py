@@ -1,0 +1,167 @@
+"""What the files of a generation hold: rules, tests, and what was found out about both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from tui_evals.text import strictjson
+
+Outcome = Literal["ok", "err", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One output rule or inverse output rule, numbered from 1 over both lists, the inverse ones behind."""
+
+    number: int
+    text: str
+    inverse: bool
+    of: int
+    """The place of the output rule, from 1, that it is or that it inverts."""
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    def dumped(self) -> dict[str, Any]:
+        """The row as its file holds it."""
+        return self.model_dump(exclude_none=True)
+
+
+class Test(_Row):
+    """One test as `tests.json` holds it, with the columns the model wrote besides."""
+
+    __test__ = False
+
+    ruleid: int | None = None
+    testid: int | str | None = None
+    testuid: str | None = None
+    rule: str | None = None
+    """The rule's text when the test was made, so that a test still knows it when rules are edited."""
+    inverse: bool | None = None
+    baseline: bool | None = None
+    scenario: str | None = None
+    generation: int | None = None
+    testinput: str
+    testinputOriginal: str | None = None
+    expectedoutput: str | None = None
+    reasoning: str | None = None
+
+
+class Truth(_Row):
+    """One row of `test_groundtruth.json`: what the groundtruth model answered to a test, and how it was judged."""
+
+    testuid: str
+    testinput: str
+    output: str
+    model: str
+    groundtruthScore: float | None = None
+    metrics: dict[str, Any] = {}
+    isGroundtruth: bool = True
+
+
+class TestEval(_Row):
+    """One row of `test_evals.json`: whether a test is valid input, and whether the rules alone say enough for it."""
+
+    __test__ = False
+
+    testuid: str
+    testinput: str
+    validity: Outcome | None = None
+    validityText: str | None = None
+    coverage: Outcome | None = None
+    coverageText: str | None = None
+    coverageEvalText: str | None = None
+
+
+class RuleEval(_Row):
+    """One row of `rule_evals.json`: whether the prompt says what a rule says."""
+
+    ruleid: int
+    rule: str
+    grounded: Outcome
+    groundedText: str
+
+
+Row = TypeVar("Row", bound=_Row)
+
+
+class UnreadableFile(ValueError):
+    """A file of the generation cannot be read; the message says where and what is needed."""
+
+
+def rows_of(kind: type[Row], name: str, text: str) -> list[Row]:
+    """The rows of a JSON file, or what is wrong in which of them."""
+    try:
+        found = strictjson.loads(text)
+    except strictjson.JsonError as problem:
+        raise UnreadableFile(f"{name} cannot be read: {problem}") from None
+    if not isinstance(found, list):
+        raise UnreadableFile(f"{name} must hold a list of objects, such as [{{...}}]")
+    try:
+        return TypeAdapter(list[kind]).validate_python(found)  # type: ignore[valid-type]
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        place, *path = first["loc"] or ("?",)
+        field = ".".join(map(str, path))
+        number = place + 1 if isinstance(place, int) else place
+        raise UnreadableFile(f"{name}, entry {number}{', ' + field if field else ''}: {first['msg']}") from None
+
+
+def rows_text(rows: Sequence[_Row]) -> str:
+    """Rows as their file holds them."""
+    return json.dumps([row.dumped() for row in rows], ensure_ascii=False, indent=2) + "\n"
+
+
+def lines_of(text: str | None) -> list[str]:
+    """The lines of a file of rules, those without text left out."""
+    return [line.strip() for line in (text or "").split("\n") if line.strip()]
+
+
+def numbered(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+    """Output rules, then inverse rules, each list cut to `most`, numbered through."""
+    kept, turned = rules[:most], inverse[:most]
+    found = [Rule(number, text, False, number) for number, text in enumerate(kept, 1)]
+    return found + [Rule(len(kept) + place, text, True, place) for place, text in enumerate(turned, 1)]
+
+
+def chunks(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
+    """The rules one question for tests shows at once; `split` keeps inverse rules apart, 0 shows all."""
+    groups = [[rule for rule in rules if rule.inverse == turned] for turned in (False, True)] if split else [rules]
+    size = most or max(len(rules), 1)
+    return [list(group[at : at + size]) for group in groups for at in range(0, len(group), size)]
+
+
+def relinked(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
+    """The tests under the numbers their rules have by now.
+
+    A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
+    was edited, unless that is a rule other tests follow: then its own was deleted.
+    """
+    by_text = {(rule.text, rule.inverse): rule.number for rule in rules}
+    followed = {by_text.get((test.rule or "", bool(test.inverse))) for test in tests}
+    found = []
+    for test in tests:
+        number = test.ruleid
+        if test.rule is not None:
+            number = by_text.get((test.rule, bool(test.inverse)), None if number in followed else number)
+        found.append(test if number == test.ruleid else test.model_copy(update={"ruleid": number}))
+    return found
+
+
+def short_hash(*parts: str) -> str:
+    """Seven hex digits that stand for some texts."""
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:7]
+
+
+def test_uid(prompt: str, test: Mapping[str, Any], place: int) -> str:
+    """A name of a test drawn from what it is, so that the same test has the same name in every generation."""
+    parts = [prompt, str(place), *(str(test.get(name)) for name in ("ruleid", "scenario", "testinput", "baseline"))]
+    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"test-{int(digest, 16) % 100_000_000:08d}"
