@@ -16,8 +16,13 @@ from .finishing import kind_named, write_results
 from .output import Stop, say, say_data
 
 
-def report(words: str, *, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool) -> None:
+def report(
+    words: str, *, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool, overview: bool
+) -> None:
     """Write what was asked for and say where; with nothing but annotations, print those."""
+    if overview:
+        _overview(words, kind, output, raw_csv, annotations)
+        return
     on_screen = output == Path("-")
     if annotations and on_screen:
         raise Stop("annotations are printed, so the report needs a file: give -o FILE, or leave --annotations out")
@@ -38,11 +43,21 @@ def report(words: str, *, kind: str | None, output: Path | None, raw_csv: bool, 
     say(f"wrote {file}", fg="green")
 
 
-def _named(reader: Reader, words: str) -> list[RunRow]:
+def _overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool) -> None:
+    from .overview import overview
+
+    if annotations:
+        raise Stop("annotations say what failed in a run, an overview counts it; leave one of the two options out")
+    with project.reader() as reader:
+        overview(reader, _named(reader, words, None), kind, output, raw_csv)
+
+
+def _named(reader: Reader, words: str, most: int | None = MOST) -> list[RunRow]:
     """The runs that a person means by names with commas between them."""
     names = [word.strip() for word in words.split(",") if word.strip()]
-    if not 1 <= len(names) <= MOST:
-        raise Stop(f"name one run, or up to {MOST} with commas between them: `tui-evals report A,B`")
+    if not names or (most is not None and len(names) > most):
+        several = "several" if most is None else f"up to {most}"
+        raise Stop(f"name one run, or {several} with commas between them: `tui-evals report A,B`")
     runs = [project.run_named(reader, name) for name in names]
     if len({run.id for run in runs}) < len(runs):
         raise Stop(f"{words} names the same run twice; compare a run with another one")

@@ -138,6 +138,11 @@ def agreement_command(run: str, **options: Any) -> None:
 @click.option(
     "--annotations", is_flag=True, help="Print what failed as annotations that GitHub shows in a pull request."
 )
+@click.option(
+    "--overview",
+    is_flag=True,
+    help="How far each model keeps to the rules that its tests were made from: printed, or csv or json.",
+)
 def report_command(runs: str, **options: Any) -> None:
     """Write a page to hand on: of a run, or of up to four runs compared."""
     from tui_evals.cli.reporting import report
