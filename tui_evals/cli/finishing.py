@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -64,11 +64,16 @@ def write_results(
 ) -> None:
     """Write a run, or runs compared, as the kind of report that is asked for or that the file's ending names."""
     kind = kind or kind_named(file)
+    write_report(file, lambda: write(kind, reader, runs, raw=raw))
+
+
+def write_report(file: Path, made: Callable[[], str]) -> None:
+    """Write a text to a file in a folder that need not be there, or end the command."""
     try:
         if file.parent.exists() and not file.parent.is_dir():
             raise Stop(f"{file} could not be written: {file.parent} is a file, not a folder; the run is kept", 1)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, write(kind, reader, runs, raw=raw).encode())
+        write_atomically(file, made().encode())
     except OSError as problem:
         raise Stop(f"{file} could not be written: {problem.strerror}; the run is kept", 1) from None
     except CannotSave as problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.reports.kinds import kind_of
 from tui_evals.reports.overview import NotFromRules, read_overview
 from tui_evals.reports.overview_rows import Overview, csv_text, json_text, named, table
@@ -14,6 +13,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
 
 from . import tables
+from .finishing import write_report
 from .output import Stop, columns, say, say_data
 from .project import evaluators, store_path
 from .tables import size, wrapped
@@ -47,17 +47,8 @@ def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: P
         return
     name = "-".join(run.key for run in runs) + f"-overview.{kind}"
     file = output or store_path().parent / "results" / name
-    _write(file, text)
+    write_report(file, lambda: text)
     say(f"wrote {file}", fg="green")
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, text.encode())
-    except (OSError, CannotSave) as problem:
-        said = getattr(problem, "strerror", None) or problem
-        raise Stop(f"{file} could not be written: {said}; the run is kept", 1) from None
 
 
 def _say(found: Overview) -> None:

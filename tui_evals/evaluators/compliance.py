@@ -232,7 +232,7 @@ def metric_evaluator(name: str, path: Path) -> type[Evaluator]:
 
 
 Accuracy = shipped_metric("accuracy")
-Accuracy.__doc__ = "Scores from 0 to 100 how far the answer agrees with the ground truth and keeps to the rules."
+Accuracy.__doc__ = "Measures from 0 to 100 how far the answer agrees with the ground truth and keeps to the rules."
 Accuracy.example = {
     "response": "NN",
     "groundtruth": "NN",
