@@ -67,7 +67,7 @@ class Table:
     dropped: int = 0
 
 
-def tests_in(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Table:
+def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Table:
     """The tests of a CSV reply, whatever stands around it: one for each row with all open inputs and a rule we know.
 
     Lines before the header are chatter; a row with more or fewer cells than the header, as a line of chatter is, is

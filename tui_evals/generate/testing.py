@@ -12,7 +12,7 @@ from tui_evals.datasets.prompts import Scenario
 from tui_evals.text.cells import csv_line
 
 from .asking import CannotGenerate, Messages
-from .parsing import Table, baseline_inputs, is_refusal, tests_in
+from .parsing import Table, baseline_inputs, is_refusal, read_tests
 from .shapes import Rule, Test, chunks, lines_of, rows_text, test_uid
 from .subject import Input
 from .work import CREATIVE, Work, each
@@ -107,7 +107,7 @@ async def _table(work: Work, part: Part, chat: Messages, inputs: Sequence[Input]
             line = " ".join(said.split())[:80]
             work.tell(f"tests: {work.models.rules.config.name} declined: “{line}”")
             break
-        found = tests_in(said, names, numbers)
+        found = read_tests(said, names, numbers)
         chat = (*chat, {"role": "assistant", "content": said})
         if found.tests or attempt:
             break
