@@ -13,7 +13,7 @@ from tui_evals.datasets.formats import m365, samples, table
 from tui_evals.datasets.layout import pretty
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
 from tui_evals.datasets.problems import DatasetError, Problem, sentence
-from tui_evals.datasets.prompts import load_prompt, prompt_of
+from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
 from tui_evals.datasets.resolve import Effective, resolve
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.datasets.upgrade import upgrade
@@ -60,7 +60,7 @@ class _Finding:
 
 def _finding(file: Path) -> _Finding:
     try:
-        if file.suffix == ".prompty":
+        if is_prompt(file):
             load_prompt(file)
             return _Finding(file, ())
         document = load(file)

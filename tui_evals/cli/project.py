@@ -12,6 +12,7 @@ import click
 from tui_evals.datasets.discover import STARTER, discover, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.prompts import OWN_SUFFIXES
 from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.evaluators.registry import Registry, registry
@@ -25,7 +26,7 @@ from tui_evals.store.writer import Writer
 from .opening import DATASETS
 from .output import Stop, say
 
-SUFFIXES = (*DATASETS, ".prompty")
+SUFFIXES = (*DATASETS, *OWN_SUFFIXES)
 
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:

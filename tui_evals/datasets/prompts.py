@@ -1,20 +1,30 @@
-"""Prompt files (`.prompty`): the front matter as PromptPex reads it, and what is wrong with one."""
+"""Prompt files of every kind: the front matter as PromptPex reads it, and what is wrong with one."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from tui_evals.text.box import TemplateError
+from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
 from tui_evals.text.templates import variables
 
 from .discover import project_root
 from .document import Document
+from .github_prompt import SUFFIXES as GITHUB
+from .github_prompt import parse_github_prompt
+from .layout import Path as Place
 from .problems import DatasetError, Problem
 from .validate import placed, problem_of
+from .yaml_lines import line_in, places_in
+
+OWN_SUFFIXES = (".prompty", *GITHUB)
+"""What only prompt files are named like."""
+SUFFIXES = (*OWN_SUFFIXES, ".md", ".txt")
+INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "testExpansion")
 
 
 class Scenario(BaseModel):
@@ -27,6 +37,22 @@ class Scenario(BaseModel):
     parameters: dict[str, Any] | None = None
 
 
+def _either(said: str, *kinds: type) -> BeforeValidator:
+    """What may be of several kinds, so that a sentence names them instead of one problem for each."""
+
+    def check(value: object) -> object:
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise ValueError(f"must be {said}")
+        return value
+
+    return BeforeValidator(check)
+
+
+_Sample = Annotated[dict[str, Any] | str, _either("an object, or the name of a file that holds it", dict, str)]
+_Samples = Annotated[dict[str, Any] | str, _either("an object, or the name of a file with a list of them", dict, str)]
+_Version = Annotated[str | float, _either("text or a number", str, int, float)]
+
+
 class FrontMatter(BaseModel):
     """What may stand in the front matter of a prompt file."""
 
@@ -35,32 +61,47 @@ class FrontMatter(BaseModel):
     schema_: str | None = Field(None, alias="$schema")
     name: str | None = None
     description: str | None = None
-    version: str | float | None = None
+    version: _Version | None = None
     source: str | None = None
     url: str | None = None
     model: dict[str, Any] | None = None
     tags: list[str] | None = None
     authors: list[str] | None = None
-    sample: dict[str, Any] | str | None = None
+    sample: _Sample | None = None
     inputs: dict[str, Any] | None = None
     outputs: dict[str, Any] | None = None
     instructions: dict[str, str] | None = None
     scenarios: list[Scenario] | None = None
-    testSamples: list[dict[str, Any] | str] | None = None
+    testSamples: list[_Samples] | None = None
     imported: dict[str, Any] | None = None
 
 
+def is_prompt(file: Path) -> bool:
+    """Whether a file is named as prompt files are."""
+    return file.name.lower().endswith(SUFFIXES)
+
+
+def prompt_name(file: Path) -> str:
+    """What a prompt is called: its file's name without what says of which kind it is."""
+    suffix = next((suffix for suffix in SUFFIXES if file.name.lower().endswith(suffix)), "")
+    return file.name[: len(file.name) - len(suffix)] or file.name
+
+
 def load_prompt(file: Path) -> Prompty:
-    """Read a prompt file; DatasetError holds every problem it has."""
+    """Read a prompt file: a prompty, one of GitHub Models, or plain text; DatasetError holds all its problems."""
     try:
-        prompt = parse_prompty(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise DatasetError(str(file), [Problem("is not UTF-8 text; save the file as UTF-8")]) from None
     except OSError as problem:
         raise DatasetError(str(file), [Problem(f"cannot be read: {problem.strerror}")]) from None
+    github = file.name.lower().endswith(GITHUB)
+    try:
+        prompt = parse_github_prompt(text, str(file)) if github else parse_prompty(text)
     except PromptyError as problem:
         raise DatasetError(str(file), [Problem(str(problem), line=problem.line)]) from None
-    if problems := [*_front_problems(prompt), *_template_problems(prompt)]:
+    problems = [] if github else _front_problems(prompt, text)
+    if problems := [*problems, *_template_problems(prompt)]:
         raise DatasetError(str(file), problems)
     return prompt
 
@@ -83,16 +124,30 @@ def prompt_of(document: Document) -> Path | None:
     return path
 
 
-def _front_problems(prompt: Prompty) -> list[Problem]:
+def _front_problems(prompt: Prompty, text: str) -> list[Problem]:
+    found: list[tuple[Place, Problem]] = []
     try:
         FrontMatter.model_validate(prompt.front)
     except ValidationError as errors:
-        found = [(error, problem_of(error, FrontMatter)) for error in errors.errors(include_url=False)]
-        return [
-            Problem(problem.message, problem.path, prompt.lines.get(str(error["loc"][0])) if error["loc"] else None)
-            for error, problem in found
-        ]
-    return []
+        for error in errors.errors(include_url=False):
+            model = Scenario if error["loc"][:1] == ("scenarios",) else FrontMatter
+            found.append((error["loc"], problem_of(error, model)))
+    given = prompt.front.get("instructions")
+    for name in given.keys() - set(INSTRUCTIONS) if isinstance(given, dict) else ():
+        said = f"unknown field '{name}'{did_you_mean(name, INSTRUCTIONS)}; there are {', '.join(INSTRUCTIONS)}"
+        found.append((("instructions", name), Problem(said, ("instructions",))))
+    if not found:
+        return []
+    places = places_in(_front_text(text))
+    problems = [Problem(problem.message, problem.path, line_in(places, place)) for place, problem in found]
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def _front_text(text: str) -> str:
+    """The front matter alone, on the lines where it stands in the file."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    end = next(number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
+    return "\n".join(["", *lines[1:end], ""])
 
 
 def _template_problems(prompt: Prompty) -> list[Problem]:

@@ -19,7 +19,7 @@ from tui_evals.targets.base import ConfigurationError, Price, TargetConfig
 from tui_evals.targets.config import Settings, target_named
 from tui_evals.targets.opening import identity, kind_of, open_target
 from tui_evals.targets.prices import price_of
-from tui_evals.text.prompty import parse_prompty
+from tui_evals.text.prompty import Prompty, Section, parse_prompty
 from tui_evals.text.tokens import estimate_tokens
 
 from .asking import Asked
@@ -28,9 +28,12 @@ from .engine import Engine
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
 
-
 GENERATION = "generation"
 """The key in the config of a run that only keeps what a generation of tests cost."""
+
+
+RECORDED = "recorded"
+"""The key in the config of a run that another tool made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,7 @@ def store_plan(
 
 
 def _kept(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str, Any]:
-    prompts = [{"name": prompt.name, "text": _text(prompt)} for prompt in plan.prompts]
+    prompts = [{"name": prompt.name, **kept_prompt(prompt)} for prompt in plan.prompts]
     return {
         "targets": [_named(target, environment) for target in plan.targets],
         "judge": _named(plan.judge, environment) if plan.judge else None,
@@ -95,10 +98,20 @@ def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, An
     return identity(config, environment) | {"name": config.name}
 
 
-def _text(prompt: PromptUnderTest) -> str:
+def kept_prompt(prompt: PromptUnderTest) -> dict[str, Any]:
+    """A prompt under test as the config of a run keeps it: its sections, and the defaults of its inputs."""
     if prompt.prompty is None:
-        return ""
-    return "\n".join(f"{section.role}:\n{section.text}\n" for section in prompt.prompty.sections)
+        return {"sections": [], "inputs": None}
+    sections = [[section.role, section.text] for section in prompt.prompty.sections]
+    return {"sections": sections, "inputs": prompt.prompty.front.get("inputs")}
+
+
+def prompt_kept(kept: Mapping[str, Any]) -> PromptUnderTest:
+    """The prompt under test of a run; earlier runs kept its text alone."""
+    if "sections" not in kept:
+        return PromptUnderTest(kept["name"], parse_prompty(kept["text"]))
+    sections = tuple(Section(role, text, 1) for role, text in kept["sections"])
+    return PromptUnderTest(kept["name"], Prompty({"inputs": kept["inputs"]}, sections, ""))
 
 
 def terms_of(run: RunRow) -> Terms:
@@ -116,10 +129,10 @@ def stored_plan(
             f"{run.key} wrote tests and asked none of them; `tui-evals generate {kept[GENERATION]['prompt']}` goes on "
             "with it or begins anew"
         )
-    prompts = tuple(PromptUnderTest(one["name"], parse_prompty(one["text"])) for one in kept["prompts"])
+    prompts = tuple(map(prompt_kept, kept["prompts"]))
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),
-        targets=tuple(_same(one, settings, environment) for one in kept["targets"]),
+        targets=tuple(_same(one, settings, environment, recorded=RECORDED in kept) for one in kept["targets"]),
         registry=registry,
         judge=_same(kept["judge"], settings, environment) if kept["judge"] else None,
         without_judges=kept["without_judges"],
@@ -129,9 +142,12 @@ def stored_plan(
     )
 
 
-def _same(kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str]) -> TargetConfig:
+def _same(
+    kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
+) -> TargetConfig:
+    """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
     config = target_named(kept["name"], settings)
-    if _named(config, environment) != dict(kept):
+    if not recorded and _named(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
             "not be comparable; change it back in .evals/config.toml, or start a new run"

@@ -9,11 +9,11 @@ from typing import Any
 
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.steps import Data, at
+from tui_evals.runs.launch import prompt_kept
 from tui_evals.runs.prompting import PromptUnderTest, asked_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.targets.replay import captured
-from tui_evals.text.prompty import parse_prompty
 
 _PROMPTPEX = {"rules": "rules", "intent": "intent", "inputSpec": "input_spec", "groundtruth": "groundtruth"}
 _ASKS = ("prompt", "messages", "variables")
@@ -121,7 +121,7 @@ def _template(run: RunRow, row: AnswerRow, data: Data) -> str | None:
     """The prompt under test as judges see it."""
     prompts = run.config.get("prompts") or ()
     if row.prompt < len(prompts):
-        return PromptUnderTest(prompty=parse_prompty(prompts[row.prompt]["text"])).template
+        return prompt_kept(prompts[row.prompt]).template
     return _own_template(data)
 
 

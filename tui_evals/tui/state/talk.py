@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Message
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.prompts import load_prompt, prompt_of
+from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.datasets.steps import item_of_messages
 from tui_evals.runs.launch import items_of, price_for
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
@@ -77,7 +77,7 @@ def _prompt(document: Document) -> PromptUnderTest | None:
     """The prompt file where the dataset names one, else its own messages, as in a run."""
     file = prompt_of(document)
     if file is not None:
-        return PromptUnderTest(file.name.removesuffix(".prompty"), load_prompt(file))
+        return PromptUnderTest(prompt_name(file), load_prompt(file))
     messages = document.data.get("messages")
     if not messages:
         return None

@@ -1,0 +1,56 @@
+"""On which line each value of a YAML text stands, for sentences about one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .layout import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, by its key if it has one, and where its text starts."""
+
+    line: int
+    text: int
+
+
+Places = Mapping[Path, Place]
+
+
+def places_in(text: str) -> Places:
+    """The places of all values of a text that `load_mapping` has read before."""
+    from ruamel.yaml import YAML
+
+    events: Iterator[Any] = YAML(typ="safe", pure=True, plug_ins=[]).parse(text.removeprefix("\ufeff"))
+    found: dict[Path, Place] = {}
+    for event in events:
+        if _kind(event) not in ("StreamStart", "DocumentStart", "DocumentEnd", "StreamEnd"):
+            _note(event, events, (), event.start_mark.line + 1, found)
+    return found
+
+
+def line_in(places: Places, path: Path) -> int:
+    """The line of a value, or of the nearest one around it where there is none."""
+    while path and path not in places:
+        path = path[:-1]
+    return places[path].line if path in places else 1
+
+
+def _kind(event: Any) -> str:
+    return type(event).__name__.removesuffix("Event")
+
+
+def _note(event: Any, events: Iterator[Any], path: Path, line: int, found: dict[Path, Place]) -> None:
+    start = event.start_mark.line + 1
+    found[path] = Place(line, start + 1 if getattr(event, "style", None) in ("|", ">") else start)
+    if _kind(event) == "MappingStart":
+        while _kind(key := next(events)) != "MappingEnd":
+            _note(next(events), events, (*path, key.value), key.start_mark.line + 1, found)
+    elif _kind(event) == "SequenceStart":
+        number = 0
+        while _kind(item := next(events)) != "SequenceEnd":
+            _note(item, events, (*path, number), item.start_mark.line + 1, found)
+            number += 1
