@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.prompts import SUFFIXES, is_prompt, prompt_name
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.evaluators.compliance import SUFFIX, discover_metrics
 from tui_evals.generate import pipeline
@@ -24,7 +25,7 @@ from tui_evals.generate.options import Options, options_of, separated
 from tui_evals.generate.session import Cast, session
 from tui_evals.generate.shapes import UnreadableFile
 from tui_evals.generate.steps import STEPS, Step, after, step_named
-from tui_evals.generate.subject import SUFFIXES, Subject, subject_of
+from tui_evals.generate.subject import Subject, subject_of
 from tui_evals.generate.work import Work
 from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.budget import Budget
@@ -32,6 +33,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.config import Settings
 
 from . import project
 from .generating_lines import Board, say_end, say_plan
@@ -75,6 +77,7 @@ def generate(**given: Any) -> int:
                 prompts=prompts,
                 models=models,
                 groundtruth_metric=next(iter(discover_metrics(file.parent, groundtruth=True).values()), None),
+                under_test=tuple(target.model for target in cast.under_test),
                 again=frozenset(given["again"]),
                 invert=frozenset(given["invert"]),
             )
@@ -114,10 +117,9 @@ def _prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
         return (file / named).resolve(), Folder(file)
     elif file.name == "promptpex_context.json":
         raise Stop(f"{file} is what PromptPex saved; `tui-evals import {file}` reads it")
-    elif not file.name.lower().endswith(SUFFIXES):
+    elif not is_prompt(file):
         raise Stop(f"{file}: a prompt is a file that ends in {', '.join(SUFFIXES)}")
-    name = next(file.name[: -len(suffix)] for suffix in SUFFIXES if file.name.lower().endswith(suffix))
-    return file, Folder((out or file.parent) / name)
+    return file, Folder((out or file.parent) / prompt_name(file))
 
 
 def _write_once(file: Path, text: str, what: str) -> None:
@@ -145,11 +147,11 @@ def _cast(given: Mapping[str, Any], saved: object, here: World) -> Cast:
     settings = here.settings
 
     def one(word: str | None, role: str) -> TargetConfig | None:
-        return target_or_stop(word or before.get(role), settings)
+        return target_or_stop(_spelled(word or before.get(role), settings), settings)
 
     def several(words: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
         names = [name for word in words for name in separated(word)] or list(before.get(role, ()))
-        return targets_named(names, settings) if names else ()
+        return targets_named([str(_spelled(name, settings)) for name in names], settings) if names else ()
 
     rules = one(given["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
     judges = several(given["judges"], "judges")
@@ -161,7 +163,15 @@ def _cast(given: Mapping[str, Any], saved: object, here: World) -> Cast:
         groundtruth=one(given["groundtruth_by"], "groundtruth"),
         judges=judges,
         groundtruth_judges=several(given["groundtruth_judges"], "groundtruth_judges") or judges,
+        under_test=several(given["under_test"], "under_test"),
     )
+
+
+def _spelled(word: str | None, settings: Settings) -> str | None:
+    """A model as we spell it, where it is spelled as PromptPex does: provider:model."""
+    head, colon, rest = (word or "").partition(":")
+    ours = word in settings.targets or "/" in head or head in ("replay", "python", "command")
+    return f"{head}/{rest}" if colon and not ours else word
 
 
 def _step(word: str, option: str) -> Step:
@@ -207,7 +217,7 @@ def _go(given: Mapping[str, Any], work: Work, cast: Cast, budget: Budget, reader
     silent = given["quiet"] or given["as_json"]
     spent = budget.spent - before
     code = say_end(work, wish.steps, ended, board, spent=spent, interrupted=interrupted, quiet=silent)
-    return code or _run_under_test(work, given, board)
+    return code or _run_under_test(work, cast, given)
 
 
 def _remember(work: Work, cast: Cast) -> None:
@@ -255,11 +265,10 @@ def _confirmed(work: Work, wish: Wish, board: Board, step: Step) -> bool:
     return click.confirm(f"{step.name} wrote {file}. Go on?", default=True)
 
 
-def _run_under_test(work: Work, given: Mapping[str, Any], board: Board) -> int:
-    """Run the tests on the models under test, where some are named and the dataset is there."""
-    names = [name for words in given["under_test"] for name in separated(words)]
-    file = dataset_file(work)
-    if not names or given["until"] or not file.exists():
+def _run_under_test(work: Work, cast: Cast, given: Mapping[str, Any]) -> int:
+    """Run the tests on the models under test, where this command names some and makes the dataset."""
+    names, file = [target.name for target in cast.under_test], dataset_file(work)
+    if not given["under_test"] or given["until"] or not file.exists():
         return 0
     judge = work.models.judges[0].config.name if work.models.judges else None
     words = ["run", str(file), *(word for name in names for word in ("--target", name))]

@@ -135,7 +135,7 @@ def _say_made(work: Work, steps: Sequence[Step], spent: float) -> None:
     tests = work.tests
     rules = len(lines_of(work.folder.read("rules.txt")))
     used = {test.ruleid for test in tests if test.ruleid}
-    if steps[-1].name != "dataset":
+    if not any(step.name == "dataset" for step in steps):
         say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until goes on")
         return
     say(f"{rules} rules, {len(tests)} tests of {len(used)} rules and inverse rules, {spent:.4f} USD", bold=True)

@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "resolve": ("authoring", "Show which evaluators judge each item, and who said so."),
         "upgrade": ("authoring", "Bring an older dataset to the current format."),
         "convert": ("authoring", "Write a dataset as another format."),
+        "import": ("importing", "Bring in what another tool recorded, such as PromptPex."),
         "generate": ("generating", "Make rules, tests and ground truth for a prompt."),
     },
     "Judge": {

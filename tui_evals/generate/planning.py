@@ -16,6 +16,8 @@ from .work import Work
 _RULES = 10
 """How many rules a prompt has, before anybody has counted them."""
 _WRITTEN = {"intent": 40, "inputspec": 120, "rules": 300, "inverse": 300, "review": 150, "groundedness": 60}
+_FREE = ("labels", "dataset", "exports")
+"""The steps that ask nobody."""
 _TEST_TOKENS = 90
 _ASKED_AROUND = 500
 
@@ -33,7 +35,7 @@ class Share:
 
 def shares(work: Work, steps: Sequence[Step], again: Collection[str] = ()) -> list[Share]:
     """The share of each step; those in `again` are taken whatever is there."""
-    return [_share(work, step, step.name in again) for step in steps if step.name not in ("labels", "dataset")]
+    return [_share(work, step, step.name in again) for step in steps if step.name not in _FREE]
 
 
 def _share(work: Work, step: Step, again: bool) -> Share:

@@ -36,6 +36,7 @@ class Cast:
     groundtruth: TargetConfig | None = None
     judges: Sequence[TargetConfig] = ()
     groundtruth_judges: Sequence[TargetConfig] = ()
+    under_test: Sequence[TargetConfig] = ()
 
     def opened(self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None) -> Models:
         """The models ready to be asked, each once, whatever it does."""
@@ -63,6 +64,7 @@ class Cast:
             "groundtruth": self.groundtruth and self.groundtruth.name,
             "judges": [judge.name for judge in self.judges],
             "groundtruth_judges": [judge.name for judge in self.groundtruth_judges],
+            "under_test": [target.name for target in self.under_test],
         }
         return {role: named for role, named in found.items() if named}
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from tui_evals.evaluators.compliance import discover_metrics
+
 from . import expanding, reviewing, testing, truth, writing
 from .dataset import write_dataset
+from .exports.openai import exports
+from .exports.shared import Facts
 from .options import Options
 from .shapes import rows_text
 from .testing import baseline_rows, named
@@ -60,6 +64,22 @@ async def _labelled(work: Work) -> str:
 
 async def _dataset(work: Work) -> str:
     return write_dataset(work)
+
+
+async def _exports(work: Work) -> str:
+    """Write what other programs take; a file that somebody changed stays."""
+    facts = Facts(work.text("intent.txt"), work.text("input_spec.txt"), work.text("rules.txt"))
+    metrics = discover_metrics(work.subject.file.parent)
+    written = []
+    for export in exports(work.subject, work.tests, list(work.truths.values()), facts, metrics, work.under_test):
+        for said in export.left_out:
+            work.tell(f"{export.filename}: {said}")
+        if work.folder.edited(export.filename):
+            work.tell(f"{export.filename} stays as you changed it; delete it to have it written anew")
+            continue
+        work.folder.wrote(export.filename, export.text, (), None)
+        written.append(export.filename)
+    return ", ".join(written)
 
 
 STEPS: tuple[Step, ...] = (
@@ -137,6 +157,7 @@ STEPS: tuple[Step, ...] = (
         "items to run",
         left=lambda work: True,
     ),
+    Step("exports", "", ("dataset",), _exports, "the tests for other programs", left=lambda work: True),
 )
 BY_NAME = {step.name: step for step in STEPS}
 _SYNONYMS = {

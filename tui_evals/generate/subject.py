@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.problems import DatasetError, Problem
-from tui_evals.datasets.prompts import FrontMatter, Scenario, load_prompt
+from tui_evals.datasets.prompts import FrontMatter, Scenario, load_prompt, prompt_name
 from tui_evals.text import strictjson
 from tui_evals.text.prompty import Prompty
 from tui_evals.text.templates import variables
@@ -21,7 +21,6 @@ from .shapes import short_hash
 ONLY_INPUT = "input_text"
 _ABOUT_ONLY = "What the prompt is to work on."
 _LITERALS: Mapping[type, str] = {bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
-SUFFIXES = (".prompty", ".prompt.yml", ".prompt.yaml", ".md", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def subject_of(file: Path, options: Options, seed: int | None = None) -> Subject
     declared = _inputs(prompt)
     body = prompt.body.strip()
     return Subject(
-        name=_name(file),
+        name=prompt_name(file),
         file=file,
         prompty=prompt,
         body=body if declared else f"{body}\n{{{{{ONLY_INPUT}}}}}",
@@ -88,13 +87,6 @@ def subject_of(file: Path, options: Options, seed: int | None = None) -> Subject
         instructions=_instructions(front.instructions or {}, options),
         declared=bool(declared),
     )
-
-
-def _name(file: Path) -> str:
-    for suffix in SUFFIXES:
-        if file.name.lower().endswith(suffix):
-            return file.name[: -len(suffix)]
-    return file.stem
 
 
 def _inputs(prompt: Prompty) -> tuple[Input, ...]:
@@ -155,6 +147,13 @@ def _loaded(file: Path, named: str, prompt: Prompty) -> list[Mapping[str, Any]]:
     return value
 
 
+def _sloppy(text: str) -> object:
+    try:
+        return load_yaml(text)
+    except YamlError:
+        return None
+
+
 class Unbindable(ValueError):
     """A test's input does not fit the inputs of the prompt."""
 
@@ -186,7 +185,7 @@ def _object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = load_yaml(text)
-    except YamlError:
-        return None
+        value = strictjson.loads(text)
+    except strictjson.JsonError:
+        value = _sloppy(text)
     return value if isinstance(value, dict) else None

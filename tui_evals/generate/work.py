@@ -59,6 +59,8 @@ class Work:
     tell: Callable[[str], None] = lambda said: None
     """Takes what a person should know although nothing stops."""
     progress: Callable[[str, int, int], None] = lambda step, done, total: None
+    under_test: tuple[str, ...] = ()
+    """The models that exports are written for."""
     again: frozenset[int] = field(default_factory=frozenset)
     """The numbers of the rules whose tests are made anew."""
     invert: frozenset[int] = field(default_factory=frozenset)

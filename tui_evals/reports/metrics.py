@@ -62,10 +62,12 @@ class Names:
 
     def of(self, item: int, turn: int, record: ScoreRecord) -> Metric:
         """The metric of a score of an item's turn; its key, with no judge, where the dataset has no such evaluator."""
+        said = record.details.get("judge")  # a recorded score of another tool says who judged
+        told = said if isinstance(said, str) else ""
         name = self._names.get(record.key)
         if name is None:
-            return Metric(record.key, "")
-        return Metric(name, self._units[item][turn].judges.get(record.key, self._judge))
+            return Metric(record.evaluator if told else record.key, told)
+        return Metric(name, self._units[item][turn].judges.get(record.key) or told or self._judge)
 
 
 class _Unit:

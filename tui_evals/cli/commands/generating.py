@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 _file = click.Path(path_type=Path)
-_STEPS = "intent, inputspec, rules, inverse, groundedness, tests, baseline, expansion, review, groundtruth, dataset"
+_STEPS = (
+    "intent, inputspec, rules, inverse, groundedness, tests, baseline, expansion, review, groundtruth, dataset, exports"
+)
 
 
 def _count(least: int, most: int | None = None) -> click.IntRange:

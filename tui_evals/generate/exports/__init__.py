@@ -1,0 +1,1 @@
+"""What other programs take of a generation; written, never sent."""
