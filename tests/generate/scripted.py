@@ -37,6 +37,7 @@ class Script:
         *,
         attempt: int = 0,
         params: Mapping[str, Any] | None = None,
+        worth: Callable[[str], bool] = bool,
     ) -> AnswerRecord:
         text = "\n\n".join(str(message["content"]) for message in messages)
         self.questions.append((step, text))

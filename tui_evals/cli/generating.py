@@ -6,52 +6,39 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.prompts import SUFFIXES, is_prompt, prompt_name
-from tui_evals.datasets.save import CannotSave, write_atomically
-from tui_evals.evaluators.compliance import SUFFIX, discover_metrics
+from tui_evals.datasets.save import CannotSave
+from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate import pipeline
 from tui_evals.generate.asking import PROMPTS, Prompts, Talk, shipped
 from tui_evals.generate.dataset import dataset_file
-from tui_evals.generate.folder import RECORD, Folder
-from tui_evals.generate.options import Options, options_of, separated
-from tui_evals.generate.session import Cast, session
+from tui_evals.generate.options import Options, options_of
+from tui_evals.generate.session import Cast, claimed, session
 from tui_evals.generate.shapes import UnreadableFile
-from tui_evals.generate.steps import STEPS, Step, after, step_named
-from tui_evals.generate.subject import Subject, subject_of
+from tui_evals.generate.steps import Step, after
+from tui_evals.generate.subject import subject_of
 from tui_evals.generate.work import Work
 from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.budget import Budget
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import ConfigurationError, TargetConfig
-from tui_evals.targets.config import Settings
+from tui_evals.targets.base import ConfigurationError
 
 from . import project
 from .generating_lines import Board, say_end, say_plan
+from .generating_wish import Wish, cast_of, custom_metric, prompt_and_folder, wish_of
 from .output import Stop, say_data, warn
-from .sources import target_or_stop, targets_named
-from .world import World, world
+from .world import world
 
 _OPTIONS = frozenset(Options.__dataclass_fields__)
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Which steps are taken, and how."""
-
-    steps: tuple[Step, ...]
-    from_step: Step | None
-    confirm: frozenset[str]
-    given: Mapping[str, Any]
 
 
 def generate(**given: Any) -> int:
@@ -60,13 +47,13 @@ def generate(**given: Any) -> int:
         return _show_prompt(given["show_prompt"])
     here = world(given["env_name"], trusting=False)
     try:
-        file, folder = _prompt_and_folder(given)
+        file, folder = prompt_and_folder(given)
         options = options_of({name: given[name] for name in _OPTIONS & given.keys()}, folder.record.get("options"))
         subject = subject_of(file, options, given["seed"])
         prompts = Prompts(here.root)
         prompts.check()
-        cast = _cast(given, folder.record.get("targets"), here)
-        _custom_metric(given["custom_metric"], subject)
+        cast = cast_of(given, folder.record.get("targets"), here)
+        custom_metric(given["custom_metric"], subject)
         budget = Budget(given["max_cost"])
         models = cast.opened(budget, here.environment, here.root, given["concurrency"])
         with project.reader() as reader, project.writer(here.environment) as writer:
@@ -99,121 +86,33 @@ def _show_prompt(name: str) -> int:
     return 0
 
 
-# -- what is asked for
-
-
-def _prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
-    """The prompt's file and the folder of its generation, however they were named."""
-    file, inline, out = given["prompt"], given["inline"], given["out"]
-    if (file is None) == (inline is None):
-        raise Stop("name the prompt: a file, or its text with --prompt TEXT")
-    if inline is not None:
-        file = (out or Path()) / "input.prompty"
-        _write_once(file, inline + "\n", "the text of --prompt")
-    elif file.is_dir():
-        named = Folder(file).record.get("prompt")
-        if not isinstance(named, str):
-            raise Stop(f"{file} is a folder without {RECORD}; name the prompt's file instead")
-        return (file / named).resolve(), Folder(file)
-    elif file.name == "promptpex_context.json":
-        raise Stop(f"{file} is what PromptPex saved; `tui-evals import {file}` reads it")
-    elif not is_prompt(file):
-        raise Stop(f"{file}: a prompt is a file that ends in {', '.join(SUFFIXES)}")
-    return file, Folder((out or file.parent) / prompt_name(file))
-
-
-def _write_once(file: Path, text: str, what: str) -> None:
-    """Write a file; one that is there with other content is not overwritten."""
-    if file.exists() and file.read_text(encoding="utf-8") != text:
-        raise Stop(f"{file} is there and holds something else than {what}; delete it, or choose another folder")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, text.encode("utf-8"))
-
-
-def _custom_metric(file: Path | None, subject: Subject) -> None:
-    """Put a metric beside the prompt, where metrics are found."""
-    if file is None:
-        return
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise Stop(f"the metric {file} cannot be read: {problem}") from None
-    _write_once(subject.file.parent / f"custom{SUFFIX}", text, f"the metric {file}")
-
-
-def _cast(given: Mapping[str, Any], saved: object, here: World) -> Cast:
-    """Who does what: as named, else as in the generation before, else by the configuration."""
-    before = saved if isinstance(saved, dict) else {}
-    settings = here.settings
-
-    def one(word: str | None, role: str) -> TargetConfig | None:
-        return target_or_stop(_spelled(word or before.get(role), settings), settings)
-
-    def several(words: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
-        names = [name for word in words for name in separated(word)] or list(before.get(role, ()))
-        return targets_named([str(_spelled(name, settings)) for name in names], settings) if names else ()
-
-    rules = one(given["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
-    judges = several(given["judges"], "judges")
-    if not judges and (judge := target_or_stop(settings.judge, settings)):
-        judges = (judge,)
-    return Cast(
-        rules=rules,
-        baseline=one(given["baseline"], "baseline"),
-        groundtruth=one(given["groundtruth_by"], "groundtruth"),
-        judges=judges,
-        groundtruth_judges=several(given["groundtruth_judges"], "groundtruth_judges") or judges,
-        under_test=several(given["under_test"], "under_test"),
-    )
-
-
-def _spelled(word: str | None, settings: Settings) -> str | None:
-    """A model as we spell it, where it is spelled as PromptPex does: provider:model."""
-    head, colon, rest = (word or "").partition(":")
-    ours = word in settings.targets or "/" in head or head in ("replay", "python", "command")
-    return f"{head}/{rest}" if colon and not ours else word
-
-
-def _step(word: str, option: str) -> Step:
-    found = step_named(word)
-    if found is None:
-        raise Stop(f"{option}: there is no step {word}; the steps are {', '.join(step.name for step in STEPS)}")
-    return found
-
-
-def _wish(given: Mapping[str, Any], work: Work) -> Wish:
-    until = _step(given["until"], "--until") if given["until"] else None
-    confirm = [word for each in given["confirm"] for word in each.split(",") if word]
-    named = {step.name for step in STEPS} if "*" in confirm else {_step(word, "--confirm").name for word in confirm}
-    begin = _step(given["from_step"], "--from") if given["from_step"] else None
-    steps = pipeline.chosen(work, until.name if until else None)
-    if begin is not None and begin not in steps:
-        raise Stop(f"--from {begin.name}: this generation does not take that step; see the options that ask for it")
-    return Wish(tuple(steps), begin, frozenset(named), given)
-
-
 # -- on its way
 
 
 def _go(given: Mapping[str, Any], work: Work, cast: Cast, budget: Budget, reader: Reader, writer: Writer) -> int:
     """Take the steps, in the name of a run that keeps what they cost."""
-    wish = _wish(given, work)
+    wish = wish_of(given, work)
     if given["plan_only"]:
         again = {step.name for step in after(wish.from_step.name)} if wish.from_step else set()
         return say_plan(work, wish.steps, again, as_json=given["as_json"])
-    board = Board(quiet=given["quiet"], as_json=given["as_json"])
-    place = pipeline.begin_again(work, wish.from_step.name) if wish.from_step else None
-    if place is not None:
-        board.tell(f"what was made before lies in {place}")
-    _remember(work, cast)
-    anew = bool(wish.from_step or work.again or work.invert)
-    use_cache = not given["no_cache"] and not (work.again or work.invert)
-    with session(work.subject, work.folder, cast, writer, reader, project.store_path(), anew=anew) as current:
-        before = budget.spent = current.spent
-        talk = Talk(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
-        work = replace(work, talk=talk, tell=board.tell, progress=board.progress)
-        ended, interrupted = asyncio.run(_alive(work, wish, board))
-        current.finished = ended.finished
+    board, store = Board(quiet=given["quiet"], as_json=given["as_json"]), project.store_path()
+    work = replace(work, tell=board.tell, progress=board.progress)
+    with claimed(work.folder, store):
+        place = pipeline.begin_again(work, wish.from_step.name if wish.from_step else None)
+        if place is not None:
+            board.tell(f"what was made before lies in {place}")
+        _remember(work, cast)
+        before = 0.0
+        if all(step.done(work) for step in wish.steps if step.file):
+            ended, interrupted = asyncio.run(_alive(work, wish, board))
+        else:
+            anew = bool(wish.from_step or work.again or work.invert)
+            use_cache = not given["no_cache"] and not (work.again or work.invert)
+            with session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
+                before = budget.spent = current.spent
+                talk = Talk(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
+                ended, interrupted = asyncio.run(_alive(replace(work, talk=talk), wish, board))
+                current.finished = ended.finished
     silent = given["quiet"] or given["as_json"]
     spent = budget.spent - before
     code = say_end(work, wish.steps, ended, board, spent=spent, interrupted=interrupted, quiet=silent)
@@ -257,12 +156,16 @@ def _confirmed(work: Work, wish: Wish, board: Board, step: Step) -> bool:
     """Whether a person wants to go on after a step; where nobody can be asked, the generation rests there."""
     if step.name not in wish.confirm or wish.given["yes"]:
         return True
-    board.leave()
     file = work.folder.path / step.file
     if not sys.stdin.isatty():
+        board.leave()
         warn(f"resting after {step.name}, as --confirm says: look at {file}, then run the same command again")
         return False
-    return click.confirm(f"{step.name} wrote {file}. Go on?", default=True)
+    board.hold()
+    try:
+        return click.confirm(f"{step.name} wrote {file}. Go on?", default=True)
+    finally:
+        board.go_on()
 
 
 def _run_under_test(work: Work, cast: Cast, given: Mapping[str, Any]) -> int:

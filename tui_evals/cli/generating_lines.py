@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tui_evals.generate.dataset import dataset_file
 from tui_evals.generate.pipeline import Ended, State
 from tui_evals.generate.planning import shares
+from tui_evals.generate.reviewing import evals_of, known_rules
 from tui_evals.generate.shapes import lines_of
 from tui_evals.generate.steps import Step
 from tui_evals.generate.work import Work
@@ -16,7 +17,8 @@ from tui_evals.generate.work import Work
 from .output import cell, columns, rewind, say, say_json, say_json_line, warn
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
-_SILENT = ("labels",)
+SILENT = ("labels",)
+"""Steps that are housekeeping, and not spoken of."""
 
 
 def say_plan(work: Work, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
@@ -46,6 +48,7 @@ class Board:
         self._as_json = as_json
         self._live = sys.stdout.isatty() and not quiet and not as_json
         self._drawn = False
+        self._held: list[Callable[[], None]] | None = None
         self._began: dict[str, float] = {}
         self._counts: dict[str, tuple[int, int]] = {}
 
@@ -53,8 +56,22 @@ class Board:
         """Let the line stand where it is, because something else is said below it."""
         self._drawn = False
 
+    def hold(self) -> None:
+        """Keep quiet while a person is asked something."""
+        self._wipe()
+        self._held = []
+
+    def go_on(self) -> None:
+        """Say what was kept back meanwhile."""
+        held, self._held = self._held or [], None
+        for say_it in held:
+            say_it()
+
     def tell(self, said: str) -> None:
         """Say what a person should know although nothing stops."""
+        if self._held is not None:
+            self._held.append(lambda: self.tell(said))
+            return
         self._wipe()
         if self._as_json:
             say_json_line({"event": "note", "text": said})
@@ -64,7 +81,11 @@ class Board:
 
     def step(self, step: Step, state: State, said: str) -> None:
         """Say how a step goes."""
+        if self._held is not None:
+            self._held.append(lambda: self.step(step, state, said))
+            return
         if state == "started":
+            self._wipe()
             self._began[step.name] = time.monotonic()
         elif self._as_json:
             say_json_line({"event": "step", "step": step.name, "state": state, "file": step.file, "text": said})
@@ -72,7 +93,7 @@ class Board:
             self._wipe()
             seconds = time.monotonic() - self._began.pop(step.name, time.monotonic())
             self._counts.pop(step.name, None)
-            if not self._quiet and step.name not in _SILENT:
+            if not self._quiet and step.name not in SILENT:
                 self._line(step, state, said, seconds)
         self._draw()
 
@@ -95,7 +116,7 @@ class Board:
         self._drawn = False
 
     def _draw(self) -> None:
-        if not self._live or not self._began:
+        if not self._live or not self._began or self._held is not None:
             return
         parts = []
         for name in self._began:
@@ -131,6 +152,22 @@ def say_end(
     return 0
 
 
+def _found_out(work: Work) -> list[str]:
+    """What the reviews came to, each in a line."""
+    rules, tests = list(known_rules(work).values()), list(evals_of(work).values())
+    counts = (
+        ("rules follow from the prompt", [rule.grounded for rule in rules]),
+        ("tests are valid input", [test.validity for test in tests if test.validity]),
+        ("tests can be answered from the rules alone", [test.coverage for test in tests if test.coverage]),
+    )
+    return [
+        f"{outcomes.count('ok')} of {len(outcomes)} {says}"
+        + (f", {unknown} unclear" if (unknown := outcomes.count("unknown")) else "")
+        for says, outcomes in counts
+        if outcomes
+    ]
+
+
 def _say_made(work: Work, steps: Sequence[Step], spent: float) -> None:
     tests = work.tests
     rules = len(lines_of(work.folder.read("rules.txt")))
@@ -138,7 +175,12 @@ def _say_made(work: Work, steps: Sequence[Step], spent: float) -> None:
     if not any(step.name == "dataset" for step in steps):
         say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until goes on")
         return
-    say(f"{rules} rules, {len(tests)} tests of {len(used)} rules and inverse rules, {spent:.4f} USD", bold=True)
+    baseline = sum(1 for test in tests if test.baseline)
+    more = f", {baseline} baseline tests" if baseline else ""
+    made = f"{rules} rules, {len(tests) - baseline} tests of {len(used)} rules and inverse rules{more}"
+    say(f"{made}, {spent:.4f} USD", bold=True)
+    for line in _found_out(work):
+        say(line)
     if (most := work.options.max_rules) is not None and rules > most:
         say(f"the first {most} of {rules} rules are tested; --max-rules {rules} tests all")
     say(f"`tui-evals run {dataset_file(work)} --target NAME` runs them; `tui-evals report --overview` sums up")

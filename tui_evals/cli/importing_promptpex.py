@@ -20,9 +20,9 @@ from tui_evals.generate.recorded.artefacts import Artefacts, gather, is_plain
 from tui_evals.generate.recorded.items import Items, document_of, written_tests
 from tui_evals.generate.recorded.rows import RecordedResult
 from tui_evals.generate.recorded.runs import Origin, Recording, fill, known_run, plan_run, recording_of
-from tui_evals.generate.recorded.scores import AVERAGE, evaluators_for, judged_by, keys_for, label, metric_of
+from tui_evals.generate.recorded.scores import AVERAGE, evaluators_for, judged_by, keys_for, metric_of
 from tui_evals.generate.recorded.totals import differences, overview_of
-from tui_evals.generate.shapes import UnreadableFile
+from tui_evals.generate.shapes import UnreadableFile, label
 from tui_evals.generate.subject import Subject, subject_of
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.baselines import dataset_key

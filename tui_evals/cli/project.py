@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tui_evals.datasets.discover import STARTER, discover, project_root
+from tui_evals.datasets.discover import STARTER, discover, is_step, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES
@@ -80,7 +80,8 @@ def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
         yield found_or_started()
     for path in named:
         if path.is_dir():
-            yield from sorted(file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
+            found = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
+            yield from sorted(file for file in found if not is_step(file))
         else:
             yield path
 

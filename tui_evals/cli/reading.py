@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from tui_evals.reports.words import sentence
 from tui_evals.runs.prompting import asked_text
+from tui_evals.runs.status import GENERATION
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
@@ -41,14 +42,19 @@ def list_runs(limit: int, as_json: bool) -> None:
         if not runs:
             say("no runs yet; `tui-evals run DATASET --target demo` makes one")
         for run in runs:
-            total = reader.totals(run.id)
             when = datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M")
-            done = total.passed + total.failed + total.partial + total.errored
             tags = f"  {' '.join(run.tags)}" if run.tags else ""
-            say(
-                f"{run.key}  {when}  {run.status:<11} {done}/{run.total}  ✓ {total.passed} ✗ {total.failed} "
-                f"! {total.partial + total.errored}  {cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
-            )
+            named = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
+            say(f"{run.key}  {when}  {run.status:<11} {_came_of(reader, run)}  {named}")
+
+
+def _came_of(reader: Reader, run: RunRow) -> str:
+    """A run in numbers; of a generation, which has no answers, what it cost."""
+    if GENERATION in run.config:
+        return f"wrote tests for {reader.spent(run.id)[0]:.4f} USD"
+    total = reader.totals(run.id)
+    done = total.passed + total.failed + total.partial + total.errored
+    return f"{done}/{run.total}  ✓ {total.passed} ✗ {total.failed} ! {total.partial + total.errored}"
 
 
 def show(word: str, *, item: str | None, only: str | None, by: By | None, as_json: bool) -> None:
@@ -69,6 +75,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         say_json({"run": asdict(run), "answers": [asdict(row) for row in rows]})
         return
     say(f"{run.key}  {run.name}  {run.status}", bold=True)
+    if GENERATION in run.config:
+        say(f"it {_came_of(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     for target, found in reader.totals_by(run.id, "target").items():
         say(f"{run.targets[target]}: {sentence(found)}")
     for row in rows:

@@ -12,7 +12,7 @@ from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
 from tui_evals.text.templates import variables
 
-from .discover import project_root
+from .discover import project_of
 from .document import Document
 from .github_prompt import SUFFIXES as GITHUB
 from .github_prompt import parse_github_prompt
@@ -111,7 +111,7 @@ def prompt_of(document: Document) -> Path | None:
     named = document.data.get("prompt_file")
     if not isinstance(named, str) or not named:
         return None
-    root = project_root(document.file.absolute().parent)
+    root = project_of(document.file)
     try:
         path = (document.file.absolute().parent / named).resolve()
         inside, there = path.is_relative_to(root), path.is_file()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,8 @@ from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
+
+from .parsing import is_refusal
 
 PROMPTS = (
     *("intent", "inputspec", "rules", "inverse", "tests", "more", "repair", "baseline", "expansion"),
@@ -85,6 +88,10 @@ class Prompts:
                 raise DatasetError(str(file), [known])
 
 
+def _usable(text: str) -> bool:
+    return bool(text.strip()) and not is_refusal(text)
+
+
 class Talk:
     """Asks models within the budget of the generation, and remembers what they said."""
 
@@ -93,6 +100,7 @@ class Talk:
         self._generation = generation
         self._use_cache = use_cache
         self._halted = False
+        self._room: dict[int, asyncio.Semaphore] = {}
 
     def halt(self) -> None:
         """Ask nothing new any more; what is in flight is let finish and kept."""
@@ -106,14 +114,20 @@ class Talk:
         *,
         attempt: int = 0,
         params: Mapping[str, Any] | None = None,
+        worth: Callable[[str], bool] = lambda text: True,
     ) -> AnswerRecord:
-        """What a model says; each attempt at the same question has an answer of its own."""
-        if self._halted:
-            raise Halted
-        asked = model.with_params(params or {}) | dict(model.config.params)
+        """What a model says; each attempt at the same question has an answer of its own.
+
+        A refusal, an empty reply and one that is not `worth` keeping are asked for again by the next command.
+        """
+        asked = {**(params or {}), **model.config.params}
         request = Request(messages=tuple(messages), params=asked, repeat=attempt, item=step)
         scope = "" if self._use_cache and model.cacheable else self._generation
-        try:
-            return await recalled(model, request, self._ledger, scope)
-        except TargetError as problem:
-            raise CannotGenerate(f"{model.config.name} gave no answer: {problem}") from None
+        # Questions wait here and not at the model's own gate, where they would count as asked.
+        async with self._room.setdefault(id(model), asyncio.Semaphore(model.config.concurrency)):
+            if self._halted:
+                raise Halted
+            try:
+                return await recalled(model, request, self._ledger, scope, lambda text: _usable(text) and worth(text))
+            except TargetError as problem:
+                raise CannotGenerate(f"{model.config.name} gave no answer: {problem}") from None

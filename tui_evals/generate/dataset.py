@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.discover import project_of
 from tui_evals.datasets.document import load
 from tui_evals.datasets.layout import pretty
 from tui_evals.datasets.model import CURRENT_VERSION
@@ -19,13 +18,12 @@ from tui_evals.text import strictjson
 
 from .asking import CannotGenerate
 from .reviewing import evals_of
-from .shapes import Rule, Test, TestEval, Truth, lines_of, short_hash
-from .subject import UNNAMED, Unbindable, bound
+from .shapes import Rule, Test, TestEval, Truth, label, lines_of, short_hash
+from .subject import Unbindable, bound
 from .truth import BAD
 from .work import Work
 
 Data = dict[str, Any]
-_KEY = re.compile(r"[^a-zA-Z0-9_]")
 _FACTS = ("ruleid", "rule", "inverse", "scenario", "generation", "baseline", "testid", "testinput")
 _MORE_FACTS = ("testinputOriginal", "expectedoutput", "reasoning")
 
@@ -68,7 +66,7 @@ def _description(work: Work) -> str:
 def _prompt_file(work: Work) -> str:
     """The prompt as the dataset names it; one outside the dataset's project is copied beside the dataset."""
     folder, prompt = work.folder.path.resolve(), work.subject.file.resolve()
-    if prompt.is_relative_to(project_root(folder)):
+    if prompt.is_relative_to(project_of(folder / "dataset")):
         return Path(os.path.relpath(prompt, folder)).as_posix()
     for file in (prompt, *discover_metrics(prompt.parent).values()):
         work.folder.write(file.name, file.read_text(encoding="utf-8"))
@@ -84,20 +82,14 @@ def _evaluators(work: Work) -> Data:
     judges = [judge.config.name for judge in work.models.judges]
     found: Data = {}
     for name in names:
-        key = _label(name)
+        key = label(name)
         own: Data = {} if key == name else {"type": name}
         if len(judges) < 2:
             found[key] = own
             continue
         for judge in judges:
-            found[f"{key}_{_label(judge)}"] = {"type": name, "judge": judge}
+            found[f"{key}_{label(judge)}"] = {"type": name, "judge": judge}
     return found
-
-
-def _label(name: str) -> str:
-    """A name as a key of evaluators may be."""
-    plain = _KEY.sub("_", name)
-    return plain if plain[:1].isalpha() else f"m_{plain}"
 
 
 def _facts(work: Work) -> Data:
@@ -114,13 +106,12 @@ def _facts(work: Work) -> Data:
 
 def _item(work: Work, test: Test, rules: Mapping[int, Rule], truth: Truth | None, known: TestEval | None) -> Data:
     rule = rules.get(test.ruleid or 0)
-    scenario = next((one for one in work.subject.scenarios if one.name == (test.scenario or "")), UNNAMED)
     category = "baseline" if test.baseline else f"rule-{test.ruleid}" if test.ruleid else "no-rule"
     item: Data = {"testId": test.testuid, "category": category}
     if tags := [*([test.scenario] if test.scenario else []), *(["inverse"] if test.inverse else [])]:
         item["tags"] = tags
     if work.subject.declared:
-        item["variables"] = bound(work.subject, scenario, test.testinput)
+        item["variables"] = bound(work.subject, work.subject.scenario(test.scenario), test.testinput)
     else:
         item["prompt"] = test.testinput
     trusted = truth is not None and (truth.groundtruthScore is None or truth.groundtruthScore >= BAD)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from .asking import CannotGenerate
 from .parsing import is_refusal, unfenced
 from .shapes import Test, lines_of, rows_text
-from .subject import UNNAMED, Input
+from .subject import Input
 from .work import CREATIVE, Work, each
 from .writing import samples
 
@@ -21,7 +20,7 @@ async def expansion(work: Work) -> str:
     """The tests with their inputs rewritten; the original input stays beside it."""
     made, cannot, ended = await each(work, "expansion", unexpanded(work), lambda test: _expanded(work, test))
     if cannot:
-        work.tell(f"expansion: {len(cannot)} tests stay as they are: {cannot[0]}")
+        work.tell(f"expansion: {len(cannot)} tests stay as they are, and the same command tries again: {cannot[0]}")
     if ended is not None:
         raise ended
     found = {test.testuid: test for test in made}
@@ -29,8 +28,7 @@ async def expansion(work: Work) -> str:
 
 
 async def _expanded(work: Work, test: Test) -> Test:
-    scenario = next((one for one in work.subject.scenarios if one.name == (test.scenario or "")), UNNAMED)
-    inputs = work.subject.open_inputs(scenario)
+    inputs = work.subject.open_inputs(work.subject.scenario(test.scenario))
     text = test.testinput
     for attempt in range(work.options.test_expansions):
         text = await _longer(work, test, text, inputs, attempt) or text
@@ -49,11 +47,7 @@ async def _longer(work: Work, test: Test, text: str, inputs: tuple[Input, ...], 
     names = [one.name for one in inputs] if len(inputs) > 1 else []
     values = {"names": ", ".join(names), "instructions": work.subject.instructions.get("expansion", "")}
     asked = work.prompts.messages("expansion", texts, values)
-    try:
-        said = await work.say(work.models.rules, asked, "expansion", attempt=attempt, params=CREATIVE)
-    except CannotGenerate as problem:
-        work.tell(f"expansion: a test stays as it is: {problem}")
-        return None
+    said = await work.say(work.models.rules, asked, "expansion", attempt=attempt, params=CREATIVE)
     plain = unfenced(said).strip()
     if not plain or is_refusal(plain):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -42,8 +43,8 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path / name, text.encode("utf-8", "backslashreplace"))
 
-    def set_aside(self, names: Iterable[str], now: datetime | None = None) -> Path | None:
-        """Move files under `earlier/`, so that they are made anew; where to, if there were any."""
+    def set_aside(self, names: Iterable[str], *, copy: bool = False, now: datetime | None = None) -> Path | None:
+        """Move files under `earlier/`, or a copy of them, so that they are made anew; where to, if there were any."""
         there = [self.path / name for name in names if (self.path / name).exists()]
         if not there:
             return None
@@ -52,7 +53,10 @@ class Folder:
             number += 1
         place.mkdir(parents=True)
         for file in there:
-            file.rename(place / file.name)
+            if copy:
+                shutil.copy2(file, place / file.name)
+            else:
+                file.rename(place / file.name)
         return place
 
     # -- what wrote what

@@ -136,8 +136,10 @@ def _column(name: str, inputs: Sequence[str]) -> str:
 
 def _test(row: Mapping[str, str], inputs: Sequence[str], rules: Sequence[int]) -> Mapping[str, Any] | None:
     number = _NUMBER.search(row.get("ruleid", ""))
-    if number is None or int(number[0]) not in rules or any(not row.get(name, "").strip() for name in inputs):
+    if number is None or int(number[0]) not in rules or any(name not in row for name in inputs):
         return None
     values = {name: row[name] for name in inputs}
+    if not any(value.strip() for value in values.values()):
+        return None
     testinput = next(iter(values.values())) if len(values) == 1 else json.dumps(values, ensure_ascii=False)
     return {**row, "ruleid": int(number[0]), "testinput": testinput}

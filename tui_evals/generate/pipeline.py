@@ -40,10 +40,11 @@ def chosen(work: Work, until: str | None) -> list[Step]:
     return [step for step in STEPS if step.name in wanted and (step.wanted(work.options) or step.name == until)]
 
 
-def begin_again(work: Work, name: str) -> Path | None:
-    """Set aside what a step and those after it wrote, so that they are taken again; where to."""
-    if work.again:
-        return None
+def begin_again(work: Work, name: str | None) -> Path | None:
+    """Set aside what a step and those after it wrote, or keep a copy of what some rules change; where to."""
+    if name is None:
+        changed = ["tests.json"] * bool(work.again) + ["inverse_rules.txt"] * bool(work.invert)
+        return work.folder.set_aside(changed, copy=True)
     steps = after(name)
     tests = work.tests
     owned = {step.file: step.name for step in reversed(STEPS) if step.file}

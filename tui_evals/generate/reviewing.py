@@ -43,14 +43,15 @@ def _all_rules(work: Work) -> list[Rule]:
     return [rule for rule in numbered(lines_of(work.folder.read("rules.txt")), ()) if not rule.inverse]
 
 
-def _known_rules(work: Work) -> dict[str, RuleEval]:
+def known_rules(work: Work) -> dict[str, RuleEval]:
+    """What is known about rules, by their text."""
     text = work.folder.read("rule_evals.json") or "[]"
     return {row.rule: row for row in rows_of(RuleEval, str(work.folder.path / "rule_evals.json"), text)}
 
 
 def ungrounded(work: Work) -> list[Rule]:
     """The output rules nobody has looked at."""
-    known = _known_rules(work)
+    known = known_rules(work)
     return [rule for rule in _all_rules(work) if rule.text not in known]
 
 
@@ -63,7 +64,7 @@ async def groundedness(work: Work) -> str:
         return RuleEval(ruleid=rule.number, rule=rule.text, grounded=outcome, groundedText=said)
 
     made, cannot, ended = await each(work, "groundedness", ungrounded(work), one)
-    known = _known_rules(work) | {row.rule: row for row in made}
+    known = known_rules(work) | {row.rule: row for row in made}
     found = [known[rule.text] for rule in _all_rules(work) if rule.text in known]
     text = rows_text([row.model_copy(update={"ruleid": place}) for place, row in enumerate(found, 1)])
     return _kept(work, "groundedness", "rule_evals.json", text, cannot, ended)

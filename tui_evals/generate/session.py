@@ -14,10 +14,12 @@ from typing import Any
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.budget import Budget
-from tui_evals.runs.launch import GENERATION, opened
+from tui_evals.runs.launch import opened
+from tui_evals.runs.status import GENERATION
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow
-from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
 
@@ -79,29 +81,42 @@ class Session:
 
 
 @contextlib.contextmanager
+def claimed(folder: Folder, store: Path) -> Iterator[None]:
+    """Nobody else generates into a folder for a block; what a killed process left half-written in it goes."""
+    lock = run_lock(store, f"generate-{short_hash(str(folder.path.resolve()))}")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(hold(lock))
+        except StoreError as problem:
+            if not alive(lock):
+                raise
+            raise StoreError(
+                f"another process generates into {folder.path}; wait for it, or name another folder with --out"
+            ) from problem
+        for litter in folder.path.glob(".*.tmp"):
+            litter.unlink(missing_ok=True)
+        yield
+
+
+@contextlib.contextmanager
 def session(
     subject: Subject, folder: Folder, cast: Cast, writer: Writer, reader: Reader, store: Path, *, anew: bool
 ) -> Iterator[Session]:
-    """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one.
-
-    Nobody else can generate into the same folder meanwhile.
-    """
-    place = short_hash(str(folder.path.resolve()))
-    with hold(run_lock(store, f"generate-{place}")):
-        run = None if anew else _unfinished(folder, reader)
-        if run is None:
-            run = _new(subject, folder, cast, writer)
-            folder.note(run=run.key)
-        with hold(run_lock(store, run.key)):
-            begun = run.started or time.time()
-            writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
-            current = Session(run, reader.spent(run.id)[0])
-            try:
-                yield current
-            finally:
-                ended = {"finished": time.time()} if current.finished else {}
-                writer.run_status(run.id, "finished" if current.finished else "interrupted", **ended)
-                writer.flush()
+    """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one."""
+    run = None if anew else _unfinished(folder, reader)
+    if run is None:
+        run = _new(subject, folder, cast, writer)
+        folder.note(run=run.key)
+    with hold(run_lock(store, run.key)):
+        begun = run.started or time.time()
+        writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
+        current = Session(run, reader.spent(run.id)[0])
+        try:
+            yield current
+        finally:
+            ended = {"finished": time.time()} if current.finished else {}
+            writer.run_status(run.id, "finished" if current.finished else "interrupted", **ended)
+            writer.flush()
 
 
 def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:

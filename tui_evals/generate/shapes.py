@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -146,13 +147,21 @@ def relinked(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
     """
     by_text = {(rule.text, rule.inverse): rule.number for rule in rules}
     followed = {by_text.get((test.rule or "", bool(test.inverse))) for test in tests}
+    kept = {rule.number: rule.inverse for rule in rules if rule.number not in followed}
     found = []
     for test in tests:
         number = test.ruleid
         if test.rule is not None:
-            number = by_text.get((test.rule, bool(test.inverse)), None if number in followed else number)
+            edited = number if number is not None and kept.get(number) == bool(test.inverse) else None
+            number = by_text.get((test.rule, bool(test.inverse)), edited)
         found.append(test if number == test.ruleid else test.model_copy(update={"ruleid": number}))
     return found
+
+
+def label(name: str) -> str:
+    """A name as a key of evaluators may be."""
+    plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+    return plain if plain[:1].isalpha() else f"m_{plain}"
 
 
 def short_hash(*parts: str) -> str:

@@ -54,6 +54,10 @@ class Subject:
         """Seven hex digits that stand for the text."""
         return short_hash(self.body)
 
+    def scenario(self, name: str | None) -> Scenario:
+        """The scenario of a name; one that is gone fixes nothing."""
+        return next((one for one in self.scenarios if one.name == (name or "")), UNNAMED)
+
     def fixed(self, scenario: Scenario) -> dict[str, Any]:
         """The inputs a scenario gives a value."""
         names = {one.name for one in self.inputs}

@@ -101,8 +101,12 @@ async def _table(work: Work, part: Part, chat: Messages, inputs: Sequence[Input]
     """The tests of the next reply, and the conversation with it."""
     names, numbers = [one.name for one in inputs], [rule.number for rule in part.rules]
     found = Table(())
+
+    def readable(said: str) -> bool:
+        return bool(read_tests(said, names, numbers).tests)
+
     for attempt in range(2):
-        said = await work.say(work.models.rules, chat, "tests", params=CREATIVE)
+        said = await work.say(work.models.rules, chat, "tests", params=CREATIVE, worth=readable)
         if is_refusal(said):
             line = " ".join(said.split())[:80]
             work.tell(f"tests: {work.models.rules.config.name} declined: “{line}”")

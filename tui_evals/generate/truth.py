@@ -13,7 +13,7 @@ from tui_evals.text.box import TemplateError
 from .asking import CannotGenerate
 from .reviewing import ask_of
 from .shapes import Test, Truth, rows_text
-from .subject import UNNAMED, Unbindable, bound
+from .subject import Unbindable, bound
 from .work import Work, each
 
 GOOD = 80
@@ -64,9 +64,14 @@ async def _truth(work: Work, test: Test) -> Truth:
     chat = chat_of(work, test)
     for attempt in range(RETRIES + 1):
         output = await work.say(work.models.groundtruth, chat, "groundtruth", attempt=attempt)
-        judged = await _judged(work, test, output, attempt)
+        judged = await _judged(work, test, output, attempt) if output.strip() else Judged(0.0)
         if judged.score is None or judged.score >= GOOD:
             break
+    if not output.strip():
+        raise CannotGenerate(
+            f"{work.models.groundtruth.config.name} answered nothing to the test {test.testuid}. Name another model "
+            "with --groundtruth-model, or do without with --no-groundtruth"
+        )
     score = judged.score
     if score is not None and score < BAD:
         score = -1.0
@@ -78,7 +83,7 @@ async def _truth(work: Work, test: Test) -> Truth:
 def chat_of(work: Work, test: Test) -> tuple[dict[str, Any], ...]:
     """What a model under test is sent for a test."""
     subject = work.subject
-    scenario = next((one for one in subject.scenarios if one.name == (test.scenario or "")), UNNAMED)
+    scenario = subject.scenario(test.scenario)
     under_test = PromptUnderTest(subject.name, subject.prompty)
     try:
         if not subject.declared:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tui_evals.store.reader import Reader
@@ -148,18 +148,25 @@ class Asked:
         return refused or unreachable
 
 
-async def recalled(asked: Asked, request: Request, ledger: Ledger, scope: str | None) -> AnswerRecord:
-    """The reply that is kept, or else one asked for and kept; TargetError when there is none.
+async def recalled(
+    asked: Asked,
+    request: Request,
+    ledger: Ledger,
+    scope: str | None,
+    worth: Callable[[str], bool] = lambda text: True,
+) -> AnswerRecord:
+    """The reply that is kept, or else one asked for, and kept if it is worth it; TargetError when there is none.
 
-    `scope` is a word that sets what is kept apart from what others asked; with None nothing is kept or recalled.
+    `scope` is a word that sets what is kept apart from what others asked; with None nothing is kept or recalled. The
+    limit that a budget sets to an answer is no part of the question.
     """
     key = "" if scope is None else cache_key({**asked.identity, **({"scope": scope} if scope else {})}, request)
     if key and (kept := ledger.cached(key)) is not None:
         ledger.called(_free(asked))
         return kept
-    said = await asked.ask(request, ledger)
+    said = await asked.ask(replace(request, params=asked.with_params(request.params)), ledger)
     record = AnswerRecord(text=said.reply.text, request={}, scripted=said.reply.scripted, model=said.reply.model)
-    if key:
+    if key and worth(said.reply.text):
         await ledger.keep(key, asked.config.name, record)
     return record
 

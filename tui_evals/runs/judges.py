@@ -38,8 +38,7 @@ class Judges:
         return ask
 
     async def _reply(self, judge: Asked, question: Question) -> str:
-        params = judge.with_params({"temperature": 0, "max_tokens": question.max_tokens})
-        params |= dict(judge.config.params)
+        params = {"temperature": 0, "max_tokens": question.max_tokens, **judge.config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         scope = "" if self._use_cache and judge.cacheable else None
         try:

@@ -27,13 +27,7 @@ from .budget import Budget
 from .engine import Engine
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
-
-GENERATION = "generation"
-"""The key in the config of a run that only keeps what a generation of tests cost."""
-
-
-RECORDED = "recorded"
-"""The key in the config of a run that another tool made."""
+from .status import GENERATION, RECORDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

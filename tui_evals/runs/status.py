@@ -8,6 +8,11 @@ from typing import Literal, Protocol
 Status = Literal["pass", "fail", "partial", "error"]
 _WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "pass")
 
+GENERATION = "generation"
+"""The key in the config of a run that only keeps what a generation of tests cost."""
+RECORDED = "recorded"
+"""The key in the config of a run that another tool made."""
+
 
 class Judged(Protocol):
     """What of a record counts towards status and score."""

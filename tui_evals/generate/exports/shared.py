@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.generate.shapes import Test, Truth
-from tui_evals.generate.subject import ONLY_INPUT, UNNAMED, Subject, Unbindable, bound
+from tui_evals.generate.subject import ONLY_INPUT, Subject, Unbindable, bound
 from tui_evals.generate.truth import BAD
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
@@ -86,11 +86,10 @@ def rows_of_tests(
 ) -> tuple[list[Row], tuple[str, ...]]:
     """The tests whose input fits the prompt, and a sentence for each other one."""
     known = {truth.testuid: truth for truth in truths}
-    scenarios = {scenario.name: scenario for scenario in subject.scenarios}
     rows, left_out = [], []
     for place, test in enumerate(tests, 1):
         try:
-            values = bound(subject, scenarios.get(test.scenario or "", UNNAMED), test.testinput)
+            values = bound(subject, subject.scenario(test.scenario), test.testinput)
             values = {name: "" if value is None else value for name, value in values.items()}
             rendered = {key: render(template, values) for key, template in computed.items()}
         except (Unbindable, TemplateError) as problem:

@@ -9,7 +9,7 @@ from typing import Any
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.generate.parsing import baseline_inputs
 from tui_evals.generate.shapes import Rule, numbered, test_uid
-from tui_evals.generate.subject import UNNAMED, Subject, Unbindable, bound
+from tui_evals.generate.subject import Subject, Unbindable, bound
 from tui_evals.generate.truth import BAD
 
 from .artefacts import Artefacts
@@ -171,8 +171,7 @@ class Items:
     def _asked(self, test: RecordedTest) -> Data:
         if self._subject is None or not self._subject.declared:
             return {"prompt": test.testinput} if test.testinput else {"messages": [{"role": "user", "content": ""}]}
-        scenarios = self._subject.scenarios
-        scenario = next((one for one in scenarios if one.name == (test.scenario or "")), UNNAMED)
+        scenario = self._subject.scenario(test.scenario)
         try:
             return {"variables": bound(self._subject, scenario, test.testinput)}
         except Unbindable:

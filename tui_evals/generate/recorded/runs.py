@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.runs.launch import RECORDED, kept_prompt
+from tui_evals.runs.launch import kept_prompt
 from tui_evals.runs.prompting import PromptUnderTest, chat_for, question_of
-from tui_evals.runs.status import score_of, status_of
+from tui_evals.runs.status import RECORDED, score_of, status_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer

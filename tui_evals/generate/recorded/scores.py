@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tui_evals.generate.shapes import label
 from tui_evals.store.records import ScoreRecord
 
 from .rows import Measure, RecordedResult
@@ -13,7 +13,6 @@ from .rows import Measure, RecordedResult
 COMPLIANCE = "Compliance"
 AVERAGE = "average"
 _WITH = " with "
-_NO_KEY = re.compile(r"[^a-zA-Z0-9_]")
 _SAID = {"ok": "keeps to the rules", "err": "breaks a rule"}
 
 Judged = tuple[str, str]
@@ -32,19 +31,13 @@ def judged_by(rows: Iterable[RecordedResult]) -> list[Judged]:
     return list(dict.fromkeys(one for one in found if one[1] != AVERAGE))
 
 
-def label(name: str) -> str:
-    """A name as a key of evaluators may be."""
-    plain = _NO_KEY.sub("_", name)
-    return plain if plain[:1].isalpha() else f"m_{plain}"
-
-
 def keys_for(judged: Sequence[Judged]) -> dict[Judged, str]:
     """The key of each metric and judge: the metric alone where one judge applied it."""
     metrics = [metric for metric, _ in judged]
     taken = {COMPLIANCE}
     keys: dict[Judged, str] = {}
     for metric, judge in judged:
-        wanted = label(metric) if metrics.count(metric) == 1 else f"{label(metric)}_{_NO_KEY.sub('_', judge)}"
+        wanted = label(metric) if metrics.count(metric) == 1 else f"{label(metric)}_{label(judge)}"
         key, number = wanted, 2
         while key in taken:
             key, number = f"{wanted}_{number}", number + 1

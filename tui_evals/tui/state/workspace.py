@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.discover import is_step
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.layout import Path as Place
@@ -214,6 +215,8 @@ def _datasets(root: Path) -> Iterator[Path]:
 
 def _is_one(file: Path) -> bool:
     """Whether a file can hold a dataset: a JSON file with items or a list, any table or samples."""
+    if is_step(file):
+        return False
     if file.suffix != ".json":
         return True
     try:

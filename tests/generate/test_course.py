@@ -1,0 +1,266 @@
+"""How a generation is led: budgets, Ctrl-C, steps that are chosen, edited, confirmed and made anew."""
+
+import json
+import signal
+import socket
+
+import pytest
+
+from tests.generate.conftest import full_prompt
+from tests.generate.test_pipeline import EVERYTHING, amounts
+from tests.runs.conftest import until
+
+# -- what ends it
+
+
+def test_a_budget_stops_with_a_sentence_and_a_larger_one_goes_on_without_asking_again(shop):
+    shop.configure(price="{ input_per_million = 1000.0, output_per_million = 1000.0 }", concurrency=2)
+    options = (*amounts(shop), "--quiet")
+    told = shop.generate(*options, "--max-cost", 7, code=1).err
+    assert "the budget is spent" in told and "larger --max-cost" in told and "kept" in told
+    asked = shop.server.asked()
+    assert 2 < asked < 16 and not (shop.folder / "shop.json").exists()
+    shop.generate(*options, "--max-cost", 500)
+    assert shop.server.repeated() == [] and shop.server.asked() > asked
+    assert len(json.loads(shop.read("shop.json"))["items"]) == 4
+
+
+def test_going_on_without_a_budget_asks_nothing_again_either(shop):
+    shop.configure(price="{ input_per_million = 1000.0, output_per_million = 1000.0 }", concurrency=2)
+    options = (*amounts(shop), "--quiet")
+    shop.server.behave("groundtruth-judge", first=("401",))
+    shop.generate(*options, "--max-cost", 500, code=3)
+    shop.generate(*options)
+    assert shop.server.repeated() == []
+
+
+def test_ctrl_c_once_lets_what_is_in_flight_finish_and_the_next_command_goes_on(shop):
+    options = (*amounts(shop, rules=3, tests=3), "-c", 2)
+    shop.server.behave("groundtruth", always="held")
+    process = shop.generating(*options)
+    until(lambda: shop.server.asked("groundtruth") == 2 or process.poll() is not None)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert any("finishing what is in flight" in line for line in process.stderr)
+    shop.server.held = False
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert "the same command goes on" in err
+    assert shop.server.asked("groundtruth") == 2
+    shop.generate(*options)
+    assert shop.server.repeated() == [] and shop.server.asked("groundtruth") == 18
+
+
+def test_a_wrong_key_ends_with_a_sentence_and_exit_3(shop, monkeypatch):
+    monkeypatch.setenv("SHOP_KEY", "sk-of-somebody-else")
+    told = shop.generate(code=3).err
+    assert "stopped: writer: " in told and "API key" in told and "same command goes on" in told
+
+
+def test_a_server_that_is_not_there_is_named_in_a_sentence(shop):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shop.server.port, real = port, shop.server.port
+    shop.configure()
+    shop.server.port = real
+    told = shop.generate(code=3).err
+    assert "stopped: writer: " in told and "same command goes on" in told
+
+
+def test_a_server_that_fails_twice_is_asked_again(shop):
+    shop.server.behave("rules", "tests", first=("500", "500"))
+    shop.generate(*amounts(shop))
+    assert shop.server.asked("rules") == 3 and shop.server.answered("rules") == 1
+
+
+def test_two_generations_into_one_folder_at_once_the_second_is_refused(shop):
+    shop.server.behave("rules", always="held")
+    first = shop.generating(*amounts(shop))
+    until(lambda: shop.server.asked("rules") == 1 or first.poll() is not None)
+    told = shop.generate(code=1).err
+    assert "another process generates into" in told and "--out" in told
+    shop.server.held = False
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 0, out + err
+    assert shop.server.asked("rules") == 1
+
+
+# -- which steps
+
+
+def test_until_ends_after_a_step_and_the_same_command_without_it_goes_on(shop):
+    told = shop.generate(*amounts(shop), "--until", "rules").out
+    assert "rules.txt is there" in told
+    assert set(shop.made()) == {"rules.txt"} and shop.server.per_step == {"rules": 1}
+    shop.generate()
+    assert shop.server.asked("rules") == 1 and "shop.json" in shop.made()
+
+
+def test_from_puts_the_old_files_aside_and_takes_the_step_and_all_behind_it_anew(shop):
+    options = amounts(shop)
+    shop.generate(*options)
+    before = shop.made()
+    shop.use(full_prompt())
+    shop.server.expect(max_rules=2, tests_per_rule=1, per_question=1)
+    told = shop.generate("--from", "inverse").err
+    (place,) = (shop.folder / "earlier").iterdir()
+    assert str(place.relative_to(shop.root)) in told
+    aside = {file.name: file.read_text(encoding="utf-8") for file in place.iterdir()}
+    names = {"inverse_rules.txt", "tests.json", "test_groundtruth.json"}
+    assert {name: before[name] for name in names} == {name: aside[name] for name in names}
+    assert not {"intent", "inputspec", "rules"} & shop.server.per_step.keys()
+    assert len(shop.rows("tests.json")) == 8 and {"intent.txt", "rules.txt"}.isdisjoint(aside)
+
+
+def test_steps_that_are_not_there_are_named_with_those_that_are(shop):
+    for option in ("--until", "--from", "--confirm"):
+        told = shop.generate(option, "rulez", code=2).err
+        assert option in told and "rulez" in told and "groundtruth" in told
+    assert "--from expansion" in shop.generate("--from", "expansion", code=2).err
+
+
+@pytest.mark.parametrize(("flags", "said"), [((), "resting after rules"), (("--yes",), "")])
+def test_confirm_rests_where_nobody_can_be_asked_and_yes_goes_on(shop, flags, said):
+    process = shop.generating(*amounts(shop), "--confirm", "rules", *flags)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    assert said in err and ("rules.txt" in err) == bool(said)
+    assert (shop.folder / "shop.json").exists() != bool(said)
+    assert shop.server.asked("inverse") == (0 if said else 1)
+    if said:
+        shop.generate()
+        assert shop.server.asked("rules") == 1 and (shop.folder / "shop.json").exists()
+
+
+# -- what a person edits
+
+
+def test_what_is_edited_is_kept_and_the_steps_behind_it_work_from_it(shop):
+    options = amounts(shop)
+    shop.generate(*options, "--until", "inverse")
+    edited = "The answer rhymes.\nThe answer names the shop.\n"
+    (shop.folder / "rules.txt").write_text(edited)
+    told = shop.generate().err
+    assert "inverse_rules.txt was made before rules.txt changed" in told and "--from inverse" in told
+    assert shop.read("rules.txt") == edited
+    assert {test["rule"] for test in shop.rows("tests.json") if not test["inverse"]} == set(edited.splitlines())
+    told = shop.generate("--from", "inverse").err
+    assert "changed" not in told and shop.read("rules.txt") == edited
+    assert shop.lines("inverse_rules.txt") == [f"Not so: {rule}" for rule in edited.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["intent.txt", "input_spec.txt", "rules.txt", "inverse_rules.txt"])
+def test_a_file_of_lines_that_somebody_wrote_is_never_written_over(shop, name):
+    shop.folder.mkdir()
+    (shop.folder / name).write_text("Mine, and mine alone.\n")
+    shop.generate(*amounts(shop))
+    assert shop.read(name) == "Mine, and mine alone.\n"
+    assert len(shop.rows("tests.json")) in (2, 3, 4)
+
+
+def test_an_edited_test_keeps_its_input_and_gets_ground_truth_of_its_own(shop):
+    shop.generate(*amounts(shop))
+    tests = shop.rows("tests.json")
+    tests[0]["testinput"] = "What does it cost?"
+    (shop.folder / "tests.json").write_text(json.dumps(tests))
+    asked = shop.server.asked("groundtruth")
+    shop.generate()
+    assert shop.server.asked("groundtruth") == asked + 1
+    assert [test["testinput"] for test in shop.rows("tests.json")] == [test["testinput"] for test in tests]
+    item = json.loads(shop.read("shop.json"))["items"][0]
+    assert item["variables"] == {"question": "What does it cost?"}
+    assert item["expected_response"] == "Answer to What does it cost?"
+
+
+def test_rule_makes_only_the_tests_of_that_rule_anew(shop):
+    shop.generate(*amounts(shop))
+    before = {test["testuid"]: test for test in shop.rows("tests.json")}
+    shop.server.expect(only=frozenset({3}))
+    asked, truths = shop.server.asked("tests"), shop.server.asked("groundtruth")
+    shop.server.behave("tests", always="answer")
+    shop.generate("--rule", 3)
+    assert shop.server.asked("tests") == asked + 1, "the same question is asked anew"
+    after = {test["testuid"]: test for test in shop.rows("tests.json")}
+    assert {test["ruleid"] for test in after.values()} == {1, 2, 3, 4}
+    assert [one for one in after.values() if one["ruleid"] != 3] == [
+        one for one in before.values() if one["ruleid"] != 3
+    ]
+    assert shop.server.asked("groundtruth") == truths, "the server wrote the same test again"
+
+
+def test_inverse_makes_only_that_inverse_rule_anew(shop):
+    shop.generate(*amounts(shop))
+    (shop.folder / "inverse_rules.txt").write_text("Mine.\nAnother of mine.\n")
+    shop.server.expect(only_inverse=2)
+    told = shop.generate("--inverse", 2).err
+    assert shop.lines("inverse_rules.txt") == ["Mine.", f"Not so: {shop.lines('rules.txt')[1]}"]
+    assert "tests.json was made before inverse_rules.txt changed" in told
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [("--rule", "there is no rule 9"), ("--inverse", "there is no output rule 9")]
+)
+def test_a_rule_that_is_not_there_is_refused(shop, option, said):
+    shop.generate(*amounts(shop))
+    before = shop.made()
+    assert said in shop.generate(option, 9, code=2).err
+    assert shop.made() == before
+
+
+def test_baseline_tests_that_are_added_later_get_ground_truth_too(shop):
+    shop.generate(*amounts(shop))
+    shop.generate("--baseline-tests", "--until", "baseline")
+    asked = shop.server.asked("groundtruth")
+    shop.generate()
+    assert shop.server.asked("groundtruth") == asked + 4
+    assert len(json.loads(shop.read("shop.json"))["items"]) == 8
+
+
+# -- the plan
+
+
+def planned(project, *options):
+    found = json.loads(project.generate(*options, "--plan", "--json").out)
+    return {step["step"]: step["calls"] for step in found["steps"] if step["calls"]}
+
+
+def made_by(server):
+    """The calls of each step, as a plan counts them."""
+    calls = dict(server.per_step)
+    for step, further in (("tests", ("more",)), ("groundtruth", ("groundtruth-judge",))):
+        calls[step] = sum(calls.pop(name, 0) for name in (step, *further))
+    calls["review"] = sum(calls.pop(name, 0) for name in ("validity", "coverage", "compliance"))
+    return {step: number for step, number in calls.items() if number}
+
+
+@pytest.mark.parametrize("more", [(), EVERYTHING], ids=["plain", "everything"])
+@pytest.mark.parametrize("which", ["project", "shop"])
+def test_a_plan_asks_nothing_and_counts_the_calls_that_are_made(request, which, more):
+    project = request.getfixturevalue(which)
+    options = (*amounts(project, rules=2, tests=2, at_once=1, rounds=2), *more)
+    plan = planned(project, *options)
+    assert project.server.asked() == 0 and not project.folder.exists()
+    project.generate(*options)
+    assert plan == made_by(project.server)
+    assert planned(project) == {}
+
+
+def test_a_plan_counts_what_is_left(shop):
+    options = (*amounts(shop), *EVERYTHING)
+    shop.generate(*options, "--until", "labels")
+    plan = planned(shop)
+    shop.server.log.clear()
+    shop.generate()
+    assert plan == made_by(shop.server)
+
+
+@pytest.mark.parametrize("course", [("--from", "tests"), ("--from", "expansion"), ("--from", "groundtruth")])
+def test_a_plan_counts_what_is_made_anew(shop, course):
+    options = (*amounts(shop), "--test-expansions", 1, "--no-cache")
+    shop.generate(*options)
+    shop.server.log.clear()
+    plan = planned(shop, "--no-cache", *course)
+    assert shop.server.asked() == 0
+    shop.generate("--no-cache", *course)
+    assert plan == made_by(shop.server)
