@@ -18,7 +18,7 @@ from tui_evals.datasets.validate import typed
 from tui_evals.generate.dataset import built, dataset_file, write_dataset
 from tui_evals.generate.folder import Folder
 from tui_evals.generate.options import options_of
-from tui_evals.generate.parsing import read_tests
+from tui_evals.generate.parsing import is_refusal, read_tests
 from tui_evals.generate.pipeline import begin_again
 from tui_evals.generate.shapes import Rule, Test, Truth, UnreadableFile, numbered, relinked, rows_of, rows_text
 from tui_evals.generate.subject import Unbindable, bound
@@ -215,6 +215,42 @@ def test_csv_that_is_well_formed_is_read_to_the_letter(rows, fenced):
 def test_any_reply_can_be_read(text):
     for reply in (text, "ruleid,a\n" + text, "```csv\nruleid,a\n1," + text):
         read_tests(reply, ["a"], [1])
+
+
+def test_a_fence_inside_a_cell_is_text():
+    row = '1,1,"ok","r","Fix this:\n```\nx = 1\n```\nthanks"'
+    table = "ruleid,testid,expectedoutput,reasoning,code\n" + row
+    for reply in (table, f"Sure:\n```csv\n{table}\n```\nDone."):
+        (test,) = read_tests(reply, ["code"], [1]).tests
+        assert test["testinput"] == "Fix this:\n```\nx = 1\n```\nthanks"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry, but I can't assist with that.",
+        "I\u2019m sorry, but I cannot help with this request.",
+        "I can't assist with that",
+        "**I'm sorry.**",
+        "Sorry, I am unable to write tests for this.\n\nPlease ask something else.",
+    ],
+)
+def test_a_refusal_is_known(said):
+    assert is_refusal(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "The output is \"I'm sorry, I can't help with that\" when a price is asked for.\nThe output is short.",
+        "I'm sorry to bother you again, my order is three days late and the box was wet.",
+        "The output says I can't assist with that.",
+        "I'm sorry, but I can't.\n1\n2\n3",
+    ],
+)
+def test_an_apology_in_a_text_is_no_refusal(said):
+    assert not is_refusal(said)
 
 
 # -- prompts and options

@@ -28,7 +28,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price
 from tui_evals.targets.config import load_settings
-from tui_evals.targets.demo import Demo
+from tui_evals.targets.demo.answering import Demo
 
 from .still import Clock, still_world
 

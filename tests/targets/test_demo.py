@@ -13,8 +13,8 @@ from tui_evals.datasets.document import load
 from tui_evals.evaluators.registry import built_in, registry
 from tui_evals.evaluators.rows import Scorer
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError
-from tui_evals.targets.demo import Demo
-from tui_evals.targets.demo_schema import instance
+from tui_evals.targets.demo.answering import Demo
+from tui_evals.targets.demo.schema import instance
 from tui_evals.text.tokens import estimate_tokens
 
 AT_ONCE = {"latency_ms": 0, "jitter_ms": 0}

@@ -111,7 +111,8 @@ def _go(given: Mapping[str, Any], work: Work, cast: Cast, budget: Budget, reader
             with session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
                 before = budget.spent = current.spent
                 talk = Talk(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
-                ended, interrupted = asyncio.run(_alive(replace(work, talk=talk), wish, board))
+                work = replace(work, talk=talk)
+                ended, interrupted = asyncio.run(_alive(work, wish, board))
                 current.finished = ended.finished
     silent = given["quiet"] or given["as_json"]
     spent = budget.spent - before

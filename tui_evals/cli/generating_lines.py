@@ -181,6 +181,8 @@ def _say_made(work: Work, steps: Sequence[Step], spent: float) -> None:
     say(f"{made}, {spent:.4f} USD", bold=True)
     for line in _found_out(work):
         say(line)
+    if work.talk is not None and work.talk.scripted:
+        say(f"what {' and '.join(sorted(work.talk.scripted))} wrote is scripted: no model was asked")
     if (most := work.options.max_rules) is not None and rules > most:
         say(f"the first {most} of {rules} rules are tested; --max-rules {rules} tests all")
     say(f"`tui-evals run {dataset_file(work)} --target NAME` runs them; `tui-evals report --overview` sums up")

@@ -100,6 +100,8 @@ class Talk:
         self._generation = generation
         self._use_cache = use_cache
         self._halted = False
+        self.scripted: set[str] = set()
+        """The models whose replies were written beforehand."""
         self._room: dict[int, asyncio.Semaphore] = {}
 
     def halt(self) -> None:
@@ -128,6 +130,9 @@ class Talk:
             if self._halted:
                 raise Halted
             try:
-                return await recalled(model, request, self._ledger, scope, lambda text: _usable(text) and worth(text))
+                said = await recalled(model, request, self._ledger, scope, lambda text: _usable(text) and worth(text))
             except TargetError as problem:
                 raise CannotGenerate(f"{model.config.name} gave no answer: {problem}") from None
+        if said.scripted:
+            self.scripted.add(model.config.name)
+        return said

@@ -13,7 +13,10 @@ from typing import Any
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
 _BULLET = re.compile(r"(?:[0-9]+\.|[_*-])\s+")
 _LIST = re.compile(r'\["(.*)"\]')
-_REFUSAL = re.compile(r"i can['\u2019]t assist with that|i['\u2019]m sorry", re.IGNORECASE)
+_START = r"[\s\"'*_>\u201c]*(?:unfortunately,? )?"
+_DECLINED = re.compile(_START + r"i can(?:no|['\u2019])t (?:assist|help) with (?:that|this)", re.IGNORECASE)
+_SORRY = re.compile(_START + r"(?:i['\u2019]m|i am)? ?(?:very |so |really )?sorry\b", re.IGNORECASE)
+_CANNOT = re.compile(r"\bcan(?:no|['\u2019])t\b|\bunable\b|\bnot able\b|\bwon['\u2019]t\b|\bwill not\b", re.IGNORECASE)
 _HEADING = re.compile(r"^[#*\s]*test case\s*[0-9]*\s*[:.]?[*\s]*$|^[#*\s]*test case\s*[0-9]+\s*:[*]*", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -25,9 +28,12 @@ def unfenced(text: str) -> str:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model declined: in few lines, and in its first words."""
+    """Whether a model declined: in few lines, of which the first says so; an input may well begin with an apology."""
     lines = [line for line in text.split("\n") if line.strip()]
-    return 0 < len(lines) <= 3 and bool(_REFUSAL.search(lines[0]))
+    if not 0 < len(lines) <= 3:
+        return False
+    sorry = _SORRY.match(lines[0])
+    return bool(_DECLINED.match(lines[0]) or (sorry and (len(lines[0]) < 30 or _CANNOT.search(lines[0]))))
 
 
 def tidy_rules(text: str) -> str:
@@ -100,9 +106,13 @@ def _table(rows: Sequence[Sequence[str]], inputs: Sequence[str], rules: Sequence
 
 def _csv_of(text: str) -> str:
     """The CSV of a reply without its fence; an escaped quotation mark is a doubled one."""
-    fence = re.search(r"```(?:csv)?[ \t]*\n(.*?)(?:\n```|\Z)", text, re.DOTALL)
-    plain = fence[1] if fence else text
-    return plain.replace("\r\n", "\n").replace("\0", "").replace('\\"', '""')
+    lines = text.replace("\r\n", "\n").split("\n")
+    first = next((place for place, line in enumerate(lines) if "ruleid" in line.lower()), 0)
+    ends = [place for place, line in enumerate(lines) if place > first and line.startswith("```")]
+    # A fence in a cell is text; only one that opens before the first line is around the table.
+    fenced = any(line.lstrip().startswith("```") for line in lines[:first])
+    plain = "\n".join(lines[first : ends[-1] if fenced and ends else None])
+    return plain.replace("\0", "").replace('\\"', '""')
 
 
 def _well_quoted(text: str) -> bool:

@@ -118,7 +118,7 @@ class Pipeline:
             self._told(step, "started", "")
             text = await step.make(self._work)
             if step.file:
-                self._work.folder.wrote(step.file, text, step.sources, self._work.models.rules.config.name)
+                self._work.folder.wrote(step.file, text, step.sources, self._author(step))
         except Halted:
             self._failed.add(step.name)
         except Stopped as stopped:
@@ -133,6 +133,14 @@ class Pipeline:
             self._made.append(step.name)
             self._told(step, "made", "" if step.file else text)
             await self._ask(step)
+
+    def _author(self, step: Step) -> str:
+        """Who wrote the file of a step, and whether by a script."""
+        models, talk = self._work.models, self._work.talk
+        by = {"baseline": models.baseline, "groundtruth": models.groundtruth}.get(step.name, models.rules)
+        judged = step.name in ("groundedness", "review") and models.judges
+        name = (models.judges[0] if judged else by).config.name
+        return f"{name} (scripted)" if talk is not None and name in talk.scripted else name
 
     async def _ask(self, step: Step) -> None:
         """Let a person look at what a step made; a no ends the generation here."""

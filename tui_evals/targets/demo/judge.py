@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .answers import content_text
-from .base import Request
-from .demo_schema import instance, schema_in
+from tui_evals.targets.answers import content_text
+from tui_evals.targets.base import Request
+
+from .schema import instance, schema_in
 
 _OPENING = re.compile(r"<data-([0-9a-f]{16}) ([^\n>]{1,60})>\n")
 _CHOICES = re.compile(r'"([^"\n]{1,60})"(?= (?:or|または) "|, bare, without|\. Write it bare| の中から)')

@@ -1,7 +1,8 @@
 """The demo target: scripted answers and verdicts, offline, the same for the same seed, and labelled as scripted.
 
-It answers from the sentences it was given, works out small sums, calls tools and fills JSON Schemas; now and then it
-hedges, is wrong or breaks its JSON, so that a run has something to show. Its params:
+It answers from the sentences it was given or a list of values, works out small sums, calls tools, fills JSON Schemas
+and writes what the steps of a generation ask for; now and then it hedges, is wrong or breaks its JSON, so that a run
+has something to show. Its params:
 
 * `latency_ms` (30) and `jitter_ms` (20): how long an answer takes, give or take;
 * `error_rate` (0.02): the share of requests that fail once and succeed when asked again. While it is above 0, every
@@ -19,13 +20,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from random import Random
 
+from tui_evals.targets.answers import content_text, question_of
+from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.tokens import estimate_tokens
 
-from .answers import content_text, question_of
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
-from .demo_judge import is_judging, verdict
-from .demo_schema import instance, schema_in
+from .generate import written
+from .judge import is_judging, verdict
+from .label import from_list
+from .schema import instance, schema_in
+from .step import is_generating
 
 _EVERY = 10
 _SUM = re.compile(r"(-?\d{1,9})( ?[+*×÷] ?| [-/] | (?:plus|minus|times|multiplied by|divided by) )(-?\d{1,9})")
@@ -58,10 +62,13 @@ class Demo:
         random = Random(mark)
         manner = self._manner
         await asyncio.sleep(max(0.0, manner.latency_ms + manner.jitter_ms * random.uniform(-1, 1)) / 1000)
-        judging = is_judging(request.messages)
+        generated = written(request.messages, manner.seed) if is_generating(request.messages) else None
+        judging = generated is None and is_judging(request.messages)
         self._fail(request, mark, random.random(), judging)
         calls: tuple[dict[str, str], ...] = ()
-        if judging:
+        if generated is not None:
+            text = generated
+        elif judging:
             text = verdict(request, manner.seed)
         else:
             calls = _tool_calls(request, random)
@@ -150,7 +157,7 @@ def _answer(request: Request, random: Random) -> str:
 
 def _spoken(request: Request, question: str, mood: float) -> str:
     """An answer in words: plain in most moods, hedging in some, wrong in others."""
-    right, wrong = _sum(question) or _sentences(request, question)
+    right, wrong = _sum(question) or from_list(request.messages, question) or _sentences(request, question)
     if mood < 0.75:
         return right
     return _HEDGE + right if mood < 0.85 else wrong

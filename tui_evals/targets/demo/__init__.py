@@ -1,0 +1,1 @@
+"""The demo target: a script in the place of a model."""
