@@ -526,3 +526,20 @@ def test_tool_calls_of_a_reply_are_judged_with_their_arguments(project):
     evaluators = {"ToolCalled": {"toolName": called[0]["name"]}}
     project.do("rescore", "last", "-e", json.dumps(evaluators), "--quiet")
     assert [row[2] for row in project.table()] == ["pass"]
+
+
+def test_metrics_beside_the_prompt_judge_again_and_go_on(project):
+    """A run knows where the metrics of its prompt lie, whichever way the prompt was named."""
+    beside = project.folder / "prompts"
+    beside.mkdir()
+    (beside / "greet.prompty").write_text("system:\nGreet {{who}}.\n")
+    (beside / "polite.metric.prompty").write_text("system:\nIs this polite? End with OK or ERR.\nuser:\n{{output}}\n")
+    item = {"variables": {"who": "Ada"}, "evaluators": {"polite": {}}, "evaluators_mode": "replace"}
+    data = {"schemaVersion": "1.11.0", "prompt_file": "prompts/greet.prompty", "items": [item]}
+    (project.folder / "d.json").write_text(json.dumps(data))
+    asked = {"schemaVersion": "1.11.0", "items": [{**item, "prompt": "Go."}]}
+    (project.folder / "e.json").write_text(json.dumps(asked))
+    for words in (["d.json"], ["e.json", "-p", "prompts/greet.prompty"]):
+        project.do("run", *words, "--target", "demo", "--judge", "demo")
+        assert "polite" in project.do("rescore", "last", "--no-cache") + project.do("show", "last", "--by", "evaluator")
+        project.do("rerun", "last", "--only", "id:*", "--plan")

@@ -9,6 +9,7 @@ from typing import Any
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.runs import launch
 from tui_evals.runs.plan import Plan
+from tui_evals.runs.status import METRICS
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -36,7 +37,7 @@ def rerun(word: str, only: str, **options: Any) -> int:
     with project.writer(here.environment) as writer:
         terms = replace(launch.terms_of(parent), use_cache=False)
         name = f"{parent.name} again"
-        details = {"parent": parent.id, "tags": parent.tags}
+        details: dict[str, Any] = {"parent": parent.id, "tags": parent.tags, "metrics": parent.config.get(METRICS)}
         run = launch.store_plan(
             plan, document, terms, writer, here.environment, name=name, source=parent.source, **details
         )
@@ -91,9 +92,9 @@ def _judging(run: RunRow, reader: Reader, here: World, dataset: Path | None, eva
     if evaluators is not None:
         data = {**reader.snapshot(run.snapshot), "default_evaluators": evaluators_named(evaluators)}
         try:
-            return replace(plan, dataset=checked_dataset(in_memory(data), here.registry))
+            return replace(plan, dataset=checked_dataset(in_memory(data), plan.registry))
         except DatasetError as problem:
             raise Stop(str(problem)) from None
     if dataset is not None:
-        return replace(plan, dataset=judged_by(plan.dataset, checked_dataset(project.read(dataset), here.registry)))
+        return replace(plan, dataset=judged_by(plan.dataset, checked_dataset(project.read(dataset), plan.registry)))
     return plan

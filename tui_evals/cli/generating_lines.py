@@ -130,8 +130,11 @@ def say_end(
     work: Work, steps: Sequence[Step], ended: Ended, board: Board, *, spent: float, interrupted: bool, quiet: bool
 ) -> int:
     """Say what came of it and what to do next; the exit code."""
+    seen: set[str] = set()
     for step in steps:
-        changed = work.folder.outdated(step.file) if step.file and step.name not in ended.made else []
+        first = step.file and step.file not in seen
+        seen.add(step.file)
+        changed = work.folder.outdated(step.file) if first and step.name not in ended.made else []
         if changed:
             board.tell(
                 f"{step.file} was made before {' and '.join(changed)} changed; `--from {step.name}` makes it anew, and "

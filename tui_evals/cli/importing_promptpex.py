@@ -216,6 +216,7 @@ def _stored(
             name=file.stem,
             prompt=None if subject is None else PromptUnderTest(prompt_name(subject.file), subject.prompty),
             keys=keys_for(judged_by(recording.rows)),
+            metrics=None if subject is None else os.path.relpath(subject.file.resolve().parent, here.root),
             judges=read.found.judges,
         )
         run = known or plan_run(writer, recording, origin, here.settings, here.environment)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.evaluators.registry import beside
 from tui_evals.runs import launch
 from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.runs.status import METRICS
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -39,7 +42,8 @@ def start(*, targets: Sequence[str], prompts: Sequence[Path], judge: str | None,
         document = replace(
             document, data={**document.data, "default_evaluators": evaluators_named(options["evaluators"])}
         )
-    here = world(how.env_name, how.trusting, prompt_file(document, prompts))
+    prompt = prompt_file(document, prompts)
+    here = world(how.env_name, how.trusting, prompt)
     defaults = here.settings.run
     words = [word for given in targets for word in given.split(",") if word] or list(defaults.targets)
     plan = Plan(
@@ -63,7 +67,8 @@ def start(*, targets: Sequence[str], prompts: Sequence[Path], judge: str | None,
     if how.plan_only:
         return say_estimate(plan, how.as_json)
     with project.writer(here.environment) as writer:
-        more = {"tags": tuple(options["tags"]), "parent": parent}
+        metrics = os.path.relpath(prompt.resolve().parent, here.root) if prompt else None
+        more: dict[str, Any] = {"tags": tuple(options["tags"]), "parent": parent, "metrics": metrics}
         run = launch.store_plan(plan, document.data, terms, writer, here.environment, name=name, source=source, **more)
         if not how.detach:
             return execute(run, plan, terms, writer, here, how)
@@ -110,6 +115,15 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
 def stored(run: RunRow, reader: Reader, here: World) -> Plan:
     """The plan of a stored run, or the end of the command with what has changed since."""
     try:
-        return launch.stored_plan(run, reader, here.settings, here.environment, here.registry)
+        evaluators = beside(here.registry, _metrics_of(run, reader, here.root))
+        return launch.stored_plan(run, reader, here.settings, here.environment, evaluators)
     except (CannotPlan, ConfigurationError) as problem:
         raise Stop(str(problem), 3) from None
+
+
+def _metrics_of(run: RunRow, reader: Reader, root: Path) -> Path | None:
+    """The folder of the prompt under test of a run: as it was noted, else as its dataset names the prompt."""
+    if METRICS in run.config:
+        return root / str(run.config[METRICS])
+    named = reader.snapshot(run.snapshot).get("prompt_file")
+    return (root / run.source).parent.joinpath(named).parent if isinstance(named, str) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -104,9 +104,14 @@ def registry(root: Path | None = None, trust: Trust | None = None, prompt_folder
             problems.append(problem)
         else:
             own[name] = custom_evaluator(name, folder, trust)
-    for name, path in discover_metrics(prompt_folder).items() if prompt_folder else ():
-        found.setdefault(name, metric_evaluator(name, path))
-    return Registry({**found, **own}, tuple(own), tuple(problems))
+    return beside(Registry({**found, **own}, tuple(own), tuple(problems)), prompt_folder)
+
+
+def beside(registry: Registry, prompt_folder: Path | None) -> Registry:
+    """The registry with the metrics beside a prompt under test; a name that is known keeps its meaning."""
+    metrics = discover_metrics(prompt_folder) if prompt_folder else {}
+    added = {name: metric_evaluator(name, path) for name, path in metrics.items() if name not in registry.by_name}
+    return replace(registry, by_name={**registry.by_name, **added}) if added else registry
 
 
 def allowing_code(registry: Registry, root: Path) -> Registry:

@@ -12,13 +12,12 @@ from tui_evals.datasets.prompts import Scenario
 from tui_evals.text.cells import csv_line
 
 from .asking import CannotGenerate, Messages
-from .parsing import Table, baseline_inputs, is_refusal, read_tests
+from .parsing import baseline_inputs, is_refusal
 from .shapes import Rule, Test, chunks, lines_of, rows_text, test_uid
 from .subject import Input
+from .tables import FIXED, Table, read_tests
 from .work import CREATIVE, Work, each
 from .writing import refuse_too_many, samples
-
-_COLUMNS = ("ruleid", "testid", "expectedoutput", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def described(inputs: Sequence[Input]) -> str:
 
 
 def _header(inputs: Sequence[Input]) -> str:
-    return csv_line([*_COLUMNS, *(one.name for one in inputs)]).strip()
+    return csv_line([*FIXED, *(one.name for one in inputs)]).strip()
 
 
 def _test(row: Mapping[str, Any], part: Part, generation: int) -> Test:

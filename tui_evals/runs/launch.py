@@ -27,7 +27,7 @@ from .budget import Budget
 from .engine import Engine
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
-from .status import GENERATION, RECORDED
+from .status import GENERATION, METRICS, RECORDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +60,20 @@ def store_plan(
     *,
     name: str,
     source: str,
+    metrics: str | None = None,
     **more: Any,
 ) -> RunRow:
-    """Commit a plan: from now on the run exists, whole, with every answer pending."""
+    """Commit a plan: from now on the run exists, whole, with every answer pending.
+
+    `metrics` is the folder of the prompt under test, beside which evaluators lie.
+    """
     new = NewRun(
         name=name,
         snapshot=writer.snapshot(dict(document), source),
         source=source,
         targets=tuple(target.name for target in plan.targets),
         prompts=tuple(prompt.name for prompt in plan.asked_prompts),
-        config=_kept(plan, terms, environment),
+        config={**_kept(plan, terms, environment), **({METRICS: metrics} if metrics else {})},
         **more,
     )
     return writer.plan(new, plan.answers())

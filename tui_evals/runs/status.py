@@ -10,6 +10,8 @@ _WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "pass")
 
 GENERATION = "generation"
 """The key in the config of a run that only keeps what a generation of tests cost."""
+METRICS = "metrics"
+"""The key in the config of a run for the folder of its prompt, from the project's root, where metrics lie."""
 RECORDED = "recorded"
 """The key in the config of a run that another tool made."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from tui_evals.datasets.model import Dataset
 from tui_evals.runs.launch import kept_prompt
 from tui_evals.runs.prompting import PromptUnderTest, chat_for, question_of
-from tui_evals.runs.status import RECORDED, score_of, status_of
+from tui_evals.runs.status import METRICS, RECORDED, score_of, status_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
@@ -125,6 +125,8 @@ class Origin:
     name: str
     prompt: PromptUnderTest | None
     keys: Mapping[Judged, str]
+    metrics: str | None
+    """The folder of the prompt from the project's root, where metrics lie."""
     judges: tuple[str, ...]
     """The judges that the run names; the first judged compliance."""
 
@@ -145,6 +147,7 @@ def plan_run(
         "only": None,
         "prompts": [{"name": prompt.name, **kept_prompt(prompt)} for prompt in prompts],
         "terms": {"concurrency": None, "max_cost": None, "use_cache": True},
+        **({METRICS: origin.metrics} if origin.metrics else {}),
         RECORDED: {"by": "PromptPex", "digest": recording.digest, "judges": sorted(every)},
     }
     new = NewRun(

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.discover import is_step
-from tui_evals.datasets.document import load
+from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.steps import at
 from tui_evals.datasets.validate import Report, validate
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, beside, registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
@@ -44,6 +45,8 @@ class Workspace:
     settings: Settings = field(default_factory=Settings)
     variables: Mapping[str, str] = field(default_factory=dict)
     registry: Registry = field(default_factory=lambda: Registry({}))
+    equipped: Registry | None = None
+    """The evaluators without the metrics beside a prompt."""
     files: tuple[Path, ...] = ()
     open: dict[Path, Editing] = field(default_factory=dict)
     editing: Editing | None = None
@@ -68,8 +71,14 @@ class Workspace:
 
     def equip(self) -> list[str]:
         """Find the evaluators of the product, the project and installed packages; returns remarks."""
-        self.registry = registry(self.root, Trust(), None)
+        self.equipped = self.registry = registry(self.root, Trust(), None)
+        self._find_metrics()
         return list(self.registry.problems)
+
+    def _find_metrics(self) -> None:
+        """Know the metrics beside the prompt of the open dataset as well."""
+        if self.equipped is not None and self.editing is not None:
+            self.registry = beside(self.equipped, _prompt_folder(self.editing.document))
 
     def look(self) -> None:
         """Find the dataset files of the project."""
@@ -87,6 +96,7 @@ class Workspace:
         if editing is not self.editing:
             self.open[editing.document.file] = self.editing = editing
             self.where, self.marks, self.report = (), frozenset(), None
+            self._find_metrics()
         return editing
 
     @property
@@ -200,6 +210,15 @@ def checked(editing: Editing, evaluators: Registry) -> Report:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
     document = replace(editing.document, data=editing.data)
     return validate(document, evaluators.catalogue, evaluators.own)
+
+
+def _prompt_folder(document: Document) -> Path | None:
+    """Where the prompt under test of a dataset lies; None where there is none that can be used."""
+    try:
+        prompt = prompt_of(document)
+    except DatasetError:
+        return None
+    return prompt.parent if prompt is not None else None
 
 
 def _datasets(root: Path) -> Iterator[Path]:
