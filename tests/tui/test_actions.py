@@ -18,6 +18,7 @@ from tui_evals.tui.panes.tree import TreePane
 from tui_evals.tui.screens.compare import CompareScreen
 from tui_evals.tui.screens.labelling import LabelScreen
 from tui_evals.tui.screens.playground import Playground
+from tui_evals.tui.screens.rules import RulesScreen
 from tui_evals.tui.views.keys import help_rows, page
 from tui_evals.tui.widgets.lines import Lines
 
@@ -31,6 +32,7 @@ OWNERS = {
     "playground": Playground,
     "compare": CompareScreen,
     "labelling": LabelScreen,
+    "rules": RulesScreen,
 }
 NOT_SENT = {"ctrl+m", "ctrl+i", "ctrl+h", "ctrl+enter", "shift+enter", "ctrl+slash", "ctrl+space", "ctrl+backspace"}
 EATEN = {"ctrl+a", "ctrl+b", "ctrl+z", "ctrl+c"}
@@ -50,14 +52,14 @@ def test_every_key_can_be_sent_over_a_plain_terminal():
 
 @pytest.mark.parametrize("where", PLACES)
 def test_no_key_means_two_things_in_one_place(where):
-    both = () if where in ("everywhere", "playground", "compare", "labelling") else of("everywhere")
+    both = () if where in ("everywhere", "playground", "compare", "labelling", "rules") else of("everywhere")
     keys = Counter(key for action in (*of(where), *both) for key in action.keys.split(","))
     assert [key for key, count in keys.items() if count > 1] == []
 
 
 def test_no_key_of_a_pane_is_one_of_the_list_it_moves_in():
     taken = {key for binding in Lines.BINDINGS for key in binding.key.split(",")} - {"enter"}
-    for where in ("tree", "editor", "judges", "results", "detail", "runs", "compare", "everywhere"):
+    for where in ("tree", "editor", "judges", "results", "detail", "runs", "compare", "rules", "everywhere"):
         for action in of(where):
             assert not taken & set(action.keys.split(",")), action
 
@@ -95,7 +97,7 @@ def test_the_page_of_keys_is_current():
 
 
 def test_the_help_of_a_screen_of_its_own_names_only_keys_that_work_there():
-    alone_there = ("compare", "labelling", "playground")
+    alone_there = ("compare", "labelling", "playground", "rules")
     for where, alone in (*((where, True) for where in alone_there), ("runs", False), ("detail", False)):
         text = ["".join(piece.text for piece in one.pieces) for one in help_rows(where, 70)]
         assert ("Everywhere" not in text) is alone, where

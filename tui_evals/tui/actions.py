@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from textual.binding import Binding
 
 Where = Literal[
-    "everywhere", "tree", "editor", "judges", "results", "detail", "runs", "compare", "labelling", "playground"
+    "everywhere", "tree", "editor", "judges", "results", "detail", "runs", "compare", "labelling", "rules", "playground"
 ]
 
 PLACES: dict[Where, str] = {
@@ -21,6 +21,7 @@ PLACES: dict[Where, str] = {
     "runs": "6 Runs",
     "compare": "Comparing runs",
     "labelling": "Labelling blind",
+    "rules": "7 Rules",
     "playground": "Playground",
 }
 
@@ -43,6 +44,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "pane_4", "4", "results", "Go to the results of the run on screen."),
     Action("everywhere", "pane_5", "5", "answer", "Go to the answer under the cursor of the results."),
     Action("everywhere", "pane_6", "6", "runs", "Go to the runs."),
+    Action(
+        "everywhere", "rules", "7", "rules", "The rules a dataset was made from, the tests of each, what came of them."
+    ),
     Action("everywhere", "next_pane", "tab", "next", "Go to the next pane on screen."),
     Action("everywhere", "previous_pane", "shift+tab", "previous", "Go to the previous pane on screen."),
     Action("everywhere", "zoom", "z", "zoom", "Show only this pane, or all again."),
@@ -168,6 +172,23 @@ ACTIONS: tuple[Action, ...] = (
     Action("labelling", "undo", "u", "undo", "Back to the answer before, and take its label back.", True),
     Action("labelling", "help", "question_mark,f1", "help", "These keys."),
     Action("labelling", "leave", "q,escape", "back", "Stop here; the labels are kept.", True),
+    Action("rules", "edit", "e", "edit", "Write the rule anew, in the dataset and in the file beside it.", True),
+    Action("rules", "new", "n", "new", "Another rule, and what inverts it.", True),
+    Action("rules", "remove", "D,delete", "delete", "Delete the rule; among its tests, the test.", True),
+    Action("rules", "tests", "t", "tests", "Have the tests of the rule made anew; first says what it costs.", True),
+    Action("rules", "inverse", "i", "inverse", "Have the inverse of the rule written anew.", True),
+    Action("rules", "run", "r", "run", "Run the tests of the rule; among its tests, the test.", True),
+    Action("rules", "run_all", "R", "all", "Run all tests.", True),
+    Action("rules", "other", "tab", "other list", "From the rules to the tests and back; enter goes on to the item."),
+    Action("rules", "filter", "slash", "filter", "Show only rules and tests with these words."),
+    Action("rules", "copy", "y", "copy", "Copy the rule, its inverse, or the test."),
+    Action("rules", "stop", "x", "stop", "Stop what is being made once what is in flight has its answer."),
+    Action("rules", "messages", "m", "messages", "What was said while tests were made."),
+    Action("rules", "save", "ctrl+s", "save", "Save the dataset."),
+    Action("rules", "undo", "u", "undo", "Take back the last edit of the dataset; the files of the rules follow."),
+    Action("rules", "redo", "U", "redo", "Do again what was taken back."),
+    Action("rules", "help", "question_mark,f1", "help", "These keys."),
+    Action("rules", "leave", "q,escape", "back", "Out of the filter, back to the rules, then to the workbench."),
     Action("playground", "send", "ctrl+j,f5", "send", "Send what is written; enter begins a new line.", True),
     Action("playground", "make_item", "ctrl+t", "item", "Make an item of the conversation.", True),
     Action("playground", "target", "ctrl+o", "target", "Talk to another target; what was said stays.", True),

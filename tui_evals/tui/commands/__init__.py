@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import drafts, keeping, moving, naming, running
 from .finding import palette, settings, show_help
+from .ruling import open_rules
 from .talking import open_playground
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ COMMANDS: Mapping[str, Command] = {
     "pane_4": moving.to("results"),
     "pane_5": moving.to("detail"),
     "pane_6": moving.to("runs"),
+    "rules": open_rules,
     "next_pane": moving.on(1),
     "previous_pane": moving.on(-1),
     "zoom": moving.zoom,
@@ -46,9 +48,10 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 _REASONS: Mapping[str, Callable[[Workbench], str | None]] = {
+    "rules": keeping.why_none_open,
     "run": running.why_no_run,
     "rerun": running.why_no_rerun,
-    "rescore": running.why_no_rescore,
+    "rescore": running.why_no_rerun,
     "pause": running.why_no_pause,
     "stop": running.why_no_stop,
     "save": keeping.why_no_save,

@@ -14,7 +14,7 @@ from tui_evals.tui.lines import row, wrapped
 from tui_evals.tui.messages import OpenRun
 from tui_evals.tui.screens.ask import Confirm, Reading
 from tui_evals.tui.screens.runform import RunForm, fields_of
-from tui_evals.tui.state.ending import why_stopped
+from tui_evals.tui.state.ending import why_stopped, wrote_tests
 from tui_evals.tui.state.launching import WITHOUT, NotStarted, Order, costs, told
 from tui_evals.tui.state.workspace import Selection
 
@@ -43,15 +43,14 @@ async def run(app: Workbench) -> None:
     if chosen is None:
         app.tell("nothing of the open dataset is selected here: go to the tree (1) and run from there", "warn")
         return
-    await _start(app, chosen, app.remembered.values.get("form"))
+    await start(app, chosen, app.remembered.values.get("form"))
 
 
-async def _start(
-    app: Workbench, chosen: Selection, values: Mapping[str, Any] | None, parent: str | None = None
-) -> None:
+async def start(app: Workbench, chosen: Selection, values: Mapping[str, Any] | None, parent: str | None = None) -> bool:
+    """Run a selection after the form; whether a run was begun."""
     editing = app.workspace.editing
     if editing is None:
-        return
+        return False
     file, data = editing.document.file, editing.data
     snapshot = await app.pen.write(lambda writer: writer.snapshot(data, str(file)))
 
@@ -62,10 +61,10 @@ async def _start(
     form = RunForm(chosen.says, fields_of(settings), dict(values or _defaults(app)), order, _ask(app))
     given = await app.push_screen_wait(form)
     if given is None:
-        return
+        return False
     app.remembered.put("form", {name: value for name, value in given.items() if name != "name"})
     app.tell("starting…")
-    await _started(app, [*order(given).arguments(), "--detach"], "runs")
+    return await _started(app, [*order(given).arguments(), "--detach"], "runs")
 
 
 def _ask(app: Workbench) -> Any:
@@ -86,12 +85,12 @@ def _defaults(app: Workbench) -> dict[str, Any]:
     return found
 
 
-async def _started(app: Workbench, arguments: list[str], says: str) -> None:
+async def _started(app: Workbench, arguments: list[str], says: str) -> bool:
     try:
         answer = await told(app.workspace.root, app.workspace.database, arguments)
     except NotStarted as problem:
         _refused(app, str(problem))
-        return
+        return False
     found, shown = app.watching.reader.find_run(answer["run"]), app.watching.run
     if why := why_stopped(app.workspace.database, found):
         _refused(app, why)
@@ -100,6 +99,7 @@ async def _started(app: Workbench, arguments: list[str], says: str) -> None:
     if shown is None or shown.id != found.id:
         app.going_on = found.key
         app.post_message(OpenRun(found.id))
+    return True
 
 
 def _refused(app: Workbench, why: str) -> None:
@@ -114,7 +114,8 @@ def why_no_rerun(app: Workbench) -> str | None:
     found = app.watching.run
     if found is None:
         return "no run is on screen: 6 lists runs"
-    return f"{found.key} still goes on; x stops it" if found.status in ("running", "stopping") else None
+    going_on = f"{found.key} still goes on; x stops it" if found.status in ("running", "stopping") else None
+    return wrote_tests(found) or going_on
 
 
 async def rerun(app: Workbench) -> None:
@@ -133,7 +134,7 @@ async def rerun(app: Workbench) -> None:
         reason = why_no_run(app)
         if items and reason is None:
             again = Selection(items, f"{len(items)} items of {found.key} that did not pass")
-            await _start(app, again, _values(found), found.key)
+            await start(app, again, _values(found), found.key)
             return
     says = f"ask {len(names)} item{'s' if len(names) != 1 else ''} of {found.key} again"
     await _priced(app, ["rerun", found.key, "--only", NOT_PASSED], says, "runs")
@@ -174,11 +175,6 @@ async def _priced(app: Workbench, arguments: list[str], what: str, says: str) ->
         await _started(app, [*arguments, "--detach"], says)
 
 
-def why_no_rescore(app: Workbench) -> str | None:
-    """No run, or one that still goes on."""
-    return why_no_rerun(app)
-
-
 async def rescore(app: Workbench) -> None:
     """Judge the answers again, by the evaluators of the open dataset where it is the one that was asked."""
     found = app.watching.run
@@ -206,6 +202,8 @@ def why_no_pause(app: Workbench) -> str | None:
     found = app.pane(app.front).run_row()
     if found is None:
         return "no run is chosen: 6 lists runs"
+    if wrote := wrote_tests(found):
+        return wrote
     if found.status == "finished":
         return f"{found.key} is finished; R asks its failures again"
     return f"{found.key} is stopping" if found.status == "stopping" else None
@@ -229,7 +227,8 @@ def why_no_stop(app: Workbench) -> str | None:
     found = app.pane(app.front).run_row()
     if found is None:
         return "no run is chosen: 6 lists runs"
-    return None if found.status in _LIVE else f"{found.key} is {found.status}; there is nothing to stop"
+    over = None if found.status in _LIVE else f"{found.key} is {found.status}; there is nothing to stop"
+    return wrote_tests(found) or over
 
 
 async def stop(app: Workbench) -> None:

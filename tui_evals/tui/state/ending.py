@@ -12,6 +12,10 @@ _TAIL = 4_000
 _ASKED_FOR = "stopped before the end"
 
 
+GENERATION = "generation"
+"""What stands in the configuration of a run that wrote tests."""
+
+
 class Ending(NamedTuple):
     """What is to be said when a run is over."""
 
@@ -57,3 +61,10 @@ def told_ending(database: Path, run: RunRow) -> Ending:
 def _outcome(totals: Totals) -> str:
     bad = totals.failed + totals.partial + totals.errored
     return f"{totals.passed} of {totals.total} passed" + (f"; R asks the other {bad} again" if bad else "")
+
+
+def wrote_tests(run: RunRow) -> str:
+    """What a run was for that wrote tests and asked none of them; empty for any other."""
+    if GENERATION not in run.config:
+        return ""
+    return f"{run.key} wrote tests and asked none of them; it is here for what that cost"

@@ -107,7 +107,7 @@ def latest_of(file: Path, root: Path, database: Path, items: Sequence[Any]) -> L
     with Reader(database) as reader:
         found.seq = reader.seq()
         answers = 0
-        for run in _runs_of(reader, file, root):
+        for run in runs_of(reader, file, root):
             found.newest = found.newest or run.id
             _add(found, run, reader)
             answers += run.total
@@ -119,14 +119,14 @@ def latest_of(file: Path, root: Path, database: Path, items: Sequence[Any]) -> L
 def news(latest: Latest, root: Path, database: Path) -> tuple[int, list[AnswerRow]] | None:
     """The answers that changed since `seq`, and the next `seq`; None when another run is the newest: read all again."""
     with Reader(database) as reader:
-        newest = next((run.id for run in _runs_of(reader, latest.file, root)), 0)
+        newest = next((run.id for run in runs_of(reader, latest.file, root)), 0)
         if newest != latest.newest:
             return None
         rows = reader.changed(latest.seq)
     return rows[-1].seq if rows else latest.seq, [row for row in rows if row.run in latest.runs]
 
 
-def _runs_of(reader: Reader, file: Path, root: Path) -> Iterable[RunRow]:
+def runs_of(reader: Reader, file: Path, root: Path) -> Iterable[RunRow]:
     """The runs of a file, the newest first."""
     for start in range(0, _MOST_RUNS, _PAGE):
         page = reader.runs(_PAGE, start, file.name)

@@ -42,11 +42,16 @@ PROSE: Mapping[Where, str] = {
         "Answers of a run drawn at random, one after the other, without what any evaluator said of them. Only such "
         "verdicts tell how good a judge is; at the end stands how far each one agrees with them."
     ),
+    "rules": (
+        "What every output of the prompt under test has to keep, what would break it, and the tests written for both. "
+        "A rate is the share of judged answers that kept their rules, each test counted as each model was asked last. "
+        "A rule can be rewritten by hand; tests and inverse rules can be made anew by a model, one rule at a time."
+    ),
     "playground": "A conversation with a target, and the item it can become.",
 }
 
 _KEYS = 12
-_ALONE = ("compare", "labelling", "playground")
+_ALONE = ("compare", "labelling", "rules", "playground")
 """Screens of their own, where no other keys work."""
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tui_evals.store.records import RunRow
 from tui_evals.tui.lines import Row, Rows, row, wrapped
+from tui_evals.tui.state.ending import wrote_tests
 from tui_evals.tui.state.questions import Order
 
 PLAN = "pos"
@@ -66,6 +67,8 @@ def empty(run: RunRow | None, order: Order, width: int) -> Rows:
     elif order.text:
         says, keys = [f"No answer fits the filter {order.text}", ""], [("esc", "takes it away"), ("/", "changes it")]
     else:
-        says, keys = ["This run asks nothing.", ""], [("6", "lists the other runs")]
+        wrote = wrote_tests(run)
+        says, keys = [f"{wrote}." if wrote else "This run asks nothing.", ""], [("6", "lists the other runs")]
+        keys += [("7", "shows the rules of the open dataset, with their tests")] if wrote else []
     rows: list[Row] = [row((line, "dim")) for text in says for line in wrapped(text, width)]
     return [*rows, *(row((f"{key:>4} ", "key"), text) for key, text in keys)]

@@ -1,0 +1,336 @@
+"""What people do who have a generated dataset: read its rules, mend one, have tests made anew, run them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.tui.hostile import FORBIDDEN, STRANGE
+from tests.tui.ruled import INVERSE, RULES, add_verdicts, case_of, dataset, ruled_project
+from tests.tui.stored_runs import fresh
+from tests.tui.story import at_the_workbench
+from tui_evals.store.reader import Reader
+from tui_evals.tui.screens.ask import Confirm, Reading
+from tui_evals.tui.screens.asklong import AskLong
+from tui_evals.tui.screens.makeform import MakeForm
+from tui_evals.tui.screens.menu import Menu
+from tui_evals.tui.screens.rules import RulesScreen
+from tui_evals.tui.screens.runform import RunForm
+from tui_evals.tui.widgets.bar import Status
+
+SIZES = [(80, 24), (160, 45)]
+FILE = "tags/tags.json"
+
+
+def here(person):
+    return next(screen for screen in person.app.screen_stack if isinstance(screen, RulesScreen))
+
+
+def said(person):
+    return str(here(person).query_one(Status).render())
+
+
+def lines(folder, name="rules.txt"):
+    return (folder / "tags" / name).read_text().splitlines()
+
+
+def screen_text(person):
+    return " ".join(person.screen().replace("│", " ").split())
+
+
+async def at_the_rules(person):
+    await person.press("7")
+    await person.until(lambda: isinstance(person.app.screen, RulesScreen))
+    await settled(person)
+
+
+async def settled(person):
+    """What is on screen is the dataset and the store as they are now."""
+    book = here(person).book
+    await person.until(lambda: book.ready and book.board is not None and not book._stale())
+
+
+async def reading(person, kind):
+    await person.until(lambda: isinstance(person.app.screen, kind))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_rules_are_read_with_their_tests_and_what_each_model_made_of_them(tmp_path, size):
+    path = fresh(tmp_path)
+    ruled_project(tmp_path)
+    verdicts = {"test-1": ["pass", "fail"], "test-2": ["fail", "fail"], "test-3": ["pass", "error"]}
+    await add_verdicts(path, verdicts, targets=("small", "large"))
+    async with at_the_workbench(tmp_path, dataset=FILE, size=size) as person:
+        await at_the_rules(person)
+        text = screen_text(person)
+        assert "Rules of tags · 3 rules and 3 inverse · 5 tests" in text
+        assert "◐ 50 % 1/2" in text and "✗ 0 % 0/2" in text and "! 1 error" in text
+        assert f"its inverse 4: {INVERSE[0]}" in text
+        await person.press("enter")
+        assert here(person).focused is here(person).tests
+        await person.sees("✓ pass   ✗ fail   word 1")
+        await person.press("j", "enter")
+        await person.until(lambda: person.app.screen is person.app.default_screen)
+        assert person.app.workspace.where == ("items", 1) and person.app.front == "editor"
+        await person.sees("test-2")
+        await at_the_rules(person)
+        assert here(person).tests.key == 1
+
+
+async def test_a_rule_is_reworded_and_taken_back_with_its_files(tmp_path):
+    ruled_project(tmp_path)
+    async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        await person.press("e")
+        await reading(person, AskLong)
+        await person.type(" And short")
+        await person.press("enter")
+        await reading(person, RulesScreen)
+        await person.sees("And short")
+        assert "rule 1 changed here and in rules.txt; t makes its tests anew" in said(person)
+        assert lines(tmp_path)[0] == f"{RULES[0]} And short"
+        items = person.app.workspace.items
+        assert [item["extensions"]["promptpex"].get("rule") for item in items[:3]] == [lines(tmp_path)[0]] * 2 + [
+            RULES[1]
+        ]
+        await person.press("t")
+        assert "save first" in said(person)
+        await person.press("u")
+        await person.until(lambda: lines(tmp_path) == list(RULES))
+        assert not person.app.workspace.editing.dirty and "taken back: edit rule 1" in said(person)
+        await person.press("U", "ctrl+s")
+        await person.until(lambda: "saved" in said(person))
+        assert json.loads((tmp_path / FILE).read_text())["items"][0]["extensions"]["promptpex"]["rule"].endswith(
+            "And short"
+        )
+
+
+async def test_a_rule_is_added_and_another_deleted_with_what_inverts_it(tmp_path):
+    ruled_project(tmp_path)
+    async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        await person.press("n")
+        await reading(person, AskLong)
+        await person.press("enter")
+        await person.sees("a rule needs words")
+        await person.type("It is short")
+        await person.press("enter")
+        await reading(person, RulesScreen)
+        await settled(person)
+        assert here(person).line.rule.text == "It is short"
+        assert lines(tmp_path) == [*RULES, "It is short"] and len(lines(tmp_path, "inverse_rules.txt")) == 4
+        await person.press("g", "j", "D")
+        await reading(person, Confirm)
+        await person.until(lambda: "2 tests stay, but belong to no rule then." in screen_text(person))
+        await person.press("y")
+        await reading(person, RulesScreen)
+        await person.sees("tests of no rule")
+        assert lines(tmp_path) == [RULES[0], RULES[2], "It is short"]
+        kept = {one["testuid"]: one.get("ruleid") for one in json.loads((tmp_path / "tags" / "tests.json").read_text())}
+        assert kept == {"test-1": 1, "test-2": 1, "test-3": None, "test-4": None, "test-5": 5, "test-6": None}
+
+
+async def test_an_inverse_rule_alone_is_not_deleted_and_a_group_is_no_rule(tmp_path):
+    ruled_project(tmp_path)
+    async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        await person.press("j", "j", "j", "D")
+        assert "an inverse rule goes with the rule it inverts" in said(person)
+        await person.press("G", "e")
+        assert "that is a group of tests, no rule" in said(person)
+
+
+async def test_a_test_is_deleted_and_brought_back(tmp_path):
+    ruled_project(tmp_path)
+    async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        await person.press("tab", "D")
+        await settled(person)
+        assert "deleted item test-1" in said(person) and here(person).line.tests == (0,)
+        await person.press("u")
+        await settled(person)
+        assert here(person).line.tests == (0, 1)
+
+
+async def test_words_find_a_rule_by_one_of_its_tests(tmp_path):
+    ruled_project(tmp_path)
+    async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        await person.press("slash")
+        await person.type("word 3")
+        await person.press("enter")
+        assert list(here(person).shown) == [(False, 2)] and here(person).line.rule.text == RULES[1]
+        await person.press("slash")
+        await person.type("nothing at all")
+        await person.press("enter")
+        await person.sees("No rule and no test holds")
+        await person.press("escape")
+        assert len(here(person).shown) == 7
+
+
+async def test_rules_that_somebody_edited_in_the_file_are_asked_about(tmp_path):
+    ruled_project(tmp_path)
+    (tmp_path / "tags" / "rules.txt").write_text(f"{RULES[0]}\nThe output is two words.\n{RULES[2]}\n")
+    async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        await person.sees("holds other rules")
+        await person.press("e")
+        await reading(person, Menu)
+        await person.press("enter")
+        await reading(person, RulesScreen)
+        await settled(person)
+        assert here(person).book.sheet.texts.output[1] == "The output is two words."
+        assert person.app.workspace.items[2]["extensions"]["promptpex"]["rule"] == "The output is two words."
+        await person.press("u")
+        await person.until(lambda: lines(tmp_path) == list(RULES))
+        await person.press("escape")
+        (tmp_path / "tags" / "rules.txt").write_text("Something else.\n")
+        await at_the_rules(person)
+        await person.sees("holds other rules")
+        await person.press("n")
+        await reading(person, Menu)
+        await person.press("down", "enter")
+        await person.until(lambda: lines(tmp_path) == list(RULES))
+
+
+async def test_what_was_not_made_from_rules_says_how_to_make_it(tmp_path):
+    (tmp_path / "plain.json").write_text(json.dumps({"prompt_file": "tag.prompty", "items": [{"prompt": "x"}]}))
+    async with at_the_workbench(tmp_path, dataset="plain.json", size=(80, 24)) as person:
+        await person.press("7")
+        await person.sees("tui-evals generate tag.prompty")
+        await person.press("e")
+        assert "not made from rules" in said(person)
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is person.app.default_screen)
+
+
+async def test_a_dataset_whose_generation_is_elsewhere_says_why_nothing_is_made(tmp_path):
+    ruled_project(tmp_path, files=False)
+    async with at_the_workbench(tmp_path, dataset=FILE, size=(160, 45)) as person:
+        await at_the_rules(person)
+        await person.press("t")
+        assert "there is no generation.json beside tags.json" in said(person)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_hostile_rules_and_tests_stay_what_they_are(tmp_path, size):
+    data = dataset([case_of(1, 1, STRANGE)], rules=(STRANGE, "b"), inverse=(f"not {STRANGE}", "d"))
+    ruled_project(tmp_path, data, files=False)
+    async with at_the_workbench(tmp_path, dataset=FILE, size=size) as person:
+        await at_the_rules(person)
+        for keys in (["e"], ["escape", "D"], ["escape", "y"], ["escape", "tab", "y"]):
+            await person.press(*keys)
+            drawn = person.screen().encode("utf-8", "replace")
+            assert "[/b]" in person.screen() and not any(bad in drawn for bad in FORBIDDEN)
+
+
+# -- with the command line
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory):
+    """A project with a dataset generated by the demo."""
+    folder = tmp_path_factory.mktemp("generated")
+    (folder / "tags.prompty").write_text(
+        "---\nname: tags\ninputs:\n  word:\n    type: string\n---\nsystem:\nTag the word. Answer with one word.\n\n"
+        "user:\n{{word}}\n"
+    )
+    words = ["generate", "tags.prompty", "--target", "demo", "--judge", "demo", "--quiet"]
+    done = subprocess.run([sys.executable, "-m", "tui_evals", *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
+    async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        screen = here(person)
+        before = {screen.book.sheet.cases[test].name for test in screen.line.tests}
+        assert before
+        await person.press("t")
+        await reading(person, MakeForm)
+        await person.until(lambda: "free; repairs" in screen_text(person))
+        await person.press("enter")
+        await person.until(lambda: screen.making is not None)
+        await person.until(lambda: not screen.making.live)
+        await person.until(lambda: "the tests of rule 1: made in" in said(person))
+        assert screen.making.code == 0 and not person.app.workspace.editing.dirty
+        await settled(person)
+        after = json.loads((generated / FILE).read_text())["items"]
+        assert person.app.workspace.items == after
+        assert screen.line.tests and (generated / "tags" / "earlier").exists()
+        await person.press("m")
+        await person.sees("tests: is made")
+
+
+async def test_an_inverse_rule_is_written_anew_for_the_new_words_of_its_rule(generated):
+    async with at_the_workbench(generated, dataset=FILE, size=(160, 45)) as person:
+        await at_the_rules(person)
+        screen = here(person)
+        before = screen.book.sheet.texts.inverse
+        await person.press("e")
+        await reading(person, AskLong)
+        await person.press("ctrl+u")
+        await person.type("The output has three letters")
+        await person.press("enter")
+        await reading(person, RulesScreen)
+        await person.press("ctrl+s")
+        await person.until(lambda: not person.app.workspace.editing.dirty)
+        await person.press("i")
+        await reading(person, MakeForm)
+        await person.until(lambda: "1 call" in person.screen())
+        await person.press("enter")
+        await person.until(lambda: "the inverse of rule 1: made in" in said(person))
+        await settled(person)
+        after = screen.book.sheet.texts.inverse
+        assert after[0] != before[0] and after[1:] == before[1:]
+        assert lines(generated, "inverse_rules.txt") == list(after) and not screen.book.differs
+        assert not person.app.workspace.editing.dirty
+
+
+async def test_a_generation_among_the_runs_says_what_it_is(generated):
+    async with at_the_workbench(generated, dataset=FILE, run="generate tags", size=(80, 24)) as person:
+        await person.press("4")
+        await person.sees("wrote tests and asked none of them")
+        for key in ("R", "s", "p", "x"):
+            await person.press(key)
+            assert "wrote tests and asked none of them" in person.said(), key
+
+
+async def test_the_tests_of_a_rule_are_run_and_watched(generated):
+    async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        count = len(here(person).line.tests)
+        await person.press("r")
+        await reading(person, RunForm)
+        assert f"run {count} test" in person.screen()
+        person.app.screen.values |= {"targets": ["demo"], "judge": "demo"}
+        person.app.screen.values_changed()
+        await person.until(lambda: "call" in person.screen() and "▸ start" in person.screen())
+        await person.press("ctrl+s")
+        await person.until(lambda: person.app.screen is person.app.default_screen and person.app.watching.run)
+        await person.until(lambda: person.app.watching.run.status == "finished")
+        assert person.app.front == "results"
+        with Reader(generated / ".evals" / "evals.db") as reader:
+            names = {row.name for row in reader.all_rows(reader.find_run("last").id)}
+        await at_the_rules(person)
+        screen = here(person)
+        assert names == {screen.book.sheet.cases[test].name for test in screen.line.tests}
+        (tally,) = screen.book.board.row(screen.line.key)
+        assert tally.judged + tally.errors
+
+
+async def test_what_cannot_be_made_says_why_and_leaves_all_as_it_was(generated):
+    before = (generated / FILE).read_text()
+    async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
+        await at_the_rules(person)
+        await person.press("i")
+        await reading(person, MakeForm)
+        person.app.screen.values |= {"other target": "command:false"}
+        person.app.screen.values_changed()
+        await person.until(lambda: "▸ start" in person.screen() and "working out" not in person.screen())
+        await person.press("ctrl+s")
+        await reading(person, Reading)
+        await person.sees("why it was not made")
+        assert here(person).making.code and (generated / FILE).read_text() == before
