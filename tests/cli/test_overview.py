@@ -71,7 +71,7 @@ def test_what_is_left_out_of_a_figure_is_said_below(shell, project):
     broken = metric(None, result="error", reason="no number")
     run(project, [*ruled(1), *baseline(1)], every(answered(broken)), evaluators={"nice": {}})
     out = shell("report", "--overview").out
-    assert "nice with gpt: 1 answer could not be judged, 0 skipped; its figures leave them out." in out
+    assert "nice with gpt: 1 answer could not be judged; its figures leave them out." in out
     assert "Compliance judged no answer" in out
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tui_evals.generate.recorded.artefacts import gather, recognises
 from tui_evals.generate.recorded.items import Items, Tests, written_tests
-from tui_evals.generate.recorded.rows import Piece, RecordedResult, RecordedTest, RecordedTestEval, rows_in
+from tui_evals.generate.recorded.pieces import Piece
+from tui_evals.generate.recorded.rows import RecordedResult, RecordedTest, RecordedTestEval, rows_in
 from tui_evals.generate.recorded.runs import recording_of
 from tui_evals.generate.recorded.scores import evaluators_for, judged_by, keys_for, records_of
 from tui_evals.generate.recorded.totals import differences
@@ -136,6 +137,20 @@ def test_a_wrong_field_is_named_with_its_entry(value, said):
     assert str(problem.value) == said
 
 
+@pytest.mark.parametrize(
+    ("value", "table", "where"),
+    [
+        ("ruleid;testinput;output\n1;a;b\n", True, "line 2"),
+        ("1,a,b\n2,c,d\n", True, "line 2"),
+        ([{"a": 1}], False, "entry 1"),
+        ([{"output": "a"}, {}], False, "entry 2"),
+    ],
+)
+def test_rows_of_another_kind_are_named_with_the_fields_that_are_read(value, table, where):
+    with pytest.raises(UnreadableFile, match=rf"f, {where}: has none of the fields .* testinput"):
+        rows_in(RecordedResult, Piece("f", value, table))
+
+
 def test_broken_json_is_named_with_its_line():
     with pytest.raises(UnreadableFile, match=r"^f:2 cannot be read: not valid JSON"):
         rows(RecordedTest, '[\n{"a": }]')
@@ -167,7 +182,7 @@ def test_whatever_stands_in_a_field_is_read_or_named(field, value, kind):
     try:
         found = rows_in(kind, Piece("f", [{field: value}]))
     except UnreadableFile as problem:
-        assert str(problem).startswith("f, entry 1, ")
+        assert str(problem).startswith("f, entry 1: has none" if field == "x" else "f, entry 1, ")
     else:
         found[0].model_dump_json()
 
@@ -348,6 +363,13 @@ def test_totals_that_agree_say_nothing_even_when_rows_stood_twice():
     twice = {**agreeing, "tests": "4", "tests compliant": "25%"}
     originals = [row.model_copy(update={"compliance": None}) for row in judged[:2]]
     assert differences([twice], [*judged, *originals], judged) == []
+
+
+def test_totals_without_a_model_are_said_once_and_long_names_are_cut():
+    told = differences([{"model": ""}, {"model": ""}], [], [])
+    assert told == ["overview.csv has totals of no model: its first line should name the column model"]
+    (said,) = differences([{"model": "m" * 5000}], [], [])
+    assert len(said) < 150
 
 
 def test_totals_that_differ_are_named_with_both_figures():

@@ -3,12 +3,14 @@
 import json
 import signal
 import socket
+from dataclasses import replace
 
 import pytest
 
-from tests.generate.conftest import full_prompt
+from tests.generate.conftest import ROLES, full_prompt
 from tests.generate.test_pipeline import EVERYTHING, amounts
 from tests.runs.conftest import until
+from tests.tui.terminal import workbench
 
 # -- what ends it
 
@@ -113,6 +115,25 @@ def test_from_puts_the_old_files_aside_and_takes_the_step_and_all_behind_it_anew
     assert len(shop.rows("tests.json")) == 8 and {"intent.txt", "rules.txt"}.isdisjoint(aside)
 
 
+def test_what_comes_out_as_it_was_because_the_reply_is_known_is_said(shop):
+    shop.generate(*amounts(shop))
+    asked = shop.server.asked()
+    assert "rules.txt came out as it was" in shop.generate("--from", "rules").err
+    assert shop.server.asked() == asked
+    assert "came out" not in shop.generate("--from", "dataset").err
+
+
+def test_events_are_one_object_a_line_and_the_last_says_how_it_ended(shop):
+    shop.server.behave("tests", first=("some_columns",))
+    events = [json.loads(line) for line in shop.generate(*amounts(shop, tests=3), "--json").out.splitlines()]
+    assert {event["event"] for event in events} == {"step", "note", "end"}
+    end = {"event": "end", "status": "finished", "folder": "shop", "dataset": "shop/shop.json", "problems": []}
+    assert events[-1].pop("cost") >= 0 and events[-1] == end
+    shop.server.behave("rules", always="none")
+    *_, last = shop.generate("--from", "rules", "--no-cache", "--json", code=1).out.splitlines()
+    assert json.loads(last)["status"] == "failed" and "wrote no output rules" in json.loads(last)["problems"][0]
+
+
 def test_steps_that_are_not_there_are_named_with_those_that_are(shop):
     for option in ("--until", "--from", "--confirm"):
         told = shop.generate(option, "rulez", code=2).err
@@ -131,6 +152,27 @@ def test_confirm_rests_where_nobody_can_be_asked_and_yes_goes_on(shop, flags, sa
     if said:
         shop.generate()
         assert shop.server.asked("rules") == 1 and (shop.folder / "shop.json").exists()
+
+
+@pytest.mark.parametrize(("keys", "code"), [("\x03", 130), ("\x04", 0), ("n\r", 0)])
+def test_whoever_says_no_or_interrupts_or_hangs_up_at_a_question_gets_the_shell_back(tmp_path, keys, code):
+    (tmp_path / "short.txt").write_text("Answer in one word: {{question}}")
+    with workbench(tmp_path, "generate", "short.txt", "--target", "demo", "--confirm", "rules") as terminal:
+        terminal.wait(r"rules\.txt\. Go on\? \[Y/n\]")
+        terminal.press(keys)
+        assert terminal.end() == code
+    assert "stopped before the end" in terminal.shown and "Traceback" not in terminal.shown
+    assert not (tmp_path / "short" / "inverse_rules.txt").exists()
+
+
+def test_a_question_is_asked_again_until_it_is_answered(tmp_path):
+    (tmp_path / "short.txt").write_text("Answer in one word: {{question}}")
+    with workbench(tmp_path, "generate", "short.txt", "--target", "demo", "--confirm", "rules") as terminal:
+        terminal.wait(r"Go on\? \[Y/n\]")
+        terminal.after("perhaps\r", r"answer y or n\s+rules wrote .*Go on\? \[Y/n\]")
+        terminal.press("\r")
+        assert terminal.end() == 0
+    assert (tmp_path / "short" / "short.json").exists()
 
 
 # -- what a person edits
@@ -157,6 +199,84 @@ def test_a_file_of_lines_that_somebody_wrote_is_never_written_over(shop, name):
     shop.generate(*amounts(shop))
     assert shop.read(name) == "Mine, and mine alone.\n"
     assert len(shop.rows("tests.json")) in (2, 3, 4)
+
+
+def test_an_edit_of_the_prompt_is_said_until_what_was_made_from_it_is_made_anew(shop):
+    options = amounts(shop)
+    shop.generate(*options)
+    file = shop.root / "shop.prompty"
+    file.write_text(file.read_text() + "\nStay calm.\n")
+    prompt = shop.server.expected.prompt
+    shop.server.expect(prompt=replace(prompt, body=f"{prompt.body}\n\nStay calm."))
+    told = shop.generate().err
+    assert (
+        "intent.txt, input_spec.txt and rules.txt were made before shop.prompty changed; "
+        "`--from intent,inputspec,rules` makes them anew"
+    ) in told
+    assert shop.server.asked("rules") == 1, "it says so, and does nothing by itself"
+    shop.generate("--from", "intent,inputspec,rules")
+    assert shop.server.asked("rules") == 2
+    assert "made before" not in shop.generate().err
+
+
+def test_two_prompts_of_one_name_do_not_mix(shop):
+    shop.generate(*amounts(shop))
+    before = shop.made()
+    (shop.root / "shop.md").write_text("Translate {{text}}.")
+    done = shop.do("generate", "shop.md", *ROLES, code=2)
+    assert "another prompt of the same name" in done.err and "shop.prompty" in done.err and "--out" in done.err
+    assert shop.made() == before
+
+
+def test_a_prompt_that_was_renamed_goes_on_where_it_was(shop):
+    shop.generate(*amounts(shop))
+    (shop.root / "shop.prompty").rename(shop.root / "shop.prompty.txt")
+    (shop.root / "shop.prompty.txt").rename(shop.root / "shop.md")
+    asked = shop.server.asked()
+    shop.do("generate", "shop.md", *ROLES)
+    assert shop.server.asked() == asked
+
+
+def test_a_prompt_that_is_a_link_keeps_its_name(shop):
+    (shop.root / "real").mkdir()
+    (shop.root / "shop.prompty").rename(shop.root / "real" / "other.prompty")
+    (shop.root / "shop.prompty").symlink_to("real/other.prompty")
+    shop.generate(*amounts(shop))
+    asked, names = shop.server.asked(), set(shop.made())
+    shop.do("generate", "shop", *ROLES)
+    assert shop.server.asked() == asked and set(shop.made()) == names
+
+
+@pytest.mark.parametrize("options", [(), ("--from", "tests")])
+def test_a_folder_that_cannot_be_made_is_a_sentence(shop, options):
+    if options:
+        shop.generate(*amounts(shop))
+    (shop.folder / "earlier" if options else shop.folder).write_text("in the way")
+    told = shop.generate(*options, code=1 if options else 2).err
+    assert "shop" in told and ("cannot be made" in told or "cannot be read" in told)
+
+
+def test_a_folder_whose_prompt_is_gone_says_where_it_was_and_what_to_do(shop):
+    shop.generate(*amounts(shop))
+    shop.folder.rename(shop.root / "moved")
+    (shop.root / "shop.prompty").unlink()
+    told = shop.do("generate", "moved", *ROLES, code=2).err
+    assert "shop.prompty" in told and "--out" in told
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        ({"options": {"max_rules": "x"}}, "generation.json, options, max_rules"),
+        ({"targets": 5}, "generation.json: targets"),
+        ({"targets": {"judges": "writer"}}, "generation.json: targets"),
+        ({"targets": {"rules": 5}}, "generation.json: targets"),
+    ],
+)
+def test_a_record_that_cannot_be_is_a_sentence(shop, record, says):
+    shop.folder.mkdir()
+    (shop.folder / "generation.json").write_text(json.dumps(record))
+    assert says in shop.generate(code=2).err
 
 
 def test_an_edited_test_keeps_its_input_and_gets_ground_truth_of_its_own(shop):

@@ -11,17 +11,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.generate.scripted import work_on
+from tests.generate.scripted import notes_of, work_on
 from tui_evals.datasets.document import load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import typed
-from tui_evals.generate.dataset import built, dataset_file, write_dataset
+from tui_evals.generate import testing, writing
+from tui_evals.generate.dataset import _merged, built, dataset_file, write_dataset
 from tui_evals.generate.folder import Folder
-from tui_evals.generate.options import options_of
-from tui_evals.generate.parsing import is_refusal, read_tests
+from tui_evals.generate.options import options_of, saved_options
+from tui_evals.generate.parsing import is_refusal
 from tui_evals.generate.pipeline import begin_again
-from tui_evals.generate.shapes import Rule, Test, Truth, UnreadableFile, numbered, relinked, rows_of, rows_text
+from tui_evals.generate.shapes import (
+    Rule,
+    Test,
+    Truth,
+    UnreadableFile,
+    lines_of,
+    numbered,
+    relinked,
+    rows_of,
+    rows_text,
+)
+from tui_evals.generate.steps import BY_NAME
 from tui_evals.generate.subject import Unbindable, bound
+from tui_evals.generate.tables import read_tests
 
 PROMPT = "---\ninputs:\n  a:\n    type: string\n  b:\n    type: string\n---\nsystem:\nSay {{a}} and {{b}}.\n"
 
@@ -39,6 +52,28 @@ def test_a_file_knows_what_it_was_made_from(tmp_path):
     assert not again.edited("nothing.txt")
 
 
+def test_a_file_knows_when_a_source_outside_the_folder_changed(tmp_path):
+    folder = Folder(tmp_path / "f")
+    folder.wrote("rules.txt", "One.\n", ("prompt",), "m", {"prompt": "Say it."})
+    assert folder.outdated("rules.txt", {"prompt": "Say it."}) == []
+    assert folder.outdated("rules.txt", {"prompt": "Sing it."}) == ["prompt"]
+    assert folder.outdated("rules.txt") == [], "nobody knows"
+    folder.set_aside(["rules.txt"])
+    assert folder.outdated("rules.txt", {"prompt": "Sing it."}) == [], "what is not there is not out of date"
+
+
+@pytest.mark.parametrize("text", ["One.\r\nTwo.\n", "One.\rTwo.\n", "\ufeffOne.\n", "Half \ud800 of it.\n"])
+def test_what_reads_back_otherwise_than_it_was_written_was_not_edited(tmp_path, text):
+    folder = Folder(tmp_path)
+    folder.wrote("rules.txt", text, (), "m")
+    assert not folder.edited("rules.txt")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_rule(tmp_path):
+    (tmp_path / "rules.txt").write_bytes(b"\xef\xbb\xbfOne.\r\nTwo.\r\n\r\n")
+    assert lines_of(Folder(tmp_path).read("rules.txt")) == ["One.", "Two."]
+
+
 def test_what_is_set_aside_is_never_overwritten(tmp_path):
     folder, now = Folder(tmp_path), datetime(2031, 5, 1)
     places = []
@@ -48,13 +83,13 @@ def test_what_is_set_aside_is_never_overwritten(tmp_path):
     assert [(place / "rules.txt").read_text() for place in places if place] == ["first", "second"]
     assert folder.read("rules.txt") is None and folder.set_aside(["rules.txt"]) is None
     folder.write("rules.txt", "third")
-    assert folder.set_aside(["rules.txt"], copy=True, now=now) and folder.read("rules.txt") == "third"
+    assert folder.set_aside(copies=["rules.txt"], now=now) and folder.read("rules.txt") == "third"
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "tests.json cannot be read"),
+        ("{", "tests.json:1 cannot be read"),
         ("{}", "must hold a list"),
         ('[{"testinput": "a"}, {"ruleid": 1}]', "entry 2, testinput"),
         ('[{"testinput": "a", "ruleid": "x"}]', "entry 1, ruleid"),
@@ -68,6 +103,15 @@ def test_a_file_that_cannot_be_read_says_where(text, says):
 def test_columns_nobody_knows_stay_in_a_test():
     (test,) = rows_of(Test, "t", '[{"testinput": "a", "mood": "odd", "testid": "7"}]')
     assert json.loads(rows_text([test])) == [{"testid": "7", "testinput": "a", "mood": "odd"}]
+
+
+async def test_no_terminal_obeys_the_files_of_lines(tmp_path):
+    evil = "Be \x1b[2J\x1b]52;c;QUJD\x07short\x9b31m.\r\nBe \x00kind.\n"
+    work = work_on(tmp_path, PROMPT, lambda *asked: evil, name="pair.prompty")
+    for make in (writing.intent, writing.inputspec, writing.rules):
+        text = await make(work)
+        assert not [sign for sign in text if (sign < " " and sign != "\n") or "\x7f" <= sign < "\xa0"]
+        assert "short" in text and "Be kind." in text
 
 
 # -- tests follow their rules
@@ -90,6 +134,21 @@ def test_tests_follow_the_text_of_their_rule():
     assert ids(["a", "B", "c"], ["not a", "not b", "not c"]) == [1, 2, 3, 4, 5, 6], "an edited rule keeps its tests"
     assert ids(["a", "c"], ["not a", "not c"]) == [1, None, 2, 3, None, 4], "those of a deleted rule have none"
     assert ids(["z", "a", "b", "c"], ["not a", "not b", "not c"]) == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_test_of_no_rule_that_is_tested_belongs_to_none():
+    rules = numbered(["c", "a", "b"], [], most=2)
+    tests = [_test(Rule(1, "a", False, 1)), _test(Rule(2, "b", False, 2)), Test(ruleid=9, testinput="x")]
+    assert [test.ruleid for test in relinked(tests, rules, {("b", False)})] == [2, None, None]
+    assert [test.ruleid for test in relinked([Test(ruleid=1, testinput="x")], rules)] == [1], "a number is enough"
+
+
+def test_a_name_that_two_tests_bear_stays_with_the_first(tmp_path):
+    work = _made(tmp_path, [_pair(1), _pair(2, testuid="t1"), _pair(3, testuid="t1")])
+    names = [test.testuid for test in testing.named(work, work.tests)]
+    assert names[0] == "t1" and len(set(names)) == 3
+    assert names == [test.testuid for test in testing.named(work, work.tests)], "whenever they are named"
+    assert not BY_NAME["labels"].done(work)
 
 
 # -- the dataset
@@ -173,6 +232,47 @@ def test_what_a_person_changed_in_the_dataset_stays(tmp_path):
     assert write_dataset(work) == said and load(file).data == after
 
 
+def test_items_without_a_name_that_a_person_added_all_stay(tmp_path):
+    work = _made(tmp_path, [_pair(1)])
+    write_dataset(work)
+    document = json.loads(dataset_file(work).read_text())
+    document["items"] += [{"prompt": "mine"}, {"prompt": "mine too"}, {"prompt": "mine too"}]
+    dataset_file(work).write_text(json.dumps(document))
+    assert write_dataset(work) == "4 items, 3 of them as you changed them"
+    assert [item.get("prompt") for item in json.loads(dataset_file(work).read_text())["items"]][1:] == [
+        "mine",
+        "mine too",
+        "mine too",
+    ]
+
+
+@given(st.data())
+def test_new_items_stand_behind_all_that_come_before_them(tmp_path_factory, data):
+    names = [f"t{number}" for number in range(6)]
+    there = data.draw(st.permutations(names).map(lambda some: some[:4]))
+    fresh = {"items": [{"testId": name} for name in names], "extensions": {}}
+    merged, kept = _merged({"items": [{"testId": name} for name in there]}, fresh, {}, own=False)
+    found = [item["testId"] for item in merged["items"]]
+    assert kept == 0 and sorted(found) == names and [name for name in found if name in there] == there
+    for place, name in enumerate(names):
+        if name not in there:
+            assert all(found.index(before) < found.index(name) for before in names[:place])
+
+
+def test_half_a_character_in_a_test_makes_no_file_that_cannot_be_written(tmp_path):
+    work = _made(tmp_path, [_pair(1, expectedoutput="half \ud800")])
+    for _ in range(2):
+        write_dataset(work)
+    assert json.loads(dataset_file(work).read_text())["items"][0]["expected_response"] == "half ?"
+
+
+def test_items_of_no_rule_are_named(tmp_path):
+    work, told = notes_of(_made(tmp_path, [_pair(1), _pair(2, rule=99)]))
+    write_dataset(work)
+    (said,) = told
+    assert "1 item of no rule that is tested (t2)" in said and "tests.json" in said
+
+
 def test_an_untouched_dataset_follows_its_options(tmp_path):
     work = _made(tmp_path, [_pair(1)])
     write_dataset(work)
@@ -183,7 +283,8 @@ def test_an_untouched_dataset_follows_its_options(tmp_path):
 
 def test_taking_the_expansion_back_restores_the_inputs(tmp_path):
     work = _made(tmp_path, [_pair(1, testinputOriginal='{"a": "1", "b": "2"}')], test_expansions=1)
-    begin_again(work, "expansion")
+    place = begin_again(work, "expansion")
+    assert place is not None and (place / "tests.json").exists(), "the longer ones are kept"
     (test,) = work.tests
     assert test.testinput == '{"a": "1", "b": "2"}' and test.testinputOriginal is None
 
@@ -284,6 +385,22 @@ def test_a_test_has_to_give_every_open_input_a_value(tmp_path):
     assert bound(work.subject, scenario, '{"a": "x\\u0085", "b": "y"}')["a"] == "x\x85"
     with pytest.raises(Unbindable, match="no value for b"):
         bound(work.subject, scenario, '{"a": "x"}')
+
+
+@pytest.mark.parametrize(
+    ("saved", "says"),
+    [
+        ([], "must be an object"),
+        ({"max_rules": "many"}, "options, max_rules"),
+        ({"max_rules": -3}, "options, max_rules"),
+        ({"effort": "huge"}, "options, effort"),
+        ({"runs_per_test": [1]}, "options, runs_per_test"),
+    ],
+)
+def test_saved_options_that_cannot_be_are_named(saved, says):
+    with pytest.raises(ValueError, match=says):
+        saved_options(saved)
+    assert saved_options(None) == {} and saved_options({"max_rules": 4, "older": 1}) == {"max_rules": 4}
 
 
 def test_options_are_given_then_preset_then_saved_then_default():

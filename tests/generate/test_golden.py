@@ -17,9 +17,10 @@ from tui_evals.evaluators.base import Evidence, Question, evaluate
 from tui_evals.evaluators.compliance import discover_metrics, metric_evaluator, parse_metric, parse_ok_err
 from tui_evals.generate import testing, truth, writing
 from tui_evals.generate.options import options_of, separated
-from tui_evals.generate.parsing import baseline_inputs, model_slug, read_tests, tidy_rules
+from tui_evals.generate.parsing import baseline_inputs, model_slug, tidy_rules
 from tui_evals.generate.shapes import Test, chunks, lines_of, numbered, rows_of, rows_text
 from tui_evals.generate.subject import bound
+from tui_evals.generate.tables import read_tests
 
 SPEECH = """---
 inputs:

@@ -83,7 +83,7 @@ def test_a_mean_is_over_what_was_scored_only(tmp_path):
         "skipped": 1,
     }
     assert next(csv.DictReader(io.StringIO(csv_text(found))))["nice with gpt n"] == "2"
-    assert any("nice with gpt: 1 answer could not be judged, 1 skipped" in note for note in found.notes)
+    assert any("nice with gpt: 1 answer could not be judged, 1 answer was skipped;" in note for note in found.notes)
 
 
 def test_a_metric_that_only_says_ok_or_err_shows_how_many_are_ok(tmp_path):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tui_evals.evaluators.compliance import parse_ok_err
 from tui_evals.generate.asking import PROMPTS, Prompts, shipped
 from tui_evals.generate.options import Options
-from tui_evals.generate.parsing import baseline_inputs, is_refusal, read_tests, tidy_rules
+from tui_evals.generate.parsing import baseline_inputs, is_refusal, tidy_rules
 from tui_evals.generate.subject import Input, subject_of
+from tui_evals.generate.tables import read_tests
 from tui_evals.generate.testing import described
 from tui_evals.targets.base import Request, TargetConfig
 from tui_evals.targets.demo.answering import Demo

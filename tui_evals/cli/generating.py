@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
-
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave
 from tui_evals.evaluators.compliance import discover_metrics
@@ -33,8 +31,9 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 
 from . import project
+from .generating_asking import Question
 from .generating_lines import Board, say_end, say_plan
-from .generating_wish import Wish, cast_of, custom_metric, prompt_and_folder, wish_of
+from .generating_wish import Wish, cast_of, custom_metric, prompt_and_folder, saved_of, wish_of
 from .output import Stop, say_data, warn
 from .world import world
 
@@ -48,11 +47,12 @@ def generate(**given: Any) -> int:
     here = world(given["env_name"], trusting=False)
     try:
         file, folder = prompt_and_folder(given)
-        options = options_of({name: given[name] for name in _OPTIONS & given.keys()}, folder.record.get("options"))
+        saved, targets = saved_of(folder)
+        options = options_of({name: given[name] for name in _OPTIONS & given.keys()}, saved)
         subject = subject_of(file, options, given["seed"])
         prompts = Prompts(here.root)
         prompts.check()
-        cast = cast_of(given, folder.record.get("targets"), here)
+        cast = cast_of(given, targets, here)
         custom_metric(given["custom_metric"], subject)
         budget = Budget(given["max_cost"])
         models = cast.opened(budget, here.environment, here.root, given["concurrency"])
@@ -93,12 +93,12 @@ def _go(given: Mapping[str, Any], work: Work, cast: Cast, budget: Budget, reader
     """Take the steps, in the name of a run that keeps what they cost."""
     wish = wish_of(given, work)
     if given["plan_only"]:
-        again = {step.name for step in after(wish.from_step.name)} if wish.from_step else set()
+        again = {step.name for step in after(*(step.name for step in wish.begin))}
         return say_plan(work, wish.steps, again, as_json=given["as_json"])
     board, store = Board(quiet=given["quiet"], as_json=given["as_json"]), project.store_path()
     work = replace(work, tell=board.tell, progress=board.progress)
     with claimed(work.folder, store):
-        place = pipeline.begin_again(work, wish.from_step.name if wish.from_step else None)
+        place = pipeline.begin_again(work, *(step.name for step in wish.begin))
         if place is not None:
             board.tell(f"what was made before lies in {place}")
         _remember(work, cast)
@@ -106,7 +106,7 @@ def _go(given: Mapping[str, Any], work: Work, cast: Cast, budget: Budget, reader
         if all(step.done(work) for step in wish.steps if step.file):
             ended, interrupted = asyncio.run(_alive(work, wish, board))
         else:
-            anew = bool(wish.from_step or work.again or work.invert)
+            anew = bool(wish.begin or work.again or work.invert)
             use_cache = not given["no_cache"] and not (work.again or work.invert)
             with session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
                 before = budget.spent = current.spent
@@ -114,22 +114,31 @@ def _go(given: Mapping[str, Any], work: Work, cast: Cast, budget: Budget, reader
                 work = replace(work, talk=talk)
                 ended, interrupted = asyncio.run(_alive(work, wish, board))
                 current.finished = ended.finished
+    for step in wish.begin:
+        if place is not None and step.name in ended.made and _same(work.folder.path / step.file, place / step.file):
+            board.tell(f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again")
     silent = given["quiet"] or given["as_json"]
     spent = budget.spent - before
     code = say_end(work, wish.steps, ended, board, spent=spent, interrupted=interrupted, quiet=silent)
     return code or _run_under_test(work, cast, given)
 
 
+def _same(new: Path, old: Path) -> bool:
+    return new.is_file() and old.is_file() and new.read_bytes() == old.read_bytes()
+
+
 def _remember(work: Work, cast: Cast) -> None:
     """Keep what a later command need not say again."""
     folder = work.folder.path.resolve()
-    prompt = Path(os.path.relpath(work.subject.file.resolve(), folder)).as_posix()
+    file = work.subject.file
+    prompt = Path(os.path.relpath(file.parent.resolve() / file.name, folder)).as_posix()
     work.folder.note(prompt=prompt, options=work.options.kept(), targets=cast.names)
 
 
 async def _alive(work: Work, wish: Wish, board: Board) -> tuple[pipeline.Ended, bool]:
     """Take the steps with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
-    confirmed = None if not wish.confirm else lambda step: _confirmed(work, wish, board, step)
+    question = Question()
+    confirmed = None if not wish.confirm else lambda step: _confirmed(work, wish, board, step, question)
     way = pipeline.Pipeline(work, wish.steps, board.step, confirmed)
     task = asyncio.create_task(way.run())
     presses = 0
@@ -141,6 +150,7 @@ async def _alive(work: Work, wish: Wish, board: Board) -> tuple[pipeline.Ended, 
             board.leave()
             warn("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
             way.halt()
+            question.interrupt()
         else:
             task.cancel()
 
@@ -153,7 +163,7 @@ async def _alive(work: Work, wish: Wish, board: Board) -> tuple[pipeline.Ended, 
         return pipeline.Ended((), False, halted=True), True
 
 
-def _confirmed(work: Work, wish: Wish, board: Board, step: Step) -> bool:
+async def _confirmed(work: Work, wish: Wish, board: Board, step: Step, question: Question) -> bool:
     """Whether a person wants to go on after a step; where nobody can be asked, the generation rests there."""
     if step.name not in wish.confirm or wish.given["yes"]:
         return True
@@ -164,7 +174,7 @@ def _confirmed(work: Work, wish: Wish, board: Board, step: Step) -> bool:
         return False
     board.hold()
     try:
-        return click.confirm(f"{step.name} wrote {file}. Go on?", default=True)
+        return await question.yes(f"{step.name} wrote {file}. Go on?")
     finally:
         board.go_on()
 
@@ -175,7 +185,7 @@ def _run_under_test(work: Work, cast: Cast, given: Mapping[str, Any]) -> int:
     if not given["under_test"] or given["until"] or not file.exists():
         return 0
     judge = work.models.judges[0].config.name if work.models.judges else None
-    words = ["run", str(file), *(word for name in names for word in ("--target", name))]
+    words = ["run", str(file.absolute()), *(word for name in names for word in ("--target", name))]
     words += ["--judge", judge] if judge else ["--without-judges"]
     for option in ("max_tests_to_run", "concurrency", "max_cost"):
         value = work.options.max_tests_to_run if option == "max_tests_to_run" else given[option]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 
 from tui_evals.generate.dataset import dataset_file
 from tui_evals.generate.pipeline import Ended, State
@@ -12,7 +14,7 @@ from tui_evals.generate.planning import shares
 from tui_evals.generate.reviewing import evals_of, known_rules
 from tui_evals.generate.shapes import lines_of
 from tui_evals.generate.steps import Step
-from tui_evals.generate.work import Work
+from tui_evals.generate.work import MOST_RULES, PROMPT, Work
 
 from .output import cell, columns, rewind, say, say_json, say_json_line, warn
 
@@ -79,6 +81,16 @@ class Board:
             warn(f"note: {said}")
         self._draw()
 
+    def end(self, work: Work, ended: Ended, spent: float) -> None:
+        """Say in an event how it ended, where events are said."""
+        if not self._as_json:
+            return
+        status = "finished" if ended.finished else "stopped" if ended.halted or ended.stopped else "failed"
+        problems = [*ended.problems, *([str(ended.stopped)] if ended.stopped else [])]
+        dataset = dataset_file(work)
+        about = {"folder": str(work.folder.path), "dataset": str(dataset) if dataset.exists() else None}
+        say_json_line({"event": "end", "status": status, **about, "cost": round(spent, 6), "problems": problems})
+
     def step(self, step: Step, state: State, said: str) -> None:
         """Say how a step goes."""
         if self._held is not None:
@@ -99,7 +111,7 @@ class Board:
 
     def _line(self, step: Step, state: State, said: str, seconds: float) -> None:
         words = {"kept": "is there", "made": f"{seconds:.1f} s", "failed": "could not be done"}[state]
-        about = f"{step.file or said}"
+        about = step.file or (said if state == "made" else "")
         colour = {"made": "green", "failed": "red"}.get(state)
         line = f"{_MARKS[state]} {step.name:<13} {about:<24} {words}"
         say(line, fg=colour)
@@ -130,16 +142,9 @@ def say_end(
     work: Work, steps: Sequence[Step], ended: Ended, board: Board, *, spent: float, interrupted: bool, quiet: bool
 ) -> int:
     """Say what came of it and what to do next; the exit code."""
-    seen: set[str] = set()
-    for step in steps:
-        first = step.file and step.file not in seen
-        seen.add(step.file)
-        changed = work.folder.outdated(step.file) if first and step.name not in ended.made else []
-        if changed:
-            board.tell(
-                f"{step.file} was made before {' and '.join(changed)} changed; `--from {step.name}` makes it anew, and "
-                "what follows from it"
-            )
+    for note in _outdated(work, [step for step in steps if step.sources and step.name not in ended.made]):
+        board.tell(note)
+    board.end(work, ended, spent)
     for problem in ended.problems:
         warn(problem)
     if ended.stopped is not None:
@@ -153,6 +158,32 @@ def say_end(
     if not quiet:
         _say_made(work, steps, spent)
     return 0
+
+
+def _outdated(work: Work, steps: Sequence[Step]) -> Iterator[str]:
+    """What is to be said of files whose sources changed since; those of the same sources are named together."""
+    alike: dict[tuple[str, ...], list[Step]] = {}
+    for step in steps:
+        if changed := work.folder.outdated(step.file, work.texts):
+            named = (work.subject.file.name if source == PROMPT else source for source in changed)
+            alike.setdefault(tuple(named), []).append(step)
+    for sources, made in alike.items():
+        files = _listed(list(dict.fromkeys(step.file for step in made)))
+        was, it = ("were", "them") if len(made) > 1 else ("was", "it")
+        begin = ",".join(step.name for step in made)
+        yield (
+            f"{files} {was} made before {_listed(sources)} changed; `--from {begin}` makes {it} anew, and what "
+            f"follows from {it}"
+        )
+
+
+def typed(path: Path) -> str:
+    """A path as one types it into a shell."""
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
 
 
 def _found_out(work: Work) -> list[str]:
@@ -187,5 +218,6 @@ def _say_made(work: Work, steps: Sequence[Step], spent: float) -> None:
     if work.talk is not None and work.talk.scripted:
         say(f"what {' and '.join(sorted(work.talk.scripted))} wrote is scripted: no model was asked")
     if (most := work.options.max_rules) is not None and rules > most:
-        say(f"the first {most} of {rules} rules are tested; --max-rules {rules} tests all")
-    say(f"`tui-evals run {dataset_file(work)} --target NAME` runs them; `tui-evals report --overview` sums up")
+        more = f"; --max-rules {rules} tests all" if rules <= MOST_RULES else ""
+        say(f"the first {most} of {rules} rules are tested{more}")
+    say(f"`tui-evals run {typed(dataset_file(work))} --target NAME` runs them; `tui-evals report --overview` sums up")

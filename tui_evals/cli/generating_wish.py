@@ -11,8 +11,8 @@ from tui_evals.datasets.prompts import SUFFIXES, is_prompt, prompt_name
 from tui_evals.datasets.save import write_atomically
 from tui_evals.evaluators.compliance import SUFFIX
 from tui_evals.generate import pipeline
-from tui_evals.generate.folder import RECORD, Folder
-from tui_evals.generate.options import separated
+from tui_evals.generate.folder import RECORD, Folder, made
+from tui_evals.generate.options import saved_options, separated
 from tui_evals.generate.session import Cast
 from tui_evals.generate.steps import STEPS, Step, step_named
 from tui_evals.generate.subject import Subject
@@ -31,7 +31,8 @@ class Wish:
     """Which steps are taken, and how."""
 
     steps: tuple[Step, ...]
-    from_step: Step | None
+    begin: tuple[Step, ...]
+    """The steps that are taken anew, with all that follow."""
     confirm: frozenset[str]
     given: Mapping[str, Any]
 
@@ -45,22 +46,66 @@ def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
         file = (out or Path()) / "input.prompty"
         _write_once(file, inline + "\n", "the text of --prompt")
     elif file.is_dir():
-        named = Folder(file).record.get("prompt")
-        if not isinstance(named, str):
-            raise Stop(f"{file} is a folder without {RECORD}; name the prompt's file instead")
-        return (file / named).resolve(), Folder(file)
+        folder = Folder(file)
+        prompt = _prompt_of(folder)
+        if prompt is None:
+            raise Stop(f"{file} is a folder without a {RECORD} that names a prompt; name the prompt's file instead")
+        if not prompt.exists():
+            raise Stop(
+                f"the prompt of {file} is not at {prompt} any more; name its file instead, and with --out the folder "
+                f"above {file}, and the generation goes on"
+            )
+        return prompt, folder
     elif file.name == "promptpex_context.json":
         raise Stop(f"{file} is what PromptPex saved; `tui-evals import {file}` reads it")
     elif not is_prompt(file):
         raise Stop(f"{file}: a prompt is a file that ends in {', '.join(SUFFIXES)}")
-    return file, Folder((out or file.parent) / prompt_name(file))
+    folder = Folder((out or file.parent) / prompt_name(file))
+    other = _prompt_of(folder)
+    if other is not None and other.exists() and other.resolve() != file.resolve():
+        raise Stop(
+            f"{folder.path} holds what was made for {other}, which is another prompt of the same name; name another "
+            "folder with --out, or rename one of the prompts"
+        )
+    return file, folder
+
+
+def _prompt_of(folder: Folder) -> Path | None:
+    """The prompt a folder was made for, as far as it says, under the name it had then though it may be a link."""
+    named = folder.record.get("prompt")
+    file = folder.path.resolve() / named if isinstance(named, str) and named and "\0" not in named else None
+    return file and file.parent.resolve() / file.name
+
+
+def saved_of(folder: Folder) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The options and the models an earlier command named; Stop says what cannot be."""
+    file = folder.path / RECORD
+    targets = folder.record.get("targets") or {}
+    try:
+        options = saved_options(folder.record.get("options"))
+    except ValueError as problem:
+        raise Stop(f"{file}, {problem}; mend it there, or delete the file") from None
+    lists = ("judges", "groundtruth_judges", "under_test")
+    wrong = [role for role in lists if not _names(_get(targets, role, []))]
+    wrong += [role for role in ("rules", "baseline", "groundtruth") if not _names([_get(targets, role, "")])]
+    if not isinstance(targets, dict) or wrong:
+        raise Stop(f"{file}: targets must name a target for each role, or a list of them; mend it, or delete the file")
+    return options, targets
+
+
+def _get(found: object, key: str, otherwise: object) -> object:
+    return found.get(key, otherwise) if isinstance(found, dict) else None
+
+
+def _names(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(one, str) for one in found)
 
 
 def _write_once(file: Path, text: str, what: str) -> None:
     """Write a file; one that is there with other content is not overwritten."""
     if file.exists() and file.read_text(encoding="utf-8") != text:
         raise Stop(f"{file} is there and holds something else than {what}; delete it, or choose another folder")
-    file.parent.mkdir(parents=True, exist_ok=True)
+    made(file.parent)
     write_atomically(file, text.encode("utf-8"))
 
 
@@ -75,9 +120,8 @@ def custom_metric(file: Path | None, subject: Subject) -> None:
     _write_once(subject.file.parent / f"custom{SUFFIX}", text, f"the metric {file}")
 
 
-def cast_of(given: Mapping[str, Any], saved: object, here: World) -> Cast:
+def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: World) -> Cast:
     """Who does what: as named, else as in the generation before, else by the configuration."""
-    before = saved if isinstance(saved, dict) else {}
     settings = here.settings
 
     def one(word: str | None, role: str) -> TargetConfig | None:
@@ -121,12 +165,13 @@ def wish_of(given: Mapping[str, Any], work: Work) -> Wish:
     until = _step(given["until"], "--until") if given["until"] else None
     confirm = [word for each in given["confirm"] for word in each.split(",") if word]
     named = {step.name for step in STEPS} if "*" in confirm else {_step(word, "--confirm").name for word in confirm}
-    begin = _step(given["from_step"], "--from") if given["from_step"] else None
+    begin = [_step(word, "--from") for word in (given["from_step"] or "").split(",") if word]
     steps = pipeline.chosen(work, until.name if until else None)
-    if begin is not None and begin not in steps:
-        raise Stop(f"--from {begin.name}: this generation does not take that step; see the options that ask for it")
+    for step in begin:
+        if step not in steps:
+            raise Stop(f"--from {step.name}: this generation does not take that step; see the options that ask for it")
     _check_rules(work)
-    return Wish(tuple(steps), begin, frozenset(named), given)
+    return Wish(tuple(steps), tuple(begin), frozenset(named), given)
 
 
 def _check_rules(work: Work) -> None:

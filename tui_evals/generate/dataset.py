@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,21 +135,37 @@ def _item(work: Work, test: Test, rules: Mapping[int, Rule], truth: Truth | None
 
 def write_dataset(work: Work) -> str:
     """Write the dataset, or bring the one that is there up to date; what came of it, in a sentence."""
-    fresh, file = built(work), dataset_file(work)
+    fresh, file = _encodable(built(work)), dataset_file(work)
+    if stray := [item["testId"] for item in fresh["items"] if item["category"] == "no-rule"]:
+        shown = ", ".join(stray[:3]) + (", …" if len(stray) > 3 else "")
+        work.tell(
+            f"dataset: {_many(stray)} of no rule that is tested ({shown}); delete from tests.json those whose "
+            "rule is gone"
+        )
     before = work.folder.record.get("items")
     known = before if isinstance(before, dict) else {}
     if not file.exists():
         work.folder.write(file.name, pretty(fresh))
-        said = f"{len(fresh['items'])} items"
+        said = _many(fresh["items"])
     else:
         document = load(file)
         own = work.folder.record.get("root") != _mark(_root(document.data))
         merged, kept = _merged(document.data, fresh, known, own)
         save(document, merged)
-        said = f"{len(merged['items'])} items" + (f", {kept} of them as you changed them" if kept else "")
+        said = _many(merged["items"]) + (f", {kept} of them as you changed them" if kept else "")
     items = {item["testId"]: _mark(item) for item in fresh["items"]}
     work.folder.note(items=items, root=_mark(_root(fresh)))
     return said
+
+
+def _many(items: Sequence[object]) -> str:
+    return f"{len(items)} item{'' if len(items) == 1 else 's'}"
+
+
+def _encodable(data: Data) -> Data:
+    """The data with a question mark for each half of a pair of surrogates, which no file can hold."""
+    found: Data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+    return found
 
 
 def _mark(value: Mapping[str, Any]) -> str:
@@ -167,24 +183,34 @@ def _merged(there: Data, fresh: Data, known: Mapping[str, Any], own: bool) -> tu
     that nobody touched is replaced by its fresh version, or goes when its test is gone. With `own`, how the dataset is
     asked and judged was changed too, and stays.
     """
-    mine = {item.get("testId"): item for item in there.get("items", [])}
     made = {item["testId"]: item for item in fresh["items"]}
-    items, kept = [], 0
-    for name, item in mine.items():
-        touched = known.get(str(name)) != _mark(item)
-        if touched and item != made.get(name):
-            items.append(item)
-            kept += 1
-        elif name in made:
-            items.append(made[name])
-    for place, (name, item) in enumerate(made.items()):
-        if name not in mine and known.get(name) != _mark(item):
-            items.insert(_place(items, list(made)[:place]), item)
+    items: list[Data] = []
+    mine: dict[str, int] = {}
+    kept = 0
+    for item in there.get("items", []):
+        name = str(item.get("testId"))
+        theirs = known.get(name) != _mark(item) and item != made.get(name)
+        if theirs or name in made:
+            items.append(item if theirs else made[name])
+            kept += theirs
+        mine[name] = len(items)
     facts = {**there.get("extensions", {}), **fresh["extensions"]}
+    items = _with_new(items, mine, made, known)
     return {**fresh, **(_root(there) if own else {}), "extensions": facts, "items": items}, kept
 
 
-def _place(items: list[Data], before: list[str]) -> int:
-    """Where an item belongs: behind the last of those that come before it."""
-    ahead = set(before)
-    return max((number for number, item in enumerate(items, 1) if item.get("testId") in ahead), default=0)
+def _with_new(
+    items: list[Data], mine: Mapping[str, int], made: Mapping[str, Data], known: Mapping[str, Any]
+) -> list[Data]:
+    """The items with the new ones, each behind all that come before it; one that a person deleted is not new."""
+    behind: dict[int, list[Data]] = {}
+    place = 0
+    for name, item in made.items():
+        if name in mine:
+            place = max(place, mine[name])
+        elif known.get(name) != _mark(item):
+            behind.setdefault(place, []).append(item)
+    found = behind.get(0, [])
+    for number, item in enumerate(items, 1):
+        found += [item, *behind.get(number, [])]
+    return found

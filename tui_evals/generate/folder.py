@@ -8,15 +8,25 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from tui_evals.datasets.save import write_atomically
+from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.text import strictjson
 
 from .shapes import UnreadableFile, short_hash
 
 RECORD = "generation.json"
 EARLIER = "earlier"
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def made(folder: Path) -> None:
+    """Make a folder where there is none; CannotSave says why it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise CannotSave(f"the folder {folder} cannot be made: {problem.strerror}") from None
 
 
 class Folder:
@@ -29,7 +39,7 @@ class Folder:
     def read(self, name: str) -> str | None:
         """The text of a file; None where there is none or nothing in it."""
         try:
-            text = (self.path / name).read_text(encoding="utf-8")
+            text = (self.path / name).read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             return None
         except UnicodeDecodeError:
@@ -40,23 +50,28 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         """Put a text into a file, whole or not at all."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        made(self.path)
         write_atomically(self.path / name, text.encode("utf-8", "backslashreplace"))
 
-    def set_aside(self, names: Iterable[str], *, copy: bool = False, now: datetime | None = None) -> Path | None:
-        """Move files under `earlier/`, or a copy of them, so that they are made anew; where to, if there were any."""
-        there = [self.path / name for name in names if (self.path / name).exists()]
-        if not there:
+    def set_aside(
+        self, names: Iterable[str] = (), *, copies: Iterable[str] = (), now: datetime | None = None
+    ) -> Path | None:
+        """Move files under `earlier/` so that they are made anew, and copies of others; where to, if there were any."""
+        moved = [file for name in names if (file := self.path / name).exists()]
+        copied = [file for name in copies if (file := self.path / name).exists()]
+        if not moved and not copied:
             return None
         stamp, number = (now or datetime.now()).strftime("%Y%m%d-%H%M%S"), 0
         while (place := self.path / EARLIER / f"{stamp}{f'-{number}' if number else ''}").exists():
             number += 1
-        place.mkdir(parents=True)
-        for file in there:
-            if copy:
+        made(place)
+        try:
+            for file in copied:
                 shutil.copy2(file, place / file.name)
-            else:
+            for file in moved:
                 file.rename(place / file.name)
+        except OSError as problem:
+            raise CannotSave(f"{file} cannot be put into {place}: {problem.strerror}") from None
         return place
 
     # -- what wrote what
@@ -78,12 +93,20 @@ class Folder:
         self._record = {**self.record, **facts}
         self.write(RECORD, json.dumps(self._record, ensure_ascii=False, indent=2) + "\n")
 
-    def wrote(self, name: str, text: str, made_from: Iterable[str], by: str | None) -> None:
-        """Write the file of a step, and keep what it was made from; a step that only adds to a file names nothing."""
+    def wrote(
+        self, name: str, text: str, made_from: Iterable[str], by: str | None, texts: Mapping[str, str] = _NONE
+    ) -> None:
+        """Write the file of a step, and keep what it was made from; a step that only adds to a file names nothing.
+
+        `texts` are sources that are no files of the folder, such as the prompt.
+        """
         self.write(name, text)
-        sources = {source: short_hash(found) for source in made_from if (found := self.read(source))}
+        sources = {
+            source: short_hash(found) for source in made_from if (found := texts.get(source) or self.read(source))
+        }
         sources = sources or self._told(name).get("from", {})
-        told = {"wrote": short_hash(text), "from": sources, "by": by, "time": round(time.time(), 3)}
+        # A file may read back otherwise than it was written, where it held line breaks of another kind.
+        told = {"wrote": short_hash(self.read(name) or ""), "from": sources, "by": by, "time": round(time.time(), 3)}
         self.note(files={**self._files(), name: {key: value for key, value in told.items() if value}})
 
     def _files(self) -> dict[str, Any]:
@@ -99,8 +122,11 @@ class Folder:
         text, told = self.read(name), self._told(name)
         return bool(text and told) and short_hash(text or "") != told.get("wrote")
 
-    def outdated(self, name: str) -> list[str]:
-        """The files that have changed since this one was made from them."""
+    def outdated(self, name: str, texts: Mapping[str, str] = _NONE) -> list[str]:
+        """The files, and those of the `texts`, that have changed since this file was made from them."""
+        if self.read(name) is None:
+            return []
         sources = self._told(name).get("from")
         known = sources if isinstance(sources, dict) else {}
-        return [source for source, mark in known.items() if (found := self.read(source)) and short_hash(found) != mark]
+        now = {source: texts.get(source) or self.read(source) for source in known}
+        return [source for source, mark in known.items() if (found := now[source]) and short_hash(found) != mark]

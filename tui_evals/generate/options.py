@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 Effort = Literal["min", "low", "medium", "high"]
+_Some = Annotated[int, Field(ge=1)]
+_Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,23 +18,23 @@ class Options:
     """The options of a generation, under the names PromptPex gives them, in our spelling."""
 
     effort: Effort = "low"
-    max_rules: int | None = None
+    max_rules: _Some | None = None
     """How many output rules, and how many inverse rules, tests are made for; None is all."""
     split_rules: bool = True
-    max_rules_per_test_generation: int = 3
+    max_rules_per_test_generation: _Count = 3
     """Rules shown in one question for tests; 0 shows all at once."""
-    test_generations: int = 2
-    tests_per_rule: int = 3
-    test_expansions: int = 0
-    runs_per_test: int = 2
-    max_tests_to_run: int | None = None
+    test_generations: _Some = 2
+    tests_per_rule: _Some = 3
+    test_expansions: _Count = 0
+    runs_per_test: _Some = 2
+    max_tests_to_run: _Some | None = None
     groundtruth: bool = True
     compliance: bool = True
     baseline_tests: bool = False
     validity: bool = False
     groundedness: bool = False
     coverage: bool = False
-    test_samples_count: int = 5
+    test_samples_count: _Count = 5
     test_samples_shuffle: bool = False
     intent_instructions: str = ""
     input_spec_instructions: str = ""
@@ -74,6 +78,21 @@ PRESETS: Mapping[Effort, Mapping[str, Any]] = {
         "test_expansions": 1,
     },
 }
+
+
+def saved_options(saved: object) -> Mapping[str, Any]:
+    """The options a file holds; ValueError says which of them cannot be."""
+    if saved is None:
+        return {}
+    if not isinstance(saved, dict):
+        raise ValueError("options must be an object, such as {...}")
+    known = {name: value for name, value in saved.items() if name in _DEFAULTS}
+    try:
+        TypeAdapter(Options).validate_python(known)
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        raise ValueError(f"options, {first['loc'][0]}: {first['msg']}") from None
+    return known
 
 
 def options_of(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Options:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,13 +13,13 @@ from tui_evals.datasets.save import CannotSave, ChangedOnDisk
 from tui_evals.runs.executors.base import Stopped
 
 from .asking import CannotGenerate, Halted
-from .shapes import UnreadableFile, rows_text
+from .shapes import Test, UnreadableFile, rows_text
 from .steps import BY_NAME, STEPS, Step, after, before
 from .work import Work
 
 State = Literal["kept", "started", "made", "failed"]
 Told = Callable[[Step, State, str], None]
-Confirmed = Callable[[Step], bool]
+Confirmed = Callable[[Step], Awaitable[bool]]
 _MISTAKES = (CannotGenerate, UnreadableFile, DatasetError, CannotSave, ChangedOnDisk)
 
 
@@ -40,25 +40,29 @@ def chosen(work: Work, until: str | None) -> list[Step]:
     return [step for step in STEPS if step.name in wanted and (step.wanted(work.options) or step.name == until)]
 
 
-def begin_again(work: Work, name: str | None) -> Path | None:
-    """Set aside what a step and those after it wrote, or keep a copy of what some rules change; where to."""
-    if name is None:
-        changed = ["tests.json"] * bool(work.again) + ["inverse_rules.txt"] * bool(work.invert)
-        return work.folder.set_aside(changed, copy=True)
-    steps = after(name)
-    tests = work.tests
+def begin_again(work: Work, *names: str) -> Path | None:
+    """Set aside what some steps and those after them wrote, or keep a copy of what some rules change; where to."""
+    if not names:
+        return work.folder.set_aside(
+            copies=["tests.json"] * bool(work.again) + ["inverse_rules.txt"] * bool(work.invert)
+        )
+    steps = after(*names)
     owned = {step.file: step.name for step in reversed(STEPS) if step.file}
     files = [step.file for step in steps if owned.get(step.file) == step.name]
-    if name == "dataset":
+    if "dataset" in names:
         files.append(f"{work.subject.name}.json")
-    place = work.folder.set_aside(dict.fromkeys(files))
-    if name in ("labels", "expansion") and tests:
-        originals = [
-            test.model_copy(update={"testinput": test.testinputOriginal or test.testinput, "testinputOriginal": None})
-            for test in tests
-        ]
-        work.folder.write("tests.json", rows_text(originals))
+    longer = BY_NAME["expansion"] in steps and "tests.json" not in files
+    tests = [test for test in work.tests if test.testinputOriginal is not None] if longer else []
+    place = work.folder.set_aside(dict.fromkeys(files), copies=["tests.json"] * bool(tests))
+    if tests:
+        work.folder.write("tests.json", rows_text([_shorter(test) for test in work.tests]))
     return place
+
+
+def _shorter(test: Test) -> Test:
+    """A test as it was before its input was made longer."""
+    before = {"testinput": test.testinputOriginal, "testinputOriginal": None}
+    return test if test.testinputOriginal is None else test.model_copy(update=before)
 
 
 class Pipeline:
@@ -118,7 +122,7 @@ class Pipeline:
             self._told(step, "started", "")
             text = await step.make(self._work)
             if step.file:
-                self._work.folder.wrote(step.file, text, step.sources, self._author(step))
+                self._work.folder.wrote(step.file, text, step.sources, self._author(step), self._work.texts)
         except Halted:
             self._failed.add(step.name)
         except Stopped as stopped:
@@ -147,5 +151,5 @@ class Pipeline:
         if self._confirmed is None:
             return
         async with self._asking:
-            if not self._halted and not await asyncio.to_thread(self._confirmed, step):
+            if not self._halted and not await self._confirmed(step):
                 self.halt()

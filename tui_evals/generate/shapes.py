@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -99,14 +100,20 @@ class UnreadableFile(ValueError):
 
 def rows_of(kind: type[Row], name: str, text: str) -> list[Row]:
     """The rows of a JSON file, or what is wrong in which of them."""
+    return list(_rows(kind, name, text))
+
+
+@lru_cache(maxsize=8)
+def _rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
+    """The same, read once for as long as the file holds the same."""
     try:
         found = strictjson.loads(text)
     except strictjson.JsonError as problem:
-        raise UnreadableFile(f"{name} cannot be read: {problem}") from None
+        raise UnreadableFile(f"{name}{f':{problem.line}' if problem.line else ''} cannot be read: {problem}") from None
     if not isinstance(found, list):
         raise UnreadableFile(f"{name} must hold a list of objects, such as [{{...}}]")
     try:
-        return TypeAdapter(list[kind]).validate_python(found)  # type: ignore[valid-type]
+        return tuple(TypeAdapter(list[kind]).validate_python(found))  # type: ignore[valid-type]
     except ValidationError as errors:
         first = errors.errors(include_url=False)[0]
         place, *path = first["loc"] or ("?",)
@@ -139,21 +146,26 @@ def chunks(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
     return [list(group[at : at + size]) for group in groups for at in range(0, len(group), size)]
 
 
-def relinked(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
-    """The tests under the numbers their rules have by now.
+def relinked(tests: Sequence[Test], rules: Sequence[Rule], untested: Collection[tuple[str, bool]] = ()) -> list[Test]:
+    """The tests under the numbers their rules have by now; none where there is no such rule.
 
     A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
-    was edited, unless that is a rule other tests follow: then its own was deleted.
+    was edited, unless that is a rule other tests follow: then its own was deleted. One whose rule is among the
+    `untested`, by text and whether it is inverse, belongs to no other.
     """
     by_text = {(rule.text, rule.inverse): rule.number for rule in rules}
     followed = {by_text.get((test.rule or "", bool(test.inverse))) for test in tests}
     kept = {rule.number: rule.inverse for rule in rules if rule.number not in followed}
+    numbers = {rule.number for rule in rules}
     found = []
     for test in tests:
         number = test.ruleid
         if test.rule is not None:
-            edited = number if number is not None and kept.get(number) == bool(test.inverse) else None
-            number = by_text.get((test.rule, bool(test.inverse)), edited)
+            key = test.rule, bool(test.inverse)
+            edited = number if number is not None and kept.get(number) == key[1] and key not in untested else None
+            number = by_text.get(key, edited)
+        elif number not in numbers:
+            number = None
         found.append(test if number == test.ruleid else test.model_copy(update={"ruleid": number}))
     return found
 

@@ -14,7 +14,7 @@ from .exports.shared import Facts
 from .options import Options
 from .shapes import rows_text
 from .testing import baseline_rows, named
-from .work import Work
+from .work import PROMPT, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Step:
     make: Callable[[Work], Awaitable[str]]
     about: str
     sources: tuple[str, ...] = ()
-    """The files it is made from, of which an edit makes its own out of date."""
+    """The files it is made from, or the prompt, of which an edit makes its own file out of date."""
     wanted: Callable[[Options], bool] = lambda options: True
     left: Callable[[Work], bool] | None = None
     """Whether something is left to do, where its file alone does not say so."""
@@ -44,9 +44,9 @@ async def _baseline_joined(work: Work) -> str:
 
 
 def _unjoined(work: Work) -> bool:
-    """Whether tests lack a name, or baseline tests are not among them yet."""
+    """Whether tests lack a name of their own, or baseline tests are not among them yet."""
     tests = work.tests
-    if any(not test.testuid for test in tests):
+    if not all(test.testuid for test in tests) or len({test.testuid for test in tests}) < len(tests):
         return True
     if not work.options.baseline_tests:
         return False
@@ -83,9 +83,9 @@ async def _exports(work: Work) -> str:
 
 
 STEPS: tuple[Step, ...] = (
-    Step("intent", "intent.txt", (), writing.intent, "what the prompt is for"),
-    Step("inputspec", "input_spec.txt", (), writing.inputspec, "what limits its input"),
-    Step("rules", "rules.txt", (), writing.rules, "what every output has to keep"),
+    Step("intent", "intent.txt", (), writing.intent, "what the prompt is for", (PROMPT,)),
+    Step("inputspec", "input_spec.txt", (), writing.inputspec, "what limits its input", (PROMPT,)),
+    Step("rules", "rules.txt", (), writing.rules, "what every output has to keep", (PROMPT,)),
     Step(
         "inverse",
         "inverse_rules.txt",
@@ -186,6 +186,6 @@ def before(names: Iterable[str]) -> set[str]:
     return found
 
 
-def after(name: str) -> list[Step]:
-    """A step with all that need it, in order."""
-    return [step for step in STEPS if name in before([step.name])]
+def after(*names: str) -> list[Step]:
+    """Some steps with all that need one of them, in order."""
+    return [step for step in STEPS if before([step.name]) & {*names}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,20 +50,25 @@ async def tests(work: Work) -> str:
     found = [test for part in made for test in part]
     if not found:
         raise _no_tests(work)
+    if bare := sorted({rule.number for part in parts(work) for rule in part.rules} - {test.ruleid for test in found}):
+        again = " ".join(f"--rule {number}" for number in bare)
+        work.tell(f"tests: there is none for {_named_rules(bare)}; {again} asks for some again")
     kept = [test for test in work.tests if test.ruleid not in work.again] if work.again else []
     return rows_text(named(work, _in_order([*kept, *found])))
 
 
 def named(work: Work, tests: Iterable[Test]) -> list[Test]:
-    """The tests, those without a name given one."""
+    """The tests, those without a name given one, as are those that bear the name of one before them."""
     seen: Counter[str] = Counter()
+    taken: set[str] = set()
     found = []
     for test in tests:
         facts = test.dumped()
-        if not test.testuid:
+        if not test.testuid or test.testuid in taken:
             key = test_uid(work.subject.id, facts, 0)
             test = test.model_copy(update={"testuid": test_uid(work.subject.id, facts, seen[key])})
             seen[key] += 1
+        taken.add(test.testuid or "")
         found.append(test)
     return found
 
@@ -82,18 +87,36 @@ async def _of_part(work: Work, part: Part) -> list[Test]:
     for generation in range(work.options.test_generations):
         table, chat = await _table(work, part, chat, inputs)
         if not table.tests:
-            numbers = ", ".join(str(rule.number) for rule in part.rules)
-            work.tell(f"tests: nothing that {work.models.rules.config.name} wrote for the rules {numbers} was a test")
+            rules = _named_rules([rule.number for rule in part.rules])
+            work.tell(f"tests: nothing that {work.models.rules.config.name} wrote for {rules} was a test")
             break
-        if table.dropped:
-            work.tell(
-                f"tests: {table.dropped} of {table.dropped + len(table.tests)} rows were left out: they have another "
-                "number of cells than the first line, no value for an input, or a rule that was not asked about"
-            )
+        for note in _notes(table, part):
+            work.tell(f"tests: {note}")
         found += [_test(row, part, generation) for row in table.tests]
         chat = (*chat, *work.prompts.messages("more", {}, {"count": work.options.tests_per_rule, "header": header}))
     unique = {(test.ruleid, test.testinput): test for test in reversed(found)}
     return [test for test in found if unique[test.ruleid, test.testinput] is test]
+
+
+def _named_rules(numbers: Sequence[int]) -> str:
+    return f"rule {numbers[0]}" if len(numbers) == 1 else f"the rules {', '.join(map(str, numbers))}"
+
+
+def _notes(table: Table, part: Part) -> Iterator[str]:
+    """What a person should know about how a reply was read."""
+    if table.dropped:
+        yield (
+            f"{table.dropped} of {table.dropped + len(table.tests)} rows were left out: they have another number of "
+            "cells than the first line, no value for an input, or a rule that was not asked about"
+        )
+    if table.joined:
+        yield (
+            f"in {table.joined} of {len(table.tests)} rows a comma outside quotation marks was taken for one of the "
+            "text around it; look through tests.json"
+        )
+    if table.renumbered:
+        rules = _named_rules([rule.number for rule in part.rules])
+        yield f"a reply about {rules} numbered them from 1, and was read so"
 
 
 async def _table(work: Work, part: Part, chat: Messages, inputs: Sequence[Input]) -> tuple[Table, Messages]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +18,12 @@ from .parsing import is_refusal
 from .shapes import Rule, Test, Truth, lines_of, numbered, relinked, rows_of
 from .subject import Subject
 
+PROMPT = "prompt"
+"""The prompt under test, as a source of what is made from it."""
 MOST_RULES = 100
 """More rules than this are a reply gone wrong, or thousands of questions."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -71,6 +76,11 @@ class Work:
         """The prompt as the steps show it."""
         return self.subject.body
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The sources of files that lie outside the folder."""
+        return {PROMPT: self.subject.body}
+
     def text(self, name: str) -> str:
         """What stands in a file of the folder."""
         return (self.folder.read(name) or "").strip()
@@ -78,14 +88,18 @@ class Work:
     @property
     def rules(self) -> list[Rule]:
         """The rules that tests are made for, output rules first."""
-        lines = lines_of(self.folder.read("rules.txt")), lines_of(self.folder.read("inverse_rules.txt"))
-        return numbered(*lines, self.options.max_rules)
+        return numbered(*self._lines(), self.options.max_rules)
+
+    def _lines(self) -> tuple[list[str], list[str]]:
+        return lines_of(self.folder.read("rules.txt")), lines_of(self.folder.read("inverse_rules.txt"))
 
     @property
     def tests(self) -> list[Test]:
         """The tests as they stand, baseline tests included, under the numbers of the rules as they stand."""
         found = rows_of(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
-        return relinked(found, self.rules)
+        rules, most = self._lines(), self.options.max_rules
+        untested = {(text, inverse) for inverse in (False, True) for text in rules[inverse][most:]} if most else ()
+        return relinked(found, numbered(*rules, most), untested)
 
     @property
     def truths(self) -> dict[str, Truth]:
@@ -106,7 +120,8 @@ class Work:
         said = await self.say(self.models.rules, messages, file, attempt=attempt, params=CREATIVE)
         if is_refusal(said):
             raise CannotGenerate(f"{self.models.rules.config.name} declined: “{_start(said)}”. {self._way_out(file)}")
-        return tidy(said)
+        # People read these files with whatever shows files, and a terminal obeys what is in them.
+        return tidy(_CONTROLS.sub("", said))
 
     def nothing(self, what: str, file: str) -> CannotGenerate:
         """There is nothing to go on with."""
@@ -143,6 +158,6 @@ async def each(
     work.progress(step, 0, len(things))
     found = await asyncio.gather(*map(one, things), return_exceptions=True)
     cannot = [result for result in found if isinstance(result, CannotGenerate)]
-    ended = [result for result in found if isinstance(result, BaseException) and result not in cannot]
+    ended = [result for result in found if isinstance(result, BaseException) and not isinstance(result, CannotGenerate)]
     made = [result for result in found if not isinstance(result, BaseException)]
     return made, cannot, ended[0] if ended else None

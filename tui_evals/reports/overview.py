@@ -150,8 +150,9 @@ def _notes(reader: Reader, run: RunRow, rows: Sequence[Row]) -> list[str]:
         found = [row.metrics[metric] for row in rows]
         errored, skipped = sum(one.errored for one in found), sum(one.skipped for one in found)
         if errored or skipped:
-            said = f"{_many(errored, 'answer', 'answers')} could not be judged, {skipped:,} skipped"
-            notes.append(f"{run.key}: {metric.heading}: {said}; its figures leave them out.")
+            said = [f"{_many(errored, 'answer', 'answers')} could not be judged"] if errored else []
+            said += [f"{_many(skipped, 'answer was', 'answers were')} skipped"] if skipped else []
+            notes.append(f"{run.key}: {metric.heading}: {', '.join(said)}; its figures leave them out.")
     return notes
 
 

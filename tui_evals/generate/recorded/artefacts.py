@@ -15,7 +15,8 @@ from tui_evals.generate.options import separated
 from tui_evals.generate.shapes import UnreadableFile, lines_of
 from tui_evals.store.rows import plain
 
-from .rows import Piece, json_of, rows_in
+from .pieces import Piece, json_of
+from .rows import rows_in
 
 CONTEXT, REPORT = "promptpex_context", "report"
 _TEXTS = ("intent", "input_spec", "rules", "inverse_rules")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -16,19 +12,11 @@ from tui_evals.generate.shapes import Outcome, UnreadableFile
 from tui_evals.store.rows import plain
 from tui_evals.text import strictjson
 
+from .pieces import Piece, json_of, parsed, rows_of_table
+
 _NOTHING = frozenset(("", "nan", "null", "none", "undefined"))
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _MOST = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """What stands in one file, or in one place of a file that holds several: text, or rows already read."""
-
-    where: str
-    value: object
-    table: bool = False
-    """The text is a CSV table."""
 
 
 def _number(value: object) -> float | None:
@@ -74,7 +62,7 @@ def _outcome(value: object) -> str | None:
 
 def _metrics(value: object) -> dict[str, Any]:
     if isinstance(value, str):
-        value = _parsed(value) if value.strip() else None
+        value = parsed(value) if value.strip() else None
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -185,9 +173,12 @@ Row = TypeVar("Row", bound=_Loose)
 def rows_in(kind: type[Row], piece: Piece) -> list[Row]:
     """The rows of a piece; UnreadableFile says in which row which field is wrong."""
     found = []
-    for place, row in _table(piece) if piece.table else _entries(piece):
+    for place, row in rows_of_table(piece) if piece.table else _entries(piece):
         if not isinstance(row, dict):
             raise UnreadableFile(f"{piece.where}, {place}: must be an object, such as {{...}}")
+        if not row.keys() & {*kind.model_fields, "input"}:
+            known = ", ".join(sorted(kind.model_fields))
+            raise UnreadableFile(f"{piece.where}, {place}: has none of the fields that are read, which are {known}")
         try:
             found.append(kind.model_validate(row))
         except ValidationError as errors:
@@ -203,46 +194,3 @@ def _entries(piece: Piece) -> Iterator[tuple[str, object]]:
     if not isinstance(found, list):
         raise UnreadableFile(f"{piece.where} must hold a list of objects, such as [{{...}}]")
     yield from ((f"entry {number}", row) for number, row in enumerate(found, 1))
-
-
-def json_of(piece: Piece) -> object:
-    """The value of a piece of JSON; NaN, which is no JSON, is nothing."""
-    try:
-        return _parsed(str(piece.value))
-    except strictjson.JsonError as problem:
-        at = f":{problem.line}" if problem.line else ""
-        raise UnreadableFile(f"{piece.where}{at} cannot be read: {problem}") from None
-
-
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text.removeprefix("\ufeff"), parse_constant=lambda word: None)
-    except (ValueError, RecursionError):
-        return strictjson.loads(text)  # It refuses all that json does, and says why in a sentence.
-
-
-def table_of(piece: Piece) -> list[dict[str, Any]]:
-    """The rows of a CSV table by their columns."""
-    return [row for _, row in _table(piece)]
-
-
-def _table(piece: Piece) -> Iterator[tuple[str, dict[str, Any]]]:
-    csv.field_size_limit(2**31 - 1)
-    reader = csv.reader(io.StringIO(str(piece.value).removeprefix("\ufeff"), newline=""), strict=True)
-    header: list[str] | None = None
-    while True:
-        line = reader.line_num + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as problem:
-            raise UnreadableFile(f"{piece.where}:{line} cannot be read as a table: {problem}") from None
-        if row is None:
-            return
-        if not any(cell.strip() for cell in row):
-            continue
-        if header is None:
-            header = [cell.strip() for cell in row]
-        elif len(row) > len(header):
-            raise UnreadableFile(f"{piece.where}:{line} has {len(row)} cells, but the header has {len(header)}")
-        else:
-            yield f"line {line}", dict(zip(header, row, strict=False))

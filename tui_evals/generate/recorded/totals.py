@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .artefacts import Artefacts
-from .rows import RecordedResult, table_of
+from .pieces import table_of
+from .rows import RecordedResult
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -31,9 +32,12 @@ def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, st
     said = []
     for row in overview:
         model = str(row.get("model") or "")
+        if not model:
+            said.append("overview.csv has totals of no model: its first line should name the column model")
+            return said
         scenario = str(row.get("scenario") or "")
         ours = counted.get((model, scenario)) or counted.get((model, "")) or {}
-        name = f"{model}, {scenario}" if scenario else model
+        name = _short(f"{model}, {scenario}" if scenario else model)
         if not ours:
             said.append(f"overview.csv has totals of {name}, of which there are no answers")
             continue
@@ -45,6 +49,10 @@ def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, st
         if parts:
             said.append(f"overview.csv says otherwise of {name}: {', '.join(parts)}")
     return said
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:79]}…"
 
 
 def _counted(rows: Iterable[RecordedResult]) -> dict[tuple[str, str], dict[str, str]]:

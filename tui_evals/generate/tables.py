@@ -1,0 +1,190 @@
+"""Reading the tests a model wrote, as the CSV it was asked for or as another table that can be told for sure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tui_evals.text import strictjson
+
+from .csvrows import Row, csv_of, put_together, records, spelled, well_quoted
+from .parsing import unfenced
+from .shapes import Test
+
+FIXED = ("ruleid", "testid", "expectedoutput", "reasoning")
+"""The columns of every table of tests, before those of the inputs."""
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_ONLY_NUMBER = re.compile(r"\W*(?:rule|r)?\W*[0-9]{1,9}\W*", re.IGNORECASE)
+_RULED = re.compile(r":?-+:?")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The tests read from a reply, and the rows that were none."""
+
+    tests: tuple[Mapping[str, Any], ...]
+    dropped: int = 0
+    joined: int = 0
+    """Rows that a comma outside quotation marks had torn, and that could be put together for sure."""
+    renumbered: bool = False
+    """Whether the rules were numbered from 1 where their own numbers begin later."""
+
+
+def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Table:
+    """The tests of a reply, whatever stands around them: one for each row with all open inputs and a rule we know.
+
+    Lines before the header are chatter; a row with more or fewer cells than the header, as a line of chatter is, is
+    dropped and counted, unless nothing but a comma outside quotation marks can have torn it. Where a stray quotation
+    mark swallows rows, each line is read by itself.
+    """
+    plain = text.replace("\r\n", "\n").replace("\0", "").removeprefix("\ufeff")
+    for delimiter in (",", ";", "\t", "|"):
+        found = _csv(csv_of(plain), delimiter, inputs, rules)
+        if found is not None:
+            return found
+    objects = _objects(plain)
+    if objects:
+        rows = [_facts(_layout(list(row), inputs), [*map(_text, row.values())], inputs) for row in objects]
+        return _table(rows, rules)
+    return _headless(unfenced(plain), inputs, rules)
+
+
+# -- rows to tests
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the columns of a header stand that a test is made from."""
+
+    rule: int
+    fixed: Mapping[str, int]
+    own: Mapping[str, int]
+    """The inputs."""
+    besides: Mapping[str, int]
+    """What the model added, under names that mean nothing to us."""
+
+
+def _layout(header: Sequence[str], inputs: Sequence[str]) -> _Layout | None:
+    """The layout of a header; None where a column is missing.
+
+    An input may be called like a fixed column, which then stands before it.
+    """
+    known = [spelled(name) for name in header]
+    own: dict[str, int] = {}
+    for name in inputs:
+        same = [place for place, one in enumerate(header) if one == name]
+        alike = same or [place for place, one in enumerate(known) if one == spelled(name)]
+        if not alike:
+            return None
+        own[name] = alike[-1]
+    taken = set(own.values())
+    fixed = {name: place for name in FIXED if name in known and (place := known.index(name)) not in taken}
+    if "ruleid" not in fixed:
+        return None
+    taken |= set(fixed.values())
+    more = {name: place for place, name in enumerate(header) if place not in taken and name not in Test.model_fields}
+    return _Layout(fixed.pop("ruleid"), fixed, own, more)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a row says: the number of its rule, and its columns; no number where it is no test."""
+
+    number: int | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    joined: bool = False
+
+
+def _facts(layout: _Layout | None, cells: Sequence[str], inputs: Sequence[str], sure: bool = True) -> _Facts:
+    """What a row says under a header; one that is not `sure` to be a row has to begin with nothing but a number."""
+    if layout is None:
+        return _Facts()
+    written = cells[layout.rule]
+    found = _NUMBER.search(written) if sure or _ONLY_NUMBER.fullmatch(written) else None
+    values = {name: cells[layout.own[name]] for name in inputs}
+    if found is None or not any(value.strip() for value in values.values()):
+        return _Facts()
+    testinput = next(iter(values.values())) if len(values) == 1 else json.dumps(values, ensure_ascii=False)
+    kept = {name: value for name, value in values.items() if name not in Test.model_fields}
+    told = {name: cells[place] for name, place in (*layout.besides.items(), *layout.fixed.items())}
+    return _Facts(int(found[0]), {**told, **kept, "testinput": testinput}, joined=not sure)
+
+
+def _table(rows: Sequence[_Facts], rules: Sequence[int]) -> Table:
+    """The tests among the rows, under the numbers their rules have."""
+    numbers = {row.number for row in rows if row.number is not None}
+    counted = set(range(1, len(rules) + 1))
+    anew = 1 in numbers and 1 not in rules and numbers <= counted and (numbers == counted or not numbers & {*rules})
+    tests, joined = [], 0
+    for row in rows:
+        number = rules[row.number - 1] if anew and row.number is not None else row.number
+        if number in rules:
+            tests.append({**row.columns, "ruleid": number})
+            joined += row.joined
+    return Table(tuple(tests), len(rows) - len(tests), joined, anew)
+
+
+# -- CSV
+
+
+def _csv(text: str, delimiter: str, inputs: Sequence[str], rules: Sequence[int]) -> Table | None:
+    """The tests of a table with a delimiter; None where there is no header with it."""
+    found = _under_header(list(records(text, delimiter)), inputs, rules)
+    if found is None or (found.tests and not found.dropped and not found.joined and well_quoted(text, delimiter)):
+        return found
+    lines = [row for line in text.split("\n") for row in records(line, delimiter)]
+    return max(found, _under_header(lines, inputs, rules) or found, key=lambda table: len(table.tests))
+
+
+def _under_header(rows: Sequence[Row], inputs: Sequence[str], rules: Sequence[int]) -> Table | None:
+    header: list[str] | None = None
+    layout: _Layout | None = None
+    facts: list[_Facts] = []
+    for row in rows:
+        names = [cell.strip() for cell in row.cells]
+        if header is None:
+            header = names if "ruleid" in map(spelled, names) else None
+            layout = _layout(names, inputs)
+        elif names != header and not all(_RULED.fullmatch(name) for name in names):
+            whole = row if len(row.cells) <= len(header) else put_together(row, header)
+            fits = len(whole.cells) == len(header)
+            facts.append(_facts(layout, whole.cells, inputs, whole.sure) if fits else _Facts())
+    return None if header is None else _table(facts, rules)
+
+
+def _headless(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Table:
+    """The tests of a table whose first line was left out: rows that fit it, and begin with two numbers."""
+    header = [*FIXED, *inputs]
+    rows = [row.cells for row in records(text.replace('\\"', '""'), ",")]
+    fit = [row for row in rows if len(row) == len(header) and row[1].strip().isdigit()]
+    layout = _layout(header, inputs)
+    return replace(_table([_facts(layout, row, inputs, sure=False) for row in fit], rules), joined=0)
+
+
+# -- JSON
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    """The objects of a reply in JSON: a list of them, alone in an object or not, or one a line."""
+    bare = unfenced(text)
+    start, end = bare.find("["), bare.rfind("]")
+    for candidate in (bare, bare[start : end + 1]):
+        try:
+            value = strictjson.loads(candidate, duplicates=True)
+        except strictjson.JsonError:
+            continue
+        if isinstance(value, dict) and len(value) == 1:
+            value = next(iter(value.values()))
+        found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+        if found:
+            return found
+    return []
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
