@@ -89,7 +89,7 @@ def test_what_is_set_aside_is_never_overwritten(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "tests.json:1 cannot be read"),
+        ("{", "tests.json cannot be read: line 1: not valid JSON"),
         ("{}", "must hold a list"),
         ('[{"testinput": "a"}, {"ruleid": 1}]', "entry 2, testinput"),
         ('[{"testinput": "a", "ruleid": "x"}]', "entry 1, ruleid"),

@@ -217,7 +217,7 @@ def test_the_files_are_written_from_the_dataset_where_there_are_none(tmp_path):
 def test_tests_that_cannot_be_read_stop_an_edit_before_anything_is_written(tmp_path):
     place = ruled_project(tmp_path).parent
     (place / "tests.json").write_text("[{]")
-    with pytest.raises(UnreadableFile, match=r"tests\.json:1 cannot be read"):
+    with pytest.raises(UnreadableFile, match=r"tests\.json cannot be read"):
         write_files(place, TEXTS, without(TEXTS, (False, 1)), None)
     assert read_origin(place / "tags.json").texts == TEXTS
 

@@ -109,7 +109,8 @@ def _rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
     try:
         found = strictjson.loads(text)
     except strictjson.JsonError as problem:
-        raise UnreadableFile(f"{name}{f':{problem.line}' if problem.line else ''} cannot be read: {problem}") from None
+        place = f"line {problem.line}: " if problem.line else ""
+        raise UnreadableFile(f"{name} cannot be read: {place}{problem}") from None
     if not isinstance(found, list):
         raise UnreadableFile(f"{name} must hold a list of objects, such as [{{...}}]")
     try:

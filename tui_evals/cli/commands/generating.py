@@ -77,7 +77,9 @@ _WISHES = (
 )
 _COURSE = (
     click.option("--until", metavar="STEP", help="Stop after this step."),
-    click.option("--from", "from_step", metavar="STEP", help="Take this step and all that follow anew."),
+    click.option(
+        "--from", "from_step", metavar="STEP", help="Take this step, or several by commas, and all that follow anew."
+    ),
     click.option("--rule", "again", type=int, multiple=True, metavar="N", help="Make the tests of rule N anew."),
     click.option("--inverse", "invert", type=int, multiple=True, metavar="N", help="Invert output rule N anew."),
     click.option("--confirm", multiple=True, metavar="STEP", help="Ask before going on after STEP; * is all."),
