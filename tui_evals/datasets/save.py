@@ -52,8 +52,7 @@ def overwrite(document: Document, data: dict[str, Any]) -> Saved:
 
 def _write(document: Document, text: str) -> Saved:
     backup = back_up(document.file) if document.needs_upgrade and document.file.exists() else None
-    # Half a surrogate pair, which no file can hold, is spelled as its escape, as JSON spells it too.
-    write_atomically(document.file, text.encode("utf-8", "backslashreplace"))
+    write_atomically(document.file, text.encode("utf-8"))
     return Saved(load(document.file), backup)
 
 
