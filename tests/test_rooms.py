@@ -12,7 +12,20 @@ PACKAGE = Path(__file__).parent.parent / "tui_evals"
 SCREEN = {"textual", "rich"}
 HEAVY = {"litellm", "openai", "torch", "transformers", "bert_score", "wordfreq", "distributed", "pandas", "boto3"}
 DATABASE = {"sqlite3", "sqlite_utils"}
-ROOMS = ("text", "datasets", "evaluators", "targets", "store", "runs", "compare", "generate", "reports", "cli", "tui")
+ROOMS = (
+    "text",
+    "datasets",
+    "evaluators",
+    "targets",
+    "store",
+    "runs",
+    "compare",
+    "generate",
+    "reports",
+    "api",
+    "cli",
+    "tui",
+)
 
 FOREIGN = {
     "text": SCREEN | HEAVY | DATABASE | {"click", "pydantic"},
@@ -24,6 +37,7 @@ FOREIGN = {
     "compare": SCREEN | HEAVY | {"click"},
     "generate": SCREEN | HEAVY | {"click"},
     "reports": SCREEN | HEAVY | {"click"},
+    "api": SCREEN | HEAVY | {"click"},
     "cli": {"textual"} | HEAVY,
     "tui": HEAVY | {"click"},
 }

@@ -1,3 +1,30 @@
-"""A terminal workbench and command line for evaluating language-model prompts and agents."""
+"""A terminal workbench, a command line and a library for evaluating language-model prompts and agents."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .version import __version__
+
+if TYPE_CHECKING:
+    from .api.evaluating import RunStopped, aevaluate, evaluate
+    from .api.results import Answer, Run
+
+__all__ = ["Answer", "Run", "RunStopped", "__version__", "aevaluate", "evaluate"]
+
+_PLACES = {
+    "evaluate": "evaluating",
+    "aevaluate": "evaluating",
+    "RunStopped": "evaluating",
+    "Run": "results",
+    "Answer": "results",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The library, imported when it is asked for, so that the command line starts fast."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'tui_evals' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f".api.{_PLACES[name]}", __name__), name)

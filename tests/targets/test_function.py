@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError, Usage
-from tui_evals.targets.function import Function
+from tui_evals.targets.function import named_function
 
 MESSAGES = (
     {"role": "system", "content": "Be brief."},
@@ -77,7 +77,7 @@ def root(tmp_path, monkeypatch):
 
 
 def made(root, name):
-    return Function(TargetConfig(name="own", model=f"python:{name}"), root)
+    return named_function(TargetConfig(name="own", model=f"python:{name}"), root)
 
 
 async def ask(root, name):
@@ -192,8 +192,9 @@ def test_a_hung_function_does_not_hold_up_the_end_of_the_program(root):
     code = (
         "import asyncio, pathlib\n"
         "from tui_evals.targets.base import Request, TargetConfig\n"
-        "from tui_evals.targets.function import Function\n"
-        "target = Function(TargetConfig(name='own', model='python:own_sleeping_module:hang'), pathlib.Path('.'))\n"
+        "from tui_evals.targets.function import named_function\n"
+        "config = TargetConfig(name='own', model='python:own_sleeping_module:hang')\n"
+        "target = named_function(config, pathlib.Path('.'))\n"
         "try: asyncio.run(asyncio.wait_for(target.ask(Request(messages=())), 0.01))\n"
         "except TimeoutError: print('time is up')\n"
     )

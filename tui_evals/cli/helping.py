@@ -14,9 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from tui_evals import __version__
 from tui_evals.datasets.discover import discover, project_root
 from tui_evals.text.nearest import did_you_mean
+from tui_evals.version import __version__
 
 from .output import Stop, columns, say
 

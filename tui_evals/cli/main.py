@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from tui_evals import __version__
+from tui_evals.version import __version__
 
 from .opening import Opening, Wish, is_dataset, opening
 from .output import Stop, warn

@@ -12,11 +12,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tui_evals import __version__
 from tui_evals.compare.runs import MOST, read_comparison
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe
+from tui_evals.version import __version__
 
 from .page import cards, facing, words
 from .page.summary import summary

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from tui_evals import __version__
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
 from tui_evals.text.cells import csv_line, guard
+from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
     {"Relevance", "Coherence", "Groundedness", "Similarity", "Citations", "ExactMatch", "PartialMatch"}

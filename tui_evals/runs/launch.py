@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from tui_evals.datasets.document import Document, load
@@ -15,7 +16,7 @@ from tui_evals.evaluators.registry import Registry
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, NewRun, RunRow
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import ConfigurationError, Price, TargetConfig
+from tui_evals.targets.base import ConfigurationError, Price, Target, TargetConfig
 from tui_evals.targets.config import Settings, target_named
 from tui_evals.targets.opening import identity, kind_of, open_target
 from tui_evals.targets.prices import price_of
@@ -28,6 +29,8 @@ from .engine import Engine
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
 from .status import GENERATION, METRICS, RECORDED
+
+_NONE_READY: Mapping[str, Target] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +163,7 @@ def opened(
     environment: Mapping[str, str],
     root: Path,
     concurrency: int | None = None,
+    target: Target | None = None,
 ) -> Asked:
     """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
     if concurrency is not None:
@@ -170,7 +174,7 @@ def opened(
             f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
             ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }"
         )
-    target = open_target(config, environment, root, items_of)
+    target = target or open_target(config, environment, root, items_of)
     cacheable = kind_of(config) in ("openai", "litellm")
     return Asked(config, target, identity(config, environment), price, budget, kind=kind, cacheable=cacheable)
 
@@ -186,12 +190,16 @@ def assemble(
     root: Path,
     *,
     again: bool = False,
+    ready: Mapping[str, Target] = _NONE_READY,
 ) -> Engine:
-    """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass."""
+    """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass.
+
+    `ready` holds targets by name that need not be opened, such as functions at hand.
+    """
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
 
     def asked(config: TargetConfig, kind: Literal["target", "judge"]) -> Asked:
-        return opened(config, kind, budget, environment, root, terms.concurrency)
+        return opened(config, kind, budget, environment, root, terms.concurrency, ready.get(config.name))
 
     targets = [asked(config, "target") for config in plan.targets]
     judges = {name: asked(config, "judge") for name, config in _judges(plan, settings).items()}

@@ -47,10 +47,10 @@ def _copied(value: Any) -> Any:
 class Function:
     """Asks a function; to name one on the command line or in the configuration is to trust it."""
 
-    def __init__(self, config: TargetConfig, root: Path) -> None:
-        self._name = config.model.removeprefix("python:")
-        self._function = _loaded(self._name, root)
-        self._given = _GIVEN[_parameter(self._function, self._name)]
+    def __init__(self, function: Callable[[Any], Any], name: str, given: str) -> None:
+        self._name = name
+        self._function = function
+        self._given = _GIVEN[given]
 
     async def ask(self, request: Request) -> Reply:
         """What the function returns, or TargetError with what it raised."""
@@ -71,6 +71,22 @@ class Function:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def named_function(config: TargetConfig, root: Path) -> Function:
+    """The function that a configuration names."""
+    name = config.model.removeprefix("python:")
+    function = _loaded(name, root)
+    return Function(function, name, _parameter(function, name))
+
+
+def given_function(function: Callable[[Any], Any], name: str) -> Function:
+    """A function at hand; a parameter whose name says nothing gets the prompt."""
+    try:
+        parameter = next(iter(inspect.signature(function).parameters), "prompt")
+    except (TypeError, ValueError):
+        parameter = "prompt"
+    return Function(function, name, parameter if parameter in _GIVEN else "prompt")
 
 
 def _loaded(name: str, root: Path) -> Callable[[Any], Any]:

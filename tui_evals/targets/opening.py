@@ -43,9 +43,9 @@ def open_target(
             named = config.model.removeprefix("replay:")
             return Replay(captured(load_items(_below(root, named)), named), named)
         case "python":
-            from .function import Function
+            from .function import named_function
 
-            return Function(config, root)
+            return named_function(config, root)
         case "command":
             from .command import command_target
 

@@ -1,0 +1,149 @@
+"""Evaluating from Python: with functions and models, judged by names and functions, kept in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tui_evals
+from tui_evals import RunStopped, aevaluate, evaluate
+from tui_evals.api.judging import evaluator_of
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.store.reader import Reader
+from tui_evals.targets.base import ConfigurationError
+
+PAGE = Path(tui_evals.__file__).parent / "help" / "python.md"
+BLOCKS = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+EXAMPLES = [block for block in BLOCKS if "from tui_evals" in block]
+ITEMS = [{"prompt": "one", "expected_response": "ONE"}, {"prompt": "two", "expected_response": "zwei"}]
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shout(prompt):
+    return prompt.upper()
+
+
+def test_a_function_is_asked_and_the_run_is_in_the_store(project):
+    run = evaluate(ITEMS, shout, evaluators={"ExactMatch": {"case_sensitive": True}}, name="first", tags=["x"])
+    assert (run.status, run.score, run.scores, run.passed) == ("finished", 50.0, {"shout": 50.0}, False)
+    assert [(answer.item, answer.text, answer.passed) for answer in run.answers] == [
+        ("#1", "ONE", True),
+        ("#2", "TWO", False),
+    ]
+    assert run.failures[0].scores["ExactMatch"].result == "fail"
+    with Reader(project / ".evals" / "evals.db") as reader:
+        stored = reader.find_run("first")
+        assert (stored.key, stored.tags, stored.total) == (run.key, ("x",), 2)
+
+
+async def test_async_functions_and_several_targets_in_a_running_loop():
+    async def echo(messages):
+        await asyncio.sleep(0)
+        return messages[-1]["content"]
+
+    run = await aevaluate(ITEMS, [shout, echo], evaluators="ExactMatch", repeats=2)
+    assert len(run.answers) == 8 and set(run.scores) == {"shout", "echo"}
+    again = evaluate(ITEMS, echo, evaluators="ExactMatch", only=[1])
+    assert [answer.item for answer in again.answers] == ["#2"]
+
+
+def test_functions_judge_what_their_parameters_name():
+    def right(answer, reference):
+        return answer == reference
+
+    async def long(output):
+        return len(output) / 4
+
+    run = evaluate(ITEMS, shout, evaluators=[right, long])
+    found = {key: (record.score, record.result) for key, record in run.answers[0].scores.items()}
+    assert found == {"right": (1.0, "pass"), "long": (0.75, "pass")}
+    with pytest.raises(TypeError, match="asks for mood, which is no evidence"):
+        evaluator_of("odd", lambda mood: True)
+
+
+def test_a_judge_that_breaks_is_an_error_record_and_no_fail():
+    def broken(output):
+        raise KeyError("gone")
+
+    (answer, _) = evaluate(ITEMS, shout, evaluators=[broken]).answers
+    assert answer.status == "partial" and "gone" in answer.scores["broken"].reason
+
+
+def test_a_function_that_raises_is_an_answer_without_text():
+    def fails(prompt):
+        raise ValueError("no idea")
+
+    run = evaluate(ITEMS[:1], fails, evaluators="ExactMatch")
+    assert run.answers[0].status == "error" and "no idea" in (run.answers[0].error or "")
+
+
+@pytest.mark.parametrize(
+    ("problem", "says", "given"),
+    [
+        (DatasetError, "did you mean 'prompt'", {"dataset": [{"promt": "x"}]}),
+        (DatasetError, "did you mean 'ExactMatch'", {"evaluators": "ExactMach"}),
+        (DatasetError, "nope.json", {"dataset": "nope.json"}),
+        (ConfigurationError, "no target is named", {"target": None}),
+        (ConfigurationError, "there is no target nope", {"target": "nope"}),
+        (ConfigurationError, "two targets are called shout", {"target": [shout, shout]}),
+        (CannotPlan, "judged by a model and no judge is named", {"evaluators": "Relevance"}),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_asked(project, problem, says, given):
+    asked = []
+    words = {"dataset": ITEMS, "target": lambda prompt: asked.append(prompt), "evaluators": "ExactMatch"} | given
+    with pytest.raises(problem, match=says):
+        evaluate(words["dataset"], words["target"], evaluators=words["evaluators"])
+    assert asked == []
+
+
+def test_a_function_may_judge_as_a_model_does():
+    def judge(messages):
+        return '{"score": 5, "reason": "fine"}'
+
+    run = evaluate(ITEMS, shout, evaluators="Relevance", judge=judge)
+    assert all(answer.scores["Relevance"].result == "pass" for answer in run.answers)
+
+
+def test_a_run_that_cannot_go_on_says_so_and_holds_what_there_is(project):
+    (project / ".evals").mkdir()
+    settings = '[targets.gone]\nmodel = "openai/x"\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "env:NOKEY"\n'
+    (project / ".evals" / "config.toml").write_text(settings)
+    with pytest.raises((RunStopped, ConfigurationError)) as caught:
+        evaluate(ITEMS, "gone", evaluators="ExactMatch")
+    assert "gone" in str(caught.value) or "NOKEY" in str(caught.value)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_of_the_manual_runs(project, number, capsys):
+    source = "\n".join(line.removeprefix("    ") for line in EXAMPLES[number].split("\n"))
+    (project / "example.py").write_text(source)
+    done = subprocess.run([sys.executable, "example.py"], capture_output=True, text=True, cwd=project, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_manual_has_examples():
+    assert len(EXAMPLES) == 2
+
+
+def test_importing_the_package_brings_nothing_along():
+    code = "import sys, tui_evals; print(len([name for name in sys.modules if name.startswith('tui_evals')]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) <= 2
+
+
+def test_rows_hold_a_column_for_each_evaluator():
+    (row, _) = evaluate(ITEMS, shout, evaluators="ExactMatch").rows()
+    assert row["item"] == "#1" and row["ExactMatch.result"] == "pass" and row["text"] == "ONE"

@@ -1,0 +1,99 @@
+"""The pytest plugin as its users meet it: a real pytest in a folder with datasets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_evals.store.reader import Reader
+
+ROOT = Path(__file__).parents[2]
+DATA = {
+    "schemaVersion": "1.11.0",
+    "default_evaluators": {"ExactMatch": {}},
+    "items": [
+        {
+            "testId": "sum",
+            "category": "easy sums",
+            "prompt": "What is 2 + 2? only the number",
+            "expected_response": "4",
+        },
+        {"testId": "rain", "tags": ["talk"], "prompt": "Tell me about rain.", "expected_response": "\u001b[2JNo."},
+        {"prompt": "What is 3 + 4? only the number", "expected_response": "7"},
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "evals.json").write_text(json.dumps(DATA))
+    (tmp_path / "evals" / "package.json").write_text('{"name": "no dataset"}')
+    (tmp_path / "test_own.py").write_text("def test_own():\n    assert True\n")
+    (tmp_path / ".evals").mkdir()
+    settings = '[targets.calm]\nmodel = "demo"\nparams = { error_rate = 0, latency_ms = 0, jitter_ms = 0 }\n'
+    (tmp_path / ".evals" / "config.toml").write_text(settings)
+    return tmp_path
+
+
+def run(folder, *words):
+    plugin = ["-p", "tui_evals.api.pytest_plugin"] if not _installed() else []
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "ignore", *plugin, *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _installed():
+    from importlib.metadata import entry_points
+
+    return any(point.value == "tui_evals.api.pytest_plugin" for point in entry_points(group="pytest11"))
+
+
+CALM = ("--tui-evals", "--tui-evals-target", "calm")
+
+
+def test_without_its_option_nothing_happens(folder):
+    code, out = run(folder, ".")
+    assert code == 0 and "1 passed" in out and not (folder / ".evals" / "evals.db").exists()
+
+
+def test_every_item_is_a_test_and_a_failure_shows_the_difference(folder):
+    code, out = run(folder, *CALM, ".")
+    assert code == 1 and "3 passed" in out and "1 failed" in out
+    assert "ExactMatch: fail" in out and "- " in out and "+ " in out
+    assert "\x1b[2J" not in out and "Traceback" not in out
+    with Reader(folder / ".evals" / "evals.db") as reader:
+        stored = reader.find_run("last")
+        assert stored.total == 3 and stored.tags == ("pytest",) and stored.status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"), [(("-k", "sum"), 1), (("-m", "easy_sums"), 1), (("-m", "talk or easy_sums"), 2)]
+)
+def test_only_what_is_selected_is_asked(folder, words, asked):
+    run(folder, *CALM, "evals", "--strict-markers", *words)
+    with Reader(folder / ".evals" / "evals.db") as reader:
+        assert reader.find_run("last").total == asked
+
+
+def test_a_broken_dataset_is_a_sentence(folder):
+    (folder / "evals" / "evals.json").write_text('{"items": [{"prompt": 3}]}')
+    code, out = run(folder, *CALM, "evals")
+    assert code != 0 and "items[0].prompt" in out and "Traceback" not in out
+
+
+def test_a_target_that_is_not_there_fails_every_test_with_one_sentence(folder):
+    code, out = run(folder, "--tui-evals", "--tui-evals-target", "nobody", "evals")
+    assert code == 1 and out.count("there is no target nobody") >= 3 and "Traceback" not in out
+
+
+def test_workers_of_xdist_ask_their_own_items(folder):
+    pytest.importorskip("xdist")
+    code, out = run(folder, *CALM, "-n", "2", ".")
+    assert code == 1 and "3 passed" in out and "1 failed" in out

@@ -1,0 +1,213 @@
+"""`evaluate` and `aevaluate`: a dataset asked of targets and judged, kept in the store like any other run."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.prompts import prompt_of
+from tui_evals.datasets.starter import make_project
+from tui_evals.datasets.validate import dataset_of, typed
+from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.trust import Trust
+from tui_evals.runs import launch
+from tui_evals.runs.plan import Plan
+from tui_evals.store.baselines import dataset_key
+from tui_evals.store.database import open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.redact import secrets_of
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
+from tui_evals.targets.config import Settings, load_settings, target_named
+from tui_evals.targets.environment import environment
+from tui_evals.targets.function import given_function
+from tui_evals.text import strictjson
+
+from .judging import evaluator_of
+from .results import Run, read_run
+
+Answers = Callable[..., Any]
+"""A function that answers: it takes the prompt (or `messages`, or `request`) and returns text, now or when awaited."""
+DatasetLike = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+TargetLike = str | Answers
+EvaluatorsLike = str | Mapping[str, Any] | Sequence[Any]
+
+
+class RunStopped(Exception):
+    """A run ended before its end; `run` holds what there is, and `tui-evals resume` goes on with it."""
+
+    def __init__(self, message: str, run: Run) -> None:
+        super().__init__(message)
+        self.run = run
+
+
+def evaluate(dataset: DatasetLike, target: TargetLike | Sequence[TargetLike] | None = None, **options: Any) -> Run:
+    """Ask every item of every target, judge the answers, keep all of it; see `aevaluate` for the options."""
+    work = aevaluate(dataset, target, **options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own already
+        return pool.submit(asyncio.run, work).result()
+
+
+async def aevaluate(
+    dataset: DatasetLike,
+    target: TargetLike | Sequence[TargetLike] | None = None,
+    *,
+    evaluators: EvaluatorsLike | None = None,
+    judge: TargetLike | None = None,
+    without_judges: bool = False,
+    prompts: Sequence[str | Path] = (),
+    repeats: int | None = None,
+    only: Iterable[int] | None = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    concurrency: int | None = None,
+    max_cost: float | None = None,
+    use_cache: bool = True,
+    trust: bool = False,
+    project: str | Path | None = None,
+) -> Run:
+    """Ask every item of every target, judge the answers, and return the run.
+
+    `dataset` is a file, a document or a list of items; `target` a name of the configuration, a model, a function that
+    answers, or several of them; `evaluators` replace the dataset's defaults: names, a mapping of names to options, or
+    functions that judge. `only` are positions of items from 0. `project` is the folder whose `.evals/` is used.
+
+    DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
+    run ended early.
+    """
+    root = project_root(Path(project) if project is not None else Path.cwd())
+    document = _document(dataset, root)
+    settings, variables = load_settings(root), environment(root, None)[0]
+    files = [Path(prompt) for prompt in prompts]
+    named = prompt_of(document)
+    beside = files[0] if files else named
+    known = registry(root, Trust(always=trust), beside.parent if beside is not None else None)
+    if evaluators is not None:
+        chosen, known = _chosen(evaluators, known)
+        document = replace(document, data={**document.data, "default_evaluators": chosen})
+    targets = _configurations(_several(target) or settings.run.targets, settings)
+    judges = _configurations([judge] if judge is not None else [], settings)
+    plan = Plan(
+        dataset=dataset_of(document, known.catalogue, known.own),
+        targets=tuple(config for config, _ in targets),
+        registry=known,
+        judge=judges[0][0] if judges else target_named(settings.judge, settings) if settings.judge else None,
+        without_judges=without_judges,
+        prompts=launch.prompts_from(files or ([named] if named else [])),
+        repeats=repeats or settings.run.repeats or 1,
+        only=frozenset(only) if only is not None else None,
+    )
+    if not plan.targets:
+        raise ConfigurationError("no target is named: give one, such as a function that answers, or a model's name")
+    plan.check_judges()
+    terms = launch.Terms(
+        concurrency=concurrency or settings.run.concurrency,
+        max_cost=max_cost or settings.run.max_cost,
+        use_cache=use_cache,
+    )
+    ready = {config.name: found for config, found in [*targets, *judges] if found is not None}
+    source = dataset_key(str(document.file), root)
+    label = name or document.file.stem
+    about = {"name": label, "source": source, "tags": tuple(tags)}
+    return await _run(plan, document, terms, root, settings, variables, ready, about)
+
+
+async def _run(
+    plan: Plan,
+    document: Document,
+    terms: launch.Terms,
+    root: Path,
+    settings: Settings,
+    variables: Mapping[str, str],
+    ready: Mapping[str, Target],
+    about: Mapping[str, Any],
+) -> Run:
+    store = _store(root)
+    with Writer(store, secrets=secrets_of(variables)) as writer, Reader(store) as reader:
+        run = launch.store_plan(plan, document.data, terms, writer, variables, **about)
+        with hold(run_lock(store, run.key)):
+            engine = launch.assemble(plan, run, terms, writer, reader, settings, variables, root, ready=ready)
+            outcome = await engine.execute()
+            writer.flush()
+        found = read_run(reader, reader.find_run(run.key))
+    if not outcome.finished:
+        raise RunStopped(f"{run.key} stopped: {outcome.message}", found)
+    return found
+
+
+def _store(root: Path) -> Path:
+    """The project's database, made where there is none."""
+    make_project(root)
+    return open_store(root / ".evals" / "evals.db")
+
+
+def _document(dataset: DatasetLike, root: Path) -> Document:
+    """The dataset as a document; one that is no file stands for `dataset.json` in the project."""
+    if isinstance(dataset, str | Path):
+        return load(Path(dataset))
+    data: dict[str, Any] = dict(dataset) if isinstance(dataset, Mapping) else {"items": [dict(one) for one in dataset]}
+    data = {"schemaVersion": CURRENT_VERSION, **data}
+    _, problems = typed(data)
+    if problems:
+        raise DatasetError("dataset", problems)
+    return Document(root / "dataset", strictjson.dumps(data), "", "document", data)
+
+
+def _several(target: TargetLike | Sequence[TargetLike] | None) -> list[TargetLike]:
+    if target is None:
+        return []
+    return [target] if isinstance(target, str) or callable(target) else list(target)
+
+
+def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tuple[TargetConfig, Target | None]]:
+    """Each target's configuration, and the target itself where it is a function at hand."""
+    found: list[tuple[TargetConfig, Target | None]] = []
+    for one in given:
+        if isinstance(one, str):
+            found.append((target_named(one, settings), None))
+            continue
+        name = getattr(one, "__name__", type(one).__name__)
+        place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', name)}"
+        found.append((TargetConfig(name=name, model=f"python:{place}"), given_function(one, name)))
+    names = [config.name for config, _ in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigurationError(f"two targets are called {twice}; give the functions names of their own")
+    return found
+
+
+def _chosen(evaluators: EvaluatorsLike, known: Registry) -> tuple[dict[str, Any], Registry]:
+    """The default evaluators of the dataset, and the registry with those that were given as code."""
+    if isinstance(evaluators, str):
+        evaluators = [word for part in evaluators.split(",") if (word := part.strip())]
+    named = evaluators if isinstance(evaluators, Mapping) else {_name_of(one): one for one in evaluators}
+    chosen: dict[str, Any] = {}
+    own: dict[str, type[Evaluator]] = {}
+    for name, one in named.items():
+        if isinstance(one, Mapping):
+            chosen[name] = dict(one)
+        elif isinstance(one, str):
+            chosen[name] = {}
+        elif inspect.isclass(one) and issubclass(one, Evaluator):
+            own[name], chosen[name] = one, {}
+        else:
+            own[name], chosen[name] = evaluator_of(name, one), {}
+    return chosen, replace(known, by_name={**known.by_name, **own})
+
+
+def _name_of(one: Any) -> str:
+    return one if isinstance(one, str) else getattr(one, "name", None) or one.__name__

@@ -1,0 +1,192 @@
+"""The pytest plugin: `pytest --tui-evals evals/` makes a test of every item of the datasets it finds.
+
+It is loaded with every pytest of an environment that has tui_evals, so that nothing of ours is imported before it is
+used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tui_evals.api.results import Answer, Run
+
+_SUFFIXES = (".json", ".jsonl", ".csv")
+_NO_MARK = re.compile(r"\W+")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options, all off until `--tui-evals` is given."""
+    group = parser.getgroup("tui_evals", "evaluating datasets with tui_evals")
+    group.addoption("--tui-evals", action="store_true", help="Make a test of every item of the datasets found.")
+    group.addoption("--tui-evals-target", metavar="NAME", help="What answers; by the configuration when absent.")
+    group.addoption("--tui-evals-judge", metavar="NAME", help="What judges; by the configuration when absent.")
+    group.addoption("--tui-evals-without-judges", action="store_true", help="Leave evaluators out that need a judge.")
+    group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before more is spent on a dataset.")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A dataset, where datasets are to be tests; a file that is none is passed over unless it was named."""
+    if not parent.config.getoption("--tui-evals") or not file_path.name.lower().endswith(_SUFFIXES):
+        return None
+    named = any(file_path == Path(word.split("::")[0]).absolute() for word in parent.config.args)
+    return DatasetFile.from_parent(parent, path=file_path) if named or _is_dataset(file_path) else None
+
+
+def _is_dataset(file: Path) -> bool:
+    from tui_evals.datasets.discover import is_step
+    from tui_evals.datasets.document import load
+    from tui_evals.datasets.problems import DatasetError
+
+    if is_step(file):
+        return False
+    try:
+        data = load(file).data
+    except DatasetError:
+        return file.name in ("prompts.json", "evals.json", "tests.json")
+    items = data.get("items")
+    return isinstance(items, list) and all(isinstance(item, dict) and _asks(item) for item in items)
+
+
+def _asks(item: dict[str, Any]) -> bool:
+    return any(name in item for name in ("prompt", "turns", "messages", "variables"))
+
+
+class DatasetFile(pytest.File):
+    """A dataset; the items that are run are asked all at once, when the first of them is due."""
+
+    run: Run | None = None
+    problem: Exception | None = None
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each item, marked with its category and its tags."""
+        from tui_evals.datasets.document import load
+        from tui_evals.datasets.problems import DatasetError
+
+        try:
+            items = load(self.path).data["items"]
+        except DatasetError as problem:
+            raise self.CollectError(str(problem)) from None
+        given = [item.get("testId") for item in items]
+        for position, item in enumerate(items):
+            name = given[position]
+            test = ItemTest.from_parent(
+                self, name=name if name and given.count(name) == 1 else f"#{position + 1}", position=position
+            )
+            for mark in _marks(item):
+                self.config.addinivalue_line("markers", f"{mark}: items of this category, or with this tag")
+                test.add_marker(mark)
+            yield test
+
+    def answers(self, test: ItemTest) -> list[Answer]:
+        """What came of one test; the first one asked has all that are selected asked."""
+        if self.run is None and self.problem is None:
+            chosen = [one for one in self.session.items if isinstance(one, ItemTest) and one.parent is self]
+            alone = hasattr(self.config, "workerinput")  # every worker of xdist sees all tests and runs some
+            try:
+                self.run = self._evaluate([test.position] if alone else [one.position for one in chosen])
+            except Exception as problem:  # every test of the dataset says the same
+                self.problem = problem
+        if self.problem is not None:
+            raise self.problem
+        assert self.run is not None
+        found = [answer for answer in self.run.answers if answer.item == test.name]
+        if not found and hasattr(self.config, "workerinput"):
+            found = list(self._evaluate([test.position]).answers)
+        return found
+
+    def _evaluate(self, positions: Iterable[int]) -> Run:
+        from tui_evals.api.evaluating import RunStopped, evaluate
+
+        option = self.config.getoption
+        try:
+            return evaluate(
+                self.path,
+                option("--tui-evals-target"),
+                judge=option("--tui-evals-judge"),
+                without_judges=option("--tui-evals-without-judges"),
+                max_cost=option("--tui-evals-max-cost"),
+                only=positions,
+                project=self.path.parent,
+                tags=("pytest",),
+            )
+        except RunStopped as stopped:
+            return stopped.run
+
+
+def _marks(item: dict[str, Any]) -> list[str]:
+    words = [item.get("category"), *(item.get("tags") or ())]
+    found = (_NO_MARK.sub("_", word).strip("_") for word in words if isinstance(word, str))
+    return [mark for mark in dict.fromkeys(found) if mark.isidentifier()]
+
+
+class NotPassed(Exception):
+    """An item did not pass; the message is what a person reads."""
+
+
+class ItemTest(pytest.Item):
+    """One item of a dataset."""
+
+    def __init__(self, *, position: int, **more: Any) -> None:
+        super().__init__(**more)
+        self.position = position
+
+    def runtest(self) -> None:
+        """Fail where an answer did not pass, with what was expected beside it."""
+        assert isinstance(self.parent, DatasetFile)
+        answers = self.parent.answers(self)
+        if not answers:
+            raise NotPassed("the run ended before this item was asked")
+        wrong = [answer for answer in answers if not answer.passed]
+        if wrong:
+            expected = _references(self.parent.path, self.position)
+            raise NotPassed("\n\n".join(_told(answer, expected.get(answer.turn, "")) for answer in wrong))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What a person reads; a traceback only for what is no one's mistake."""
+        from tui_evals.datasets.problems import DatasetError
+        from tui_evals.runs.plan import CannotPlan
+        from tui_evals.store.database import StoreError
+        from tui_evals.targets.base import ConfigurationError
+
+        if isinstance(excinfo.value, NotPassed | DatasetError | CannotPlan | StoreError | ConfigurationError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """The file, and the item's name."""
+        return self.path, None, self.name
+
+
+def _references(file: Path, position: int) -> dict[int, str]:
+    """The expected response of each turn of an item."""
+    from tui_evals.datasets.document import load
+
+    item = load(file).data["items"][position]
+    units = item.get("turns") or [item]
+    found = (unit.get("expected_response") or next(iter(unit.get("ideal") or ()), "") for unit in units)
+    return dict(enumerate(found))
+
+
+def _told(answer: Answer, expected: str) -> str:
+    """Why an answer did not pass: the reasons of its evaluators, and how it differs from what was expected."""
+    from difflib import ndiff
+
+    from tui_evals.text.safe import safe
+
+    where = f"{answer.target}, turn {answer.turn + 1}" if answer.turn else answer.target
+    lines = [f"{where}: {answer.status}" + (f": {answer.error}" if answer.error else "")]
+    for key, record in answer.scores.items():
+        if record.result not in ("pass", "skipped", None):
+            lines.append(f"  {key}: {record.result}: {record.reason}")
+    if answer.text is not None and expected:
+        lines.append("  expected (-) and answered (+):")
+        lines += (f"  {line.rstrip()}" for line in ndiff(expected.splitlines(), answer.text.splitlines()))
+    elif answer.text is not None:
+        lines += ["  answered:", *(f"    {line}" for line in answer.text.splitlines())]
+    return safe("\n".join(lines))

@@ -1,0 +1,125 @@
+"""What a run came to, as plain objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.runs.columns import column_scores
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a target said in one turn, and what the evaluators found; `text` is None where there is no answer."""
+
+    item: str
+    turn: int
+    target: str
+    prompt: str
+    repeat: int
+    status: str
+    score: float | None
+    text: str | None
+    scores: Mapping[str, ScoreRecord]
+    error: str | None = None
+    latency_ms: float | None = None
+    cost: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every evaluator that judges let it pass."""
+        return self.status == "pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run in the store, which `tui-evals show KEY` and the workbench open as well."""
+
+    key: str
+    name: str
+    status: str
+    answers: tuple[Answer, ...]
+    totals: Totals
+    scores: Mapping[str, float | None]
+    """The score of each column, from 0 to 100, by its target, and its prompt where there are several; None: n/a."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether all answers passed."""
+        return self.status == "finished" and all(answer.passed for answer in self.answers)
+
+    @property
+    def failures(self) -> tuple[Answer, ...]:
+        """The answers that did not pass."""
+        return tuple(answer for answer in self.answers if not answer.passed)
+
+    @property
+    def score(self) -> float | None:
+        """The mean of the columns' scores; None where nothing was judged."""
+        known = [score for score in self.scores.values() if score is not None]
+        return sum(known) / len(known) if known else None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat row for each answer, with the score and the result of each evaluator."""
+        found = []
+        for answer in self.answers:
+            row = {name: getattr(answer, name) for name in _PLAIN}
+            for key, record in answer.scores.items():
+                row |= {f"{key}.score": record.score, f"{key}.result": record.result}
+            found.append(row)
+        return found
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas frame; ImportError where pandas is not installed."""
+        import importlib
+
+        return importlib.import_module("pandas").DataFrame(self.rows())
+
+
+_PLAIN = (
+    *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error"),
+    *("latency_ms", "cost", "input_tokens", "output_tokens"),
+)
+
+
+def read_run(reader: Reader, run: RunRow) -> Run:
+    """A run of the store as it is now."""
+    scores: dict[int, list[ScoreRecord]] = {}
+    for answer, record in reader.scores(run.id):
+        scores.setdefault(answer, []).append(record)
+    rows = list(reader.all_rows(run.id))
+    items = reader.snapshot(run.snapshot)["items"]
+    by_column = column_scores(rows, scores, items)
+    answers = tuple(_answer(reader, run, row, scores.get(row.id, ())) for row in rows)
+    named = {_column(run, *column): score for column, score in by_column.items()}
+    return Run(run.key, run.name, run.status, answers, reader.totals(run.id), named)
+
+
+def _column(run: RunRow, prompt: int, target: int) -> str:
+    name = run.targets[target]
+    return f"{name} · {run.prompts[prompt]}" if len(run.prompts) > 1 else name
+
+
+def _answer(reader: Reader, run: RunRow, row: AnswerRow, scores: Iterable[ScoreRecord]) -> Answer:
+    record = reader.detail(row.id).answer
+    return Answer(
+        item=row.name,
+        turn=row.turn,
+        target=run.targets[row.target],
+        prompt=run.prompts[row.prompt],
+        repeat=row.repeat,
+        status=row.status,
+        score=row.score,
+        text=record.text if record is not None else None,
+        scores={record.key: record for record in scores},
+        error=record.message if record is not None else None,
+        latency_ms=row.latency_ms,
+        cost=row.cost,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+    )

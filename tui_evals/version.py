@@ -1,0 +1,3 @@
+"""The version of tui_evals."""
+
+__version__ = "0.1.0"
