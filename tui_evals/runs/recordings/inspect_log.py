@@ -1,0 +1,177 @@
+"""Logs of Inspect, `.eval` archives and `.json` files of version 2, as finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.losses import Losses
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.validate import typed
+
+from .archive import refused
+from .inspect_files import Found, log_in
+from .inspect_samples import answer_of, item_of
+from .inspect_scores import Scored, evaluators_for, finite, keys_for, records_of
+from .inspect_shapes import Header, Sample
+from .model import Recorded, Recording, digest_of
+
+BY = "Inspect"
+TAG = "inspect"
+
+Data = dict[str, Any]
+Id = tuple[str, str]
+"""The id of a sample with its type, because 1 and "1" are two samples."""
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file has the looks of an Inspect log."""
+    if path.suffix.lower() == ".eval":
+        return path.is_file()
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        head = stream.read(4096)
+    return b'"version"' in head and b'"eval"' in head
+
+
+def read(path: Path) -> tuple[Recording, Losses]:
+    """The run of a log, and what became of its parts; DatasetError says what is wrong with it, and where."""
+    losses = Losses()
+    try:
+        header, found = log_in(path)
+        if not found:
+            message = "holds no samples; was it written with `--no-log-samples`, or before the first one ended?"
+            raise refused(path, message)
+        _check(found)
+        recording = _recording(path, header, _ordered(header, found), losses)
+    except RecursionError:
+        raise refused(path, "is nested too deeply to read") from None
+    _report(header, found, recording, losses)
+    return recording, losses
+
+
+def _id(sample_id: object) -> Id:
+    return type(sample_id).__name__, str(sample_id)
+
+
+def _check(found: Sequence[Found]) -> None:
+    seen: set[tuple[Id, int]] = set()
+    for one in found:
+        key = (_id(one.sample.id), one.sample.epoch)
+        if key in seen:
+            message = f"the sample {one.sample.id!r} of epoch {one.sample.epoch} stands there a second time"
+            raise DatasetError(one.where, [Problem(message, ("id",))])
+        seen.add(key)
+
+
+def _ordered(header: Header, found: Sequence[Found]) -> list[Sample]:
+    """The samples in the order of their dataset, as far as the log tells it, and by epoch."""
+    ids = [_id(one) for one in header.spec.dataset.sample_ids or ()]
+    rank = {one: place for place, one in reversed([*enumerate(ids)])}
+    for one in found:
+        rank.setdefault(_id(one.sample.id), len(rank) + len(ids))
+    return sorted((one.sample for one in found), key=lambda sample: (rank[_id(sample.id)], sample.epoch))
+
+
+def _recording(path: Path, header: Header, samples: Sequence[Sample], losses: Losses) -> Recording:
+    spec, keys = header.spec, keys_for(samples)
+    places: dict[Id, int] = {}
+    items: list[Data] = []
+    answers: list[Recorded] = []
+    for sample in samples:
+        if (place := places.get(_id(sample.id))) is None:
+            place = places[_id(sample.id)] = len(items)
+            items.append(item_of(sample, losses))
+        answers.append(_recorded(sample, place, spec.model, keys, losses))
+    document = _document(header, items, evaluators_for(keys, spec.scorers or (), losses))
+    dataset, problems = typed(document)
+    if dataset is None:
+        raise DatasetError(str(path), problems)
+    return Recording(
+        by=BY,
+        digest=digest_of(document, spec.model, answers, spec.eval_id, spec.run_id),
+        document=document,
+        source=str(path),
+        name=spec.task,
+        targets=(spec.model,),
+        answers=tuple(answers),
+        tags=(TAG, *(tag for tag in spec.tags or () if tag != TAG)),
+        about=_about(header),
+        started=_time(path, header.stats.started_at or spec.created, "stats.started_at"),
+        finished=_time(path, header.stats.completed_at, "stats.completed_at"),
+    )
+
+
+def _recorded(sample: Sample, place: int, model: str, keys: Mapping[Scored, str], losses: Losses) -> Recorded:
+    answer = answer_of(sample, model, losses)
+    scores = records_of(sample, keys, losses)
+    if answer.text is None and scores:
+        losses.left_out("scores of samples that broke off", why="what was not answered has no score here")
+        scores = ()
+    return Recorded(item=place, repeat=sample.epoch - 1, answer=answer, scores=scores)
+
+
+def _document(header: Header, items: Sequence[Data], evaluators: Mapping[str, Any]) -> Data:
+    spec = header.spec
+    kept = {"task": spec.task, "metadata": finite(spec.metadata), "version": spec.task_version}
+    document: Data = {
+        "schemaVersion": CURRENT_VERSION,
+        "metadata": {"name": spec.dataset.name or spec.task},
+        "default_evaluators": dict(evaluators),
+        "extensions": {"inspect": {name: value for name, value in kept.items() if value}},
+        "items": list(items),
+    }
+    if (epochs := spec.config.epochs or 1) > 1:
+        document["repeats"] = epochs
+    return document
+
+
+def _about(header: Header) -> Data:
+    """What the log tells of how it was made."""
+    spec = header.spec
+    known = {
+        "task": spec.task,
+        "task_args": finite(spec.task_args),
+        "eval_id": spec.eval_id,
+        "run_id": spec.run_id,
+        "created": spec.created,
+        "dataset": spec.dataset.name,
+        "solvers": [step.solver for step in header.plan.steps] or ([spec.solver] if spec.solver else []),
+        "scorers": [scorer.name for scorer in spec.scorers or ()],
+        "reducers": spec.config.epochs_reducer,
+        "packages": finite(spec.packages),
+        "revision": finite(spec.revision),
+        "status": header.status,
+    }
+    return {name: value for name, value in known.items() if value}
+
+
+def _time(path: Path, stamp: str, field: str) -> float | None:
+    if not stamp:
+        return None
+    try:
+        when = datetime.fromisoformat(stamp)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise DatasetError(str(path), [Problem(f"{field} must be a time such as 2026-01-31T12:00:00+00:00")]) from None
+
+
+def _report(header: Header, found: Sequence[Found], recording: Recording, losses: Losses) -> None:
+    spec, items = header.spec, len(recording.document["items"])
+    losses.carried(f"{len(found):,} samples with their answers and scores, of {items:,} items")
+    if any(one.traced for one in found):
+        losses.left_out("events and stores of samples", why="a run keeps what was asked, said and scored")
+    missing = {_id(one) for one in spec.dataset.sample_ids or ()} - {_id(one.sample.id) for one in found}
+    if missing:
+        losses.left_out(f"{len(missing):,} samples of the dataset", why="the log holds no answer to them")
+    if header.status != "success":
+        said = header.error.message if header.error else "it was never finished"
+        losses.changed(f"the status {header.status}", why=f"the answers that are there are a finished run; {said}")
+    if header.invalidated:
+        losses.left_out("the mark that the log is invalid", why="runs have no such mark")
+    if others := [name for name in spec.config.epochs_reducer or () if name != "mean"]:
+        losses.changed(f"epochs reduced by {', '.join(others)}", why="repeats of an item are averaged here")
