@@ -109,8 +109,8 @@ def _rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
     try:
         found = strictjson.loads(text)
     except strictjson.JsonError as problem:
-        place = f"line {problem.line}: " if problem.line else ""
-        raise UnreadableFile(f"{name} cannot be read: {place}{problem}") from None
+        where = f"line {problem.line}: " if problem.line else ""
+        raise UnreadableFile(f"{name} cannot be read: {where}{problem}") from None
     if not isinstance(found, list):
         raise UnreadableFile(f"{name} must hold a list of objects, such as [{{...}}]")
     try:
