@@ -11,7 +11,10 @@ from tui_evals.reports.kinds import KINDS
 from tui_evals.store.reader import Reader
 
 ITEMS = [{"testId": name, "prompt": f"ask {name}", "expected_response": "yes"} for name in "ab"]
-STARTS = {"html": "<!doctype html>", "md": "## ", "junit": "<?xml ", "csv": "", "json": "{", "jsonl": "{"}
+STARTS = {
+    **{"html": "<!doctype html>", "md": "## ", "junit": "<?xml ", "csv": "", "json": "{", "jsonl": "{"},
+    "oaieval-log": '{"spec": ',
+}
 
 
 @pytest.fixture

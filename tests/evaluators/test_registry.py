@@ -39,6 +39,7 @@ CANONICAL = (
     "Match",
     "Includes",
     "FuzzyMatch",
+    "Translate",
     "MultipleChoice",
     "JsonMatch",
     "JsonValid",
@@ -119,6 +120,7 @@ def test_every_evaluator_explains_itself(name):
 @pytest.mark.parametrize("name", CANONICAL)
 def test_every_example_passes(name, monkeypatch):
     pytest.importorskip("wordfreq") if name == "Specificity" else None
+    pytest.importorskip("sacrebleu") if name == "Translate" else None
     if name == "BertScore":
         pytest.skip("needs a downloaded model; its own tests make a small one")
     monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")

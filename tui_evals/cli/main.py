@@ -26,6 +26,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "upgrade": ("authoring", "Bring an older dataset to the current format."),
         "convert": ("authoring", "Write a dataset as another format."),
         "import": ("importing", "Bring in what another tool recorded, such as PromptPex."),
+        "registry": ("registries", "What a registry of OpenAI Evals holds, and what of it runs here."),
         "generate": ("generating", "Make rules, tests and ground truth for a prompt."),
     },
     "Judge": {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tui_evals.reports.kinds import write
+from tui_evals.reports.kinds import KINDS, write
 from tui_evals.runs.asking import cache_key, recipe
 from tui_evals.store.baselines import baselines
 from tui_evals.store.database import StoreError
@@ -42,7 +42,7 @@ def export(word: str, kind: str, output: Path | None, raw: bool) -> None:
         if output == Path("-"):
             say_data(write(kind, reader, [run], raw=raw))
             return
-        file = output or project.store_path().parent / "results" / f"{run.key}.{kind}"
+        file = output or project.store_path().parent / "results" / (run.key + KINDS[kind].endings[0])
         write_results(reader, [run], file, kind, raw)
     say(f"wrote {file}", fg="green")
 

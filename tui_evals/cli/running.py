@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.document import Document
 from tui_evals.evaluators.registry import beside
 from tui_evals.runs import launch
 from tui_evals.runs.plan import CannotPlan, Plan
-from tui_evals.runs.status import METRICS
+from tui_evals.runs.status import METRICS, RECORDED
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -31,48 +32,76 @@ from .sources import (
     target_or_stop,
     targets_named,
 )
+from .suggesting import settings_of
 from .world import World, world
 
 
-def start(*, targets: Sequence[str], prompts: Sequence[Path], judge: str | None, no_cache: bool, **options: Any) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """How a run is called, and where what it asks comes from."""
+
+    source: str
+    name: str
+    tags: tuple[str, ...] = ()
+
+
+def start(*, registry: str | None, max_samples: int | None, **options: Any) -> int:
     """`tui-evals run`."""
     how = manner(options)
+    if registry is not None:
+        from .registries_running import run_evals
+
+        return run_evals(registry, max_samples, how, options)
+    if max_samples is not None:
+        raise Stop("--max-samples belongs to --registry; --limit takes so many items of a dataset")
     document, source = document_of(options)
+    prompt = prompt_file(document, options["prompts"])
+    here = world(how.env_name, how.trusting, prompt)
+    name, tags = options["name"] or Path(source).stem, tuple(options["tags"])
+    about = About(source=dataset_key(source, here.root), name=name, tags=tags)
+    return run_document(document, about, here, how, options, prompt)[1]
+
+
+def words_of(options: Mapping[str, Any]) -> list[str]:
+    """The targets that the command line names, by commas or one by one."""
+    return [word for given in options["targets"] for word in given.split(",") if word]
+
+
+def run_document(
+    document: Document, about: About, here: World, how: Manner, options: Mapping[str, Any], prompt: Path | None = None
+) -> tuple[RunRow | None, int]:
+    """Run a dataset as the options say; the run (None where it is only estimated) and the exit code."""
     if options["evaluators"]:
         document = replace(
             document, data={**document.data, "default_evaluators": evaluators_named(options["evaluators"])}
         )
-    prompt = prompt_file(document, prompts)
-    here = world(how.env_name, how.trusting, prompt)
     defaults = here.settings.run
-    words = [word for given in targets for word in given.split(",") if word] or list(defaults.targets)
     plan = Plan(
         dataset=checked_dataset(document, here.registry),
-        targets=targets_named(words, here.settings),
+        targets=targets_named(words_of(options) or list(defaults.targets), here.settings),
         registry=here.registry,
-        judge=target_or_stop(judge or here.settings.judge, here.settings),
+        judge=target_or_stop(options["judge"] or here.settings.judge, here.settings),
         without_judges=options["without_judges"],
-        prompts=prompts_of(document, prompts),
+        prompts=prompts_of(document, options["prompts"]),
         repeats=options["repeats"] or defaults.repeats or 1,
     )
     plan = replace(plan, only=chosen_items(plan, options))
     checked(plan)
-    name, source = options["name"] or Path(source).stem, dataset_key(source, here.root)
-    how, parent = _before(how, source, options["parent"])
+    how, parent = _before(how, about.source, options["parent"])
     terms = launch.Terms(
         concurrency=options["concurrency"] or defaults.concurrency,
         max_cost=options["max_cost"] or defaults.max_cost,
-        use_cache=not no_cache,
+        use_cache=not options["no_cache"],
     )
     if how.plan_only:
-        return say_estimate(plan, how.as_json)
+        return None, say_estimate(plan, how.as_json)
     with project.writer(here.environment) as writer:
         metrics = os.path.relpath(prompt.resolve().parent, here.root) if prompt else None
-        more: dict[str, Any] = {"tags": tuple(options["tags"]), "parent": parent, "metrics": metrics}
-        run = launch.store_plan(plan, document.data, terms, writer, here.environment, name=name, source=source, **more)
+        more: dict[str, Any] = {**asdict(about), "parent": parent, "metrics": metrics}
+        run = launch.store_plan(plan, document.data, terms, writer, here.environment, **more)
         if not how.detach:
-            return execute(run, plan, terms, writer, here, how)
-    return detached(run, how)
+            return run, execute(run, plan, terms, writer, here, how)
+    return run, detached(run, how)
 
 
 def _before(how: Manner, source: str, parent: str | None) -> tuple[Manner, int | None]:
@@ -102,6 +131,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                 return 0
             if run.status == "finished":
                 raise Stop(f"{run.key} is finished; `tui-evals rerun {run.key} --only failed` asks again", 2)
+            if RECORDED in run.config:
+                raise Stop(f"{run.key} was made elsewhere, and its import was cut off; import it again")
             how = facing(how, reader, key_of(run, here.root), run)
             plan = stored(run, reader, here)
         terms = launch.terms_of(run)
@@ -116,7 +147,7 @@ def stored(run: RunRow, reader: Reader, here: World) -> Plan:
     """The plan of a stored run, or the end of the command with what has changed since."""
     try:
         evaluators = beside(here.registry, _metrics_of(run, reader, here.root))
-        return launch.stored_plan(run, reader, here.settings, here.environment, evaluators)
+        return launch.stored_plan(run, reader, settings_of(run, reader, here.settings), here.environment, evaluators)
     except (CannotPlan, ConfigurationError) as problem:
         raise Stop(str(problem), 3) from None
 

@@ -29,6 +29,7 @@ _MODULES = (
     "text",
     "references",
     "fuzzy",
+    "translate",
     "structured",
     "limits",
     "bertscore",

@@ -60,6 +60,12 @@ def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
     return "".join(comparison.json_lines(reader, runs) if len(runs) > 1 else results.json_lines(reader, runs[0]))
 
 
+def _oaieval_log(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+    from . import oaieval_log
+
+    return "".join(oaieval_log.text(reader, run) for run in runs)
+
+
 KINDS: Mapping[str, Kind] = {
     "html": Kind((".html", ".htm"), _html),
     "md": Kind((".md",), _markdown),
@@ -67,6 +73,7 @@ KINDS: Mapping[str, Kind] = {
     "csv": Kind((".csv",), _csv),
     "json": Kind((".json",), _json),
     "jsonl": Kind((".jsonl",), _json_lines),
+    "oaieval-log": Kind((".log",), _oaieval_log),
 }
 _BY_ENDING = {ending: name for name, kind in KINDS.items() for ending in kind.endings}
 ENDINGS = ", ".join(_BY_ENDING)

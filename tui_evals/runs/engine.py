@@ -10,18 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
+from tui_evals.text.box import TemplateError
 
 from .asking import RECIPE, Asked
 from .executors.base import Cell, Executor, Stopped
 from .executors.local import LocalExecutor
 from .judges import Judges
 from .plan import Plan
-from .scoring import recorded
+from .prompting import PromptUnderTest, assistant, chat_for, question_of
+from .scoring import evidence_for, recorded
 from .status import Status
 
 _POLL = 0.25
@@ -211,15 +214,21 @@ class Engine:
                 ]
                 if not assigned:
                     continue
-                texts = [self._said(row).text for row in found if row.turn == turn]
-                unit = item.units[turn]
-                evidence = Evidence(
-                    prompt=unit.prompt or "",
-                    expected=unit.reference,
-                    alternatives=tuple(unit.ideal or ()),
-                    context=unit.context,
-                    completions=tuple(text for text in texts if text is not None),
-                )
+                evidence = self._together(item, turn, found)
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)
                     await self._writer.group_scored(self._run.id, self._run.scoring_pass, number, turn, record)
+
+    def _together(self, item: Item, turn: int, rows: Sequence[AnswerRow]) -> Evidence:
+        """The answers to a turn with what was asked: the chat of the first of them, without prompts that differ."""
+        prompts, first = self._plan.asked_prompts, rows[0]
+        prompt = prompts[0] if len(prompts) == 1 else PromptUnderTest()
+        before = [self._said(row) for row in rows if row.cell == first.cell and row.turn < turn]
+        said = [assistant(answer.text, answer.tool_calls) for answer in before]
+        try:
+            chat = chat_for(self._plan.dataset, item, turn, prompt, said)
+        except TemplateError:  # every answer has it as its error
+            chat = tuple(question_of(item.units[turn]))
+        texts = [self._said(row).text for row in rows if row.turn == turn]
+        nothing = AnswerRecord(text=None, request={})
+        return evidence_for(self._plan, item, turn, prompt, chat, nothing, [text for text in texts if text is not None])

@@ -99,6 +99,8 @@ def _gates(command: Any) -> Any:
 @click.option("--interactive", is_flag=True, help="Ask for prompts, one at a time.")
 @click.option("--snapshot", metavar="HASH", help="Run a dataset the store holds.")
 @click.option("--as", "stands_for", metavar="FILE", type=_file, help="The file that --snapshot stands for.")
+@click.option("--registry", metavar="PATH[,PATH]", help="Take DATASET as an eval, a pattern or a set of a registry.")
+@click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
 @_gates
 @_env
 @_trusting
@@ -108,6 +110,7 @@ def run_command(**options: Any) -> int:
     """Ask every item of DATASET of every target, judge the answers, and keep all of it.
 
     Without DATASET the usual places are searched. Prompts x targets x repeats is one run with comparable columns.
+    With --registry DATASET names evals of OpenAI Evals (`tui-evals help registries`), each of which is a run.
     The first Ctrl-C finishes what is in flight, the second stops; either way `tui-evals resume` goes on where it was.
     """
     from tui_evals.cli.running import start
