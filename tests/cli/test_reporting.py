@@ -12,7 +12,12 @@ from tui_evals.store.reader import Reader
 
 ITEMS = [{"testId": name, "prompt": f"ask {name}", "expected_response": "yes"} for name in "ab"]
 STARTS = {
-    **{"html": "<!doctype html>", "md": "## ", "junit": "<?xml ", "csv": "", "json": "{", "jsonl": "{"},
+    "html": "<!doctype html>",
+    "md": "## ",
+    "junit": "<?xml ",
+    "csv": "",
+    "json": "{",
+    "jsonl": "{",
     "oaieval-log": '{"spec": ',
 }
 
