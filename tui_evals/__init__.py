@@ -7,10 +7,41 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .api.bench import (
+        ArthurError,
+        ArthurInternalError,
+        ArthurUserError,
+        Category,
+        NotFoundError,
+        Scorer,
+        ScoreResult,
+        TestRun,
+        TestSuite,
+        UserTypeError,
+        UserValueError,
+    )
     from .api.evaluating import RunStopped, aevaluate, evaluate
     from .api.results import Answer, Run
 
-__all__ = ["Answer", "Run", "RunStopped", "__version__", "aevaluate", "evaluate"]
+__all__ = [
+    "Answer",
+    "ArthurError",
+    "ArthurInternalError",
+    "ArthurUserError",
+    "Category",
+    "NotFoundError",
+    "Run",
+    "RunStopped",
+    "ScoreResult",
+    "Scorer",
+    "TestRun",
+    "TestSuite",
+    "UserTypeError",
+    "UserValueError",
+    "__version__",
+    "aevaluate",
+    "evaluate",
+]
 
 _PLACES = {
     "evaluate": "evaluating",
@@ -18,6 +49,17 @@ _PLACES = {
     "RunStopped": "evaluating",
     "Run": "results",
     "Answer": "results",
+    "TestSuite": "bench",
+    "TestRun": "bench",
+    "Scorer": "bench",
+    "ScoreResult": "bench",
+    "Category": "bench",
+    "ArthurError": "bench",
+    "ArthurInternalError": "bench",
+    "ArthurUserError": "bench",
+    "NotFoundError": "bench",
+    "UserTypeError": "bench",
+    "UserValueError": "bench",
 }
 
 

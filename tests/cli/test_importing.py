@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.cli import importing_promptpex, main
+from tui_evals.cli import main
 from tui_evals.datasets.document import load
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.registry import registry
+from tui_evals.runs import recording
 from tui_evals.store.reader import Reader
 
 RECORDED = Path(__file__).parent.parent / "generate" / "promptpex"
@@ -106,6 +107,18 @@ def test_answers_errors_and_verdicts_are_those_recorded(shell, recorded):
     assert scores["Compliance"].reason == "One word.\nERR"
     assert (scores["accuracy_azure_judge_a"].score, scores["accuracy_azure_judge_a"].evaluator) == (20.0, "accuracy")
     assert scores["accuracy_azure_judge_a"].details == {"judge": "azure:judge-a"}
+
+
+def test_an_error_has_no_verdict_and_every_judge_is_named(shell, project):
+    metrics = {"accuracy with azure:a": {"score": 1}, "accuracy with azure:b": {"score": 2}}
+    given = [row(error="429", output=None, compliance="err"), row(testuid="t2", testinput="r", metrics=metrics)]
+    write(project / "lone" / "test_results.json", given)
+    assert shell("import", "lone").code == 0
+    (run,) = runs()
+    assert run.config["recorded"]["by"] == "PromptPex"
+    assert run.config["recorded"]["judges"] == ["azure:a", "azure:b"]
+    lost, said = answers(run).values()
+    assert (lost[0].status, lost[2]) == ("error", {}) and len(said[2]) == 3
 
 
 def test_the_older_tables_come_in_too(shell, recorded):
@@ -297,7 +310,7 @@ def test_an_import_that_was_cut_off_is_made_whole_by_the_next(shell, recorded, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(importing_promptpex, "fill", cut)
+        patched.setattr(recording, "_filled", cut)
         assert shell("import", "tone").code == 130
     assert [run.status for run in runs()] == ["planned"]
     done = shell("import", "tone")

@@ -9,19 +9,17 @@ from typing import Any
 from tui_evals.datasets import save
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.formats import m365, samples, table
-from tui_evals.datasets.layout import pretty
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
 from tui_evals.datasets.problems import DatasetError, Problem, sentence
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
 from tui_evals.datasets.resolve import Effective, resolve
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.datasets.upgrade import upgrade
-from tui_evals.datasets.validate import Report, dataset_of, refusal, validate
+from tui_evals.datasets.validate import Report, dataset_of, validate
 from tui_evals.text import strictjson
 
 from . import project
-from .output import Stop, cell, say, say_data, say_json, warn
+from .output import Stop, cell, say, say_json
 
 
 def initialise(template: str) -> None:
@@ -189,32 +187,3 @@ def upgrade_file(file: Path) -> None:
     say(f"{file}: {done.before or 'unversioned'} → {CURRENT_VERSION}", fg="green")
     if done.backup:
         say(f"the original is kept as {done.backup}")
-
-
-def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
-    """Write a dataset as another format, to a new file or to standard output."""
-    source = project.read(file)
-    _dataset(source)
-    data = source.data
-    if kind == "m365":
-        own = project.evaluators().own
-        document, lost = m365.write(data, lambda key, options: refusal(key, options, own))
-        text = pretty(document)
-    else:
-        text, lost = table.write(data["items"], raw=raw_csv) if kind == "csv" else samples.write(data["items"])
-    if output is None:
-        say_data(text)
-    else:
-        _write_new(output, text)
-    for line in lost:
-        warn(f"note: {line}")
-
-
-def _write_new(file: Path, text: str) -> None:
-    if file.exists():
-        raise Stop(f"{file} is already there; choose another name or remove it first")
-    try:
-        save.write_atomically(file, text.encode("utf-8"))
-    except save.CannotSave as problem:
-        raise Stop(str(problem)) from None
-    say(f"wrote {file}", fg="green")

@@ -103,7 +103,7 @@ def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
     """The runs to compare, and what is to be said of how they were chosen."""
     if len(words) > MOST:
         raise Stop(f"{len(words)} runs are too many beside each other; give {MOST} at most")
-    runs = [project.run_named(reader, word) for word in words or ("last",)]
+    runs = project.runs_meant(reader, words or ("last",))
     if len(runs) == 1:
         other = other_of(reader, runs[0])
         if other is None:

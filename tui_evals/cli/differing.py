@@ -31,7 +31,7 @@ _PLACES = 4
 def diff(word: str, *, item: str | None, turn: int | None, only: str | None, limit: int, unified: bool) -> None:
     """Show the answers that were asked for, or those that failed, against what was expected."""
     with project.reader() as reader:
-        run = project.run_named(reader, word)
+        run = project.run_meant(reader, word)
         rows, count = _asked_for(reader, run, item, turn, only, limit)
         if not rows:
             say(_nothing(run, only, turn))

@@ -6,29 +6,29 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tui_evals.datasets.discover import project_root
-from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.losses import Losses
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_name
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate.options import Options
-from tui_evals.generate.recorded.artefacts import Artefacts, gather, is_plain
+from tui_evals.generate.recorded.artefacts import Artefacts, gather, known_files
 from tui_evals.generate.recorded.items import Items, document_of, written_tests
 from tui_evals.generate.recorded.rows import RecordedResult
-from tui_evals.generate.recorded.runs import Origin, Recording, fill, known_run, plan_run, recording_of
+from tui_evals.generate.recorded.runs import Origin, Recording, recorded, recording_of
 from tui_evals.generate.recorded.scores import AVERAGE, evaluators_for, judged_by, keys_for, metric_of
 from tui_evals.generate.recorded.totals import differences, overview_of
 from tui_evals.generate.shapes import UnreadableFile, label
 from tui_evals.generate.subject import Subject, subject_of
 from tui_evals.runs.prompting import PromptUnderTest
+from tui_evals.runs.recording import recorded_run, store_recording
 from tui_evals.store.baselines import dataset_key
 
 from . import project
-from .importing import Imported
+from .imported import DatasetIs, Imported, RunIs, Wish, keep_dataset, make_folder, shown
 from .output import Stop
 from .world import World, world
 
@@ -47,14 +47,17 @@ class _Read:
     evaluators: Mapping[str, Any]
 
 
-def take(path: Path, out: Path | None, name: str | None) -> Imported:
+def take(path: Path, wish: Wish) -> Imported:
     """Read everything, then write the dataset, then the run; what cannot be read leaves nothing behind."""
     try:
         found = gather(path)
         if not found.pieces.keys() - {"overview", "prompt"}:
+            if "overview" not in found.pieces:
+                raise Stop(f"{path} holds nothing that PromptPex records; name a folder or file with {known_files()}")
             return _only_totals(path, found)
-        wanted = _wanted_name(name, found)
-        folder = _folder(out, found)
+        wanted = wish.stem(found.name)
+        folder = wish.folder(found.folder)
+        make_folder(folder)
         project.store_path()  # Which files are inside the project shows only once there is one.
         prompt, made = _prompt_in(found, folder)
         try:
@@ -72,26 +75,8 @@ def _only_totals(path: Path, found: Artefacts) -> Imported:
     return Imported(
         read=str(path),
         overview=overview_of(found),
-        next=f"tui-evals import {_shown(found.folder)}" if beside.is_file() else "",
+        next=f"tui-evals import {shown(found.folder)}" if beside.is_file() else "",
     )
-
-
-def _wanted_name(name: str | None, found: Artefacts) -> str:
-    if name is None:
-        return found.name
-    name = name.removesuffix(".json")
-    if not is_plain(name):
-        raise Stop(f"--name {name!r} cannot be the name of a file; give one without slashes, such as {found.name}")
-    return name
-
-
-def _folder(out: Path | None, found: Artefacts) -> Path:
-    folder = (out or found.folder).resolve()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise Stop(f"{folder} cannot be made: {problem.strerror}; name another folder with --out") from None
-    return folder
 
 
 def _prompt_in(found: Artefacts, folder: Path) -> tuple[Path | None, list[Path]]:
@@ -127,21 +112,32 @@ def _taken(path: Path, found: Artefacts, file: Path, prompt: Path | None, made: 
     if read.recording.repeats > 1:
         document["repeats"] = read.recording.repeats
     run, dataset_is, run_is = _stored(read, document, file, subject, here)
-    following = f"tui-evals show {run}" if run else f"tui-evals run {_shown(file)} --target NAME"
+    following = f"tui-evals show {run}" if run else f"tui-evals run {shown(file)} --target NAME"
     return Imported(
         read=str(path),
-        dataset=_shown(file),
+        dataset=shown(file),
         dataset_is=dataset_is,
-        prompt=_shown(made[0]) if made else None,
+        prompts=tuple(shown(one) for one in made[:1]),
         items=len(read.items),
         results=len(read.recording.answers),
         models=read.recording.models,
         run=run,
         run_is=run_is,
-        left_out=read.left_out,
+        losses=tuple(_losses(read).entries),
         notes=(*unusable, *read.notes),
         next=following,
     )
+
+
+def _losses(read: _Read) -> Losses:
+    losses = Losses()
+    for what in read.left_out:
+        losses.left_out(what)
+    tests, answers = len(read.items), len(read.recording.answers)
+    losses.carried(f"{tests} test{'' if tests == 1 else 's'}", why="as items")
+    if answers:
+        losses.carried(f"{answers} result{'' if answers == 1 else 's'} with their verdicts", why="as answers")
+    return losses
 
 
 def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
@@ -192,7 +188,7 @@ def _evaluators(
         if name not in metrics:
             evaluators.setdefault(label(name), {} if label(name) == name else {"type": name})
     missing = sorted(metrics - here.registry.by_name.keys())
-    place = "beside the prompt" if prompt is None else f"into {_shown(prompt.parent)}"
+    place = "beside the prompt" if prompt is None else f"into {shown(prompt.parent)}"
     return evaluators, [
         f"new runs are not judged by the metric {name}, which is not known here; put {name}.metric.prompty {place}"
         for name in missing
@@ -201,15 +197,13 @@ def _evaluators(
 
 def _stored(
     read: _Read, document: Data, file: Path, subject: Subject | None, here: World
-) -> tuple[str | None, Literal["written", "unchanged", "kept"], Literal["new", "finished now", "known", ""]]:
+) -> tuple[str | None, DatasetIs, RunIs]:
     recording = read.recording
     with project.writer(here.environment) as writer, project.reader() as reader:
-        known = known_run(reader, recording) if recording.answers else None
-        dataset_is = _dataset(document, file, known is not None)
+        known = recorded_run(reader, recording.digest) if recording.answers else None
+        dataset_is = keep_dataset(document, file, known is not None)
         if not recording.answers:
             return None, dataset_is, ""
-        if known is not None and known.status == "finished":
-            return known.key, dataset_is, "known"
         origin = Origin(
             document=document,
             source=dataset_key(str(file), here.root),
@@ -219,34 +213,5 @@ def _stored(
             metrics=None if subject is None else os.path.relpath(subject.file.resolve().parent, here.root),
             judges=read.found.judges,
         )
-        run = known or plan_run(writer, recording, origin, here.settings, here.environment)
-        fill(writer, reader, run, recording, origin)
-        return run.key, dataset_is, "new" if known is None else "finished now"
-
-
-def _dataset(document: Data, file: Path, known: bool) -> Literal["written", "unchanged", "kept"]:
-    """Write the dataset, unless there is a file of that name."""
-    if not file.exists():
-        write_atomically(file, pretty(document).encode("utf-8", "backslashreplace"))
-        return "written"
-    if _holds(file, document):
-        return "unchanged"
-    if known:
-        return "kept"
-    raise Stop(
-        f"{_shown(file)} is there already and holds something else; it is as it was. Name another folder with --out, "
-        "or another name with --name"
-    )
-
-
-def _holds(file: Path, document: Data) -> bool:
-    try:
-        return bool(load(file).data == document)
-    except DatasetError:
-        return False
-
-
-def _shown(path: Path) -> str:
-    """A path as it is typed from here, where that is shorter."""
-    here = Path.cwd()
-    return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)
+        run, run_is = store_recording(writer, reader, recorded(recording, origin), here.settings, here.environment)
+        return run.key, dataset_is, run_is

@@ -25,8 +25,9 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "resolve": ("authoring", "Show which evaluators judge each item, and who said so."),
         "upgrade": ("authoring", "Bring an older dataset to the current format."),
         "convert": ("authoring", "Write a dataset as another format."),
-        "import": ("importing", "Bring in what another tool recorded, such as PromptPex."),
+        "item": ("authoring", "Make items of conversations: `item from-conversation FILE --into DATASET`."),
         "registry": ("registries", "What a registry of OpenAI Evals holds, and what of it runs here."),
+        "import": ("importing", "Bring in datasets and finished runs of other tools."),
         "generate": ("generating", "Make rules, tests and ground truth for a prompt."),
     },
     "Judge": {
@@ -36,6 +37,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Run": {
         "run": ("running", "Ask every item of every target, judge the answers, keep all of it."),
+        "suite": ("suites", "Named suites and runs of outputs you have: create, run, list, show, compare."),
         "watch": ("running", "Follow a run, whichever process executes it."),
         "pause": ("running", "Let a run start nothing new until it is resumed."),
         "stop": ("running", "End a run once what is in flight has its answer."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -72,6 +72,40 @@ def run_named(reader: Reader, word: str) -> RunRow:
         return reader.find_run(word)
     except LookupError as problem:
         raise Stop(str(problem.args[0])) from None
+
+
+def run_meant(reader: Reader, word: str) -> RunRow:
+    """The run a person means; a results file or log stands for the run in it, which is taken in first."""
+    try:
+        return reader.find_run(word)
+    except LookupError as problem:
+        if not os.path.isfile(word):
+            raise Stop(str(problem.args[0])) from None
+    from .importing_runs import run_in
+
+    run = run_in(Path(word))
+    if run is None:
+        raise Stop(f"{word} is a file, but no results of a run; name a run, a results file or a log of Inspect")
+    return run
+
+
+def runs_meant(reader: Reader, words: Sequence[str]) -> list[RunRow]:
+    """The runs a person means by several words; beside files, `last` is the last run that is in none of them."""
+    files = {word: None for word in words if not _is_known(reader, word)}
+    named = {word: run_named(reader, word) for word in words if word not in files}
+    taken_in = {word: run_meant(reader, word) for word in files}
+    ids = {run.id for run in taken_in.values()}
+    if "last" in named and named["last"].id in ids:
+        named["last"] = next((run for run in reader.runs(len(ids) + 1) if run.id not in ids), named["last"])
+    return [(named | taken_in)[word] for word in words]
+
+
+def _is_known(reader: Reader, word: str) -> bool:
+    try:
+        reader.find_run(word)
+    except LookupError:
+        return False
+    return True
 
 
 def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:

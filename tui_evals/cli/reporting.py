@@ -58,7 +58,7 @@ def _named(reader: Reader, words: str, most: int | None = MOST) -> list[RunRow]:
     if not names or (most is not None and len(names) > most):
         several = "several" if most is None else f"up to {most}"
         raise Stop(f"name one run, or {several} with commas between them: `tui-evals report A,B`")
-    runs = [project.run_named(reader, name) for name in names]
+    runs = project.runs_meant(reader, names)
     if len({run.id for run in runs}) < len(runs):
         raise Stop(f"{words} names the same run twice; compare a run with another one")
     return runs

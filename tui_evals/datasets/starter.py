@@ -34,10 +34,12 @@ TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 }
 
 _IGNORED = """\
-# The database, logs and results stay on this machine; the configuration is shared.
+# The database, logs and results stay on this machine; the configuration and the suites are shared.
 *
 !.gitignore
 !config.toml
+!suites/
+!suites/*.json
 """
 
 

@@ -47,7 +47,9 @@ def recorded_run(reader: Reader, digest: str) -> RunRow | None:
     while page:
         for run in page:
             kept = run.config.get(RECORDED)
-            if isinstance(kept, Mapping) and kept.get("digest") == digest:
+            if not isinstance(kept, Mapping) or kept.get("digest") != digest:
+                continue
+            if found is None or run.created < found.created:
                 found = run
         offset += len(page)
         page = reader.runs(200, offset)

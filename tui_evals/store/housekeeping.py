@@ -62,8 +62,8 @@ def add_planned(connection: sqlite3.Connection, run: int, start: int, answers: S
 
 
 def complete(connection: sqlite3.Connection, run: int, total: int) -> RunRow:
-    """The run, now that all its answers are planned."""
-    connection.execute("UPDATE runs SET total = ? WHERE id = ?", [total, run])
+    """The run, now that all its answers are planned; it was created when it was whole, in whatever order they began."""
+    connection.execute("UPDATE runs SET total = ?, created = ? WHERE id = ?", [total, time.time(), run])
     return run_row(connection.execute(f"{_RUN} WHERE id = ?", [run]).fetchone())
 
 

@@ -1,4 +1,4 @@
-"""init, validate, resolve, upgrade, convert."""
+"""init, validate, resolve, upgrade, convert, item."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 _file = click.Path(path_type=Path)
+_FORMATS = ("m365", "csv", "jsonl", "promptfoo", "foundry")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
@@ -64,14 +65,35 @@ def upgrade_command(file: Path) -> None:
 
 @click.command("convert")
 @click.argument("file", type=_file)
-@click.option("--to", "kind", type=click.Choice(["m365", "csv", "jsonl"]), required=True, help="What to write.")
+@click.option("--to", "kind", type=click.Choice(_FORMATS), required=True, help="What to write.")
 @click.option("-o", "--output", type=_file, help="Where to; standard output when absent.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
     """Write the dataset FILE as another format, and say what that format cannot hold.
 
-    m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals.
+    m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals;
+    promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
     """
-    from tui_evals.cli.authoring import convert_file
+    from tui_evals.cli.converting import convert_file
 
     convert_file(file, kind, output, raw_csv)
+
+
+@click.group("item")
+def item_command() -> None:
+    """Make items of what was said elsewhere."""
+
+
+@item_command.command("from-conversation")
+@click.argument("file", type=_file)
+@click.option("--into", type=_file, required=True, metavar="DATASET", help="Added at its end; made where it is new.")
+@click.option("--with-checks", is_flag=True, help="Let the checks that the last answers suggest judge.")
+def from_conversation_command(file: Path, into: Path, with_checks: bool) -> None:
+    """Add every conversation of FILE, messages in OpenAI's format (.json, .jsonl), as an item to a dataset.
+
+    FILE may hold messages, requests, responses, a log of them, or lines for fine-tuning. Answers become expected
+    responses. The checks that the last answer suggests wait under extensions.suggested, where they judge nothing.
+    """
+    from tui_evals.cli.importing_messages import from_conversation
+
+    from_conversation(file, into, with_checks)

@@ -30,7 +30,7 @@ def compare_command(runs: tuple[str, ...], **options: Any) -> None:
     """Compare 2 to 4 RUNS: what broke, what was fixed, and whether the difference is real.
 
     Every run is compared with the first. A single run is compared with its baseline, or else with its parent or the
-    run before of the same dataset.
+    run before of the same dataset. A results file (JSON, or a log of Inspect) stands for the run in it.
     """
     from tui_evals.cli.comparing import compare
 
@@ -45,7 +45,10 @@ def compare_command(runs: tuple[str, ...], **options: Any) -> None:
 @click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="At most so many answers.")
 @click.option("--unified", is_flag=True, help="One column, however wide the terminal is.")
 def diff_command(run: str, **options: Any) -> None:
-    """Show what differs between the expected responses of RUN and its answers."""
+    """Show what differs between the expected responses of RUN and its answers.
+
+    A results file (JSON, or a log of Inspect) stands for the run in it.
+    """
     from tui_evals.cli.differing import diff
 
     diff(run, **options)

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.runs.launch import kept_prompt
-from tui_evals.runs.prompting import PromptUnderTest, chat_for, question_of
-from tui_evals.runs.status import METRICS, RECORDED, score_of, status_of
-from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord
-from tui_evals.store.writer import Writer
-from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, target_named
-from tui_evals.targets.opening import identity
-from tui_evals.text.box import TemplateError
+from tui_evals.runs.prompting import Chat, PromptUnderTest
+from tui_evals.runs.recording import chat_before
+from tui_evals.runs.recordings.model import Recorded
+from tui_evals.runs.recordings.model import Recording as FinishedRun
+from tui_evals.store.records import AnswerRecord
 
 from .items import Tests
 from .rows import RecordedResult
 from .scores import Judged, records_of
 
+BY = "PromptPex"
 TAG = "promptpex"
 UNNAMED_MODEL = "unknown model"
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +96,6 @@ def _once(named: Sequence[tuple[int, str, RecordedResult]]) -> Sequence[tuple[in
     return head if doubled or again <= there else named
 
 
-def known_run(reader: Reader, recording: Recording) -> RunRow | None:
-    """The run that this recording was made before, if it was."""
-    offset, page = 0, reader.runs(200)
-    while page:
-        for run in page:
-            kept = run.config.get(RECORDED)
-            if isinstance(kept, dict) and kept.get("digest") == recording.digest:
-                return run
-        offset += len(page)
-        page = reader.runs(200, offset)
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """What a recorded run is of: its dataset, its prompt, its judges."""
@@ -131,102 +111,40 @@ class Origin:
     """The judges that the run names; the first judged compliance."""
 
 
-def plan_run(
-    writer: Writer, recording: Recording, origin: Origin, settings: Settings, environment: Mapping[str, str]
-) -> RunRow:
-    """Commit the run with every recorded answer pending."""
+def recorded(recording: Recording, origin: Origin) -> FinishedRun:
+    """The recording as runs are stored from it."""
     dataset = Dataset.model_validate(origin.document)
-    prompts = [origin.prompt] if origin.prompt is not None else []
-    every = {*origin.judges, *(judge for _, judge in origin.keys if judge)}
-    judge = _identity(next(iter(every)), settings, environment) if len(every) == 1 else None
-    config = {
-        "targets": [_identity(model, settings, environment) or _unknown(model) for model in recording.models],
-        "judge": judge,
-        "without_judges": False,
-        "repeats": recording.repeats,
-        "only": None,
-        "prompts": [{"name": prompt.name, **kept_prompt(prompt)} for prompt in prompts],
-        "terms": {"concurrency": None, "max_cost": None, "use_cache": True},
-        **({METRICS: origin.metrics} if origin.metrics else {}),
-        RECORDED: {"by": "PromptPex", "digest": recording.digest, "judges": sorted(every)},
-    }
-    new = NewRun(
-        name=origin.name,
-        snapshot=writer.snapshot(dict(origin.document), origin.source),
+    prompt = origin.prompt or PromptUnderTest()
+    chats = [chat_before(dataset, item, 0, prompt) for item in dataset.items]
+    return FinishedRun(
+        by=BY,
+        digest=recording.digest,
+        document=origin.document,
         source=origin.source,
+        name=origin.name,
         targets=recording.models,
-        prompts=tuple(prompt.name for prompt in prompts) or ("",),
+        answers=tuple(_recorded(answer, chats[answer.item], origin) for answer in recording.answers),
+        prompts=() if origin.prompt is None else (origin.prompt,),
+        judges=tuple({*origin.judges, *(judge for _, judge in origin.keys if judge)}),
         tags=(TAG,),
-        config=config,
+        metrics=origin.metrics,
     )
-    return writer.plan(new, _planned(recording, dataset))
 
 
-def _planned(recording: Recording, dataset: Dataset) -> Iterator[PlannedAnswer]:
-    names = Counter(item.testId for item in dataset.items)
-    for cell, answer in enumerate(recording.answers):
-        item = dataset.items[answer.item]
-        name = item.testId if item.testId and names[item.testId] == 1 else f"#{answer.item + 1}"
-        yield PlannedAnswer(cell, answer.item, 0, 0, answer.target, answer.repeat, name, item.category or "")
+def _recorded(answer: Answer, chat: Chat, origin: Origin) -> Recorded:
+    record = _record(answer.row, chat)
+    return Recorded(
+        item=answer.item,
+        target=answer.target,
+        repeat=answer.repeat,
+        answer=record,
+        scores=() if record.text is None else records_of(answer.row, origin.keys, origin.judges),
+    )
 
 
-def _identity(word: str, settings: Settings, environment: Mapping[str, str]) -> dict[str, Any] | None:
-    """The target of a name as it is configured here; None where it is not."""
-    try:
-        config = target_named(word, settings)
-    except ConfigurationError:
-        return None
-    return identity(config, environment) | {"name": config.name}
-
-
-def _unknown(model: str) -> dict[str, Any]:
-    return {"model": model, "base_url": None, "params": {}, "via": "auto", "name": model}
-
-
-def fill(writer: Writer, reader: Reader, run: RunRow, recording: Recording, origin: Origin) -> None:
-    """Commit every recorded answer with its scores, and finish the run; what is there already stays as it is."""
-    asyncio.run(_filled(writer, reader, run, recording, origin))
-    # Nobody knows how long it took, so it has no start.
-    writer.run_status(run.id, "finished", finished=time.time())
-
-
-async def _filled(writer: Writer, reader: Reader, run: RunRow, recording: Recording, origin: Origin) -> None:
-    dataset = Dataset.model_validate(origin.document)
-    chats = [_chat(dataset, number, origin.prompt) for number in range(len(dataset.items))]
-    ids = [row.id for row in reader.all_rows(run.id)]
-    pairs = list(zip(ids, recording.answers, strict=True))
-    for start in range(0, len(pairs), _AT_ONCE):
-        await asyncio.gather(
-            *(
-                _commit(writer, number, run.scoring_pass, _record(answer.row, chats[answer.item]), scores)
-                for number, answer in pairs[start : start + _AT_ONCE]
-                for scores in [records_of(answer.row, origin.keys, origin.judges)]
-            )
-        )
-
-
-async def _commit(
-    writer: Writer, number: int, scoring_pass: int, record: AnswerRecord, scores: Sequence[ScoreRecord]
-) -> None:
-    if record.text is None:
-        await writer.answered(number, record, "error")
-        return
-    await writer.answered(number, record, "answered")
-    await writer.scored(number, scoring_pass, scores, status_of(scores), score_of(scores))
-
-
-def _record(row: RecordedResult, chat: Sequence[Mapping[str, Any]]) -> AnswerRecord:
+def _record(row: RecordedResult, chat: Chat) -> AnswerRecord:
     request = {"messages": list(chat)}
     if row.error or row.output is None:
         said = row.error or "neither an output nor an error was recorded"
         return AnswerRecord(text=None, request=request, model=row.model, code="agentRequestFailed", message=said)
     return AnswerRecord(text=row.output, request=request, model=row.model)
-
-
-def _chat(dataset: Dataset, number: int, prompt: PromptUnderTest | None) -> Sequence[Mapping[str, Any]]:
-    """What the model was asked, as far as the prompt and the test tell."""
-    item = dataset.items[number]
-    try:
-        return chat_for(dataset, item, 0, prompt or PromptUnderTest(), ())
-    except TemplateError:
-        return question_of(item)

@@ -1,0 +1,210 @@
+"""A run of a suite: its candidates replayed through the engine, so that they are judged and kept like any answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.document import Document
+from tui_evals.datasets.validate import dataset_of
+from tui_evals.evaluators.registry import Registry
+from tui_evals.runs import launch
+from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.store.baselines import dataset_key
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, ScoreRecord
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.config import Settings, target_named
+from tui_evals.text import strictjson
+
+from .cases import Column
+from .keeping import FOLDER, MARK, Suite, checked_name, run_file, suite_file, write_below
+from .methods import category_of
+from .problems import UserTypeError, UserValueError
+
+METADATA = ("model_name", "model_version", "foundation_model", "prompt_template")
+_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run of a suite before it begins: what is judged, and what was said."""
+
+    suite: Suite
+    name: str
+    document: Mapping[str, Any]
+    """The suite with the contexts and the metadata of this run."""
+    candidates: tuple[str | None, ...]
+
+    @property
+    def answered(self) -> dict[str, Any]:
+        """The document with the candidates as responses, which the run replays."""
+        items = [
+            item if said is None else {**item, "response": said}
+            for item, said in zip(self.document["items"], self.candidates, strict=True)
+        ]
+        return {**self.document, "items": items}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case of a run with what came of it; `problem` says why there is no answer or no score."""
+
+    input: str
+    reference: str | None
+    context: str | None
+    output: str | None
+    score: float | None
+    category: str | None
+    reason: str
+    problem: str | None
+
+
+def asked(
+    suite: Suite,
+    name: str,
+    candidates: Column,
+    contexts: Column | None,
+    metadata: Mapping[str, object],
+    *,
+    needs_context: bool,
+) -> Asked:
+    """A run that fits its suite; an exception says what does not."""
+    items = suite.data["items"]
+    if len(candidates) != len(items):
+        raise UserValueError(f"there are {len(candidates)} candidate outputs, and the suite has {len(items)} cases")
+    if contexts is not None and len(contexts) != len(items):
+        raise UserValueError(f"there are {len(contexts)} contexts, and the suite has {len(items)} cases")
+    if needs_context and contexts is None:
+        raise UserValueError(
+            f"scoring by {suite.method['name']} needs the context of each case; give context_column or "
+            "context_input_list"
+        )
+    for key, value in metadata.items():
+        if value is not None and not isinstance(value, str):
+            raise UserTypeError(f"{key} must be text, not {type(value).__name__}")
+    about = {key: value for key, value in metadata.items() if value is not None}
+    with_context = [
+        item if text is None else {**item, "context": text}
+        for item, text in zip(items, contexts or [None] * len(items), strict=True)
+    ]
+    extensions = {**suite.data["extensions"], MARK: {**suite.about, "run": about}}
+    return Asked(
+        suite,
+        checked_name(name, "run"),
+        {**suite.data, "extensions": extensions, "items": with_context},
+        tuple(candidates),
+    )
+
+
+def plan_of(
+    run: Asked,
+    root: Path,
+    settings: Settings,
+    known: Registry,
+    judge: TargetConfig | None,
+) -> Plan:
+    """The plan of a run; CannotPlan where it needs a judge and none is named."""
+    file = suite_file(root, run.suite.name)
+    document = Document(file, strictjson.dumps(run.document), "", "document", dict(run.document))
+    plan = Plan(
+        dataset=dataset_of(document, known.catalogue, known.own),
+        targets=(_replaying(run, root, settings),),
+        registry=known,
+        judge=judge,
+    )
+    needed = plan.judges_needed().get(None)
+    if needed is not None and plan.judge is None:
+        raise CannotPlan(
+            f"{needed} is judged by a model and no judge is named; name one with judge=, on the command line with "
+            "--judge TARGET, or in .evals/config.toml ([judge] target = ...)"
+        )
+    return plan
+
+
+def _replaying(run: Asked, root: Path, settings: Settings) -> TargetConfig:
+    file = run_file(root, run.suite.name, run.name).relative_to(root)
+    return target_named(f"replay:{file.as_posix()}", settings)
+
+
+def store(run: Asked, plan: Plan, root: Path, reader: Reader, writer: Writer, environment: Mapping[str, str]) -> RunRow:
+    """Commit a run that is still to be executed; an exception where the suite has one of this name."""
+    refuse_twice(reader, run.suite.name, run.name)
+    write_below(root, run_file(root, run.suite.name, run.name), run.answered)
+    return launch.store_plan(
+        plan,
+        run.document,
+        launch.Terms(),
+        writer,
+        environment,
+        name=run.name,
+        source=source_of(root, run.suite.name),
+        suite=run.suite.name,
+    )
+
+
+def source_of(root: Path, suite: str) -> str:
+    """How a run names the file of its suite."""
+    return dataset_key(str(suite_file(root, suite)), root)
+
+
+def refuse_twice(reader: Reader, suite: str, name: str) -> None:
+    """UserValueError where the suite has a run of this name."""
+    if any(run.name == name for run in runs_of(reader, suite)):
+        raise UserValueError(f"the suite {suite!r} has a run {name!r} already; give this run another name")
+
+
+def runs_of(reader: Reader, suite: str) -> list[RunRow]:
+    """The runs of a suite, the first one first."""
+    file = (FOLDER / f"{suite}.json").as_posix()
+    return [run for run in every_run(reader) if run.suite == suite and run.source.endswith(file)][::-1]
+
+
+def every_run(reader: Reader) -> Iterator[RunRow]:
+    """All runs of all suites, the latest first."""
+    offset = 0
+    while page := reader.runs(_PAGE, offset):
+        yield from (run for run in page if run.suite)
+        offset += len(page)
+
+
+def metadata_of(reader: Reader, run: RunRow) -> dict[str, str]:
+    """What was noted of the model and the prompt of a run."""
+    about = (reader.snapshot(run.snapshot).get("extensions") or {}).get(MARK) or {}
+    noted = about.get("run") or {}
+    return {key: str(noted[key]) for key in (*METADATA, *sorted(noted.keys() - set(METADATA))) if key in noted}
+
+
+def rows_of(reader: Reader, run: RunRow) -> list[Row]:
+    """The cases of a run with their outputs and scores, in the order of the suite."""
+    items = reader.snapshot(run.snapshot)["items"]
+    scores: dict[int, ScoreRecord] = {}
+    for number, record in reader.scores(run.id):
+        scores.setdefault(number, record)
+    return [_row(reader, answer.id, items[answer.item], scores.get(answer.id)) for answer in reader.all_rows(run.id)]
+
+
+def _row(reader: Reader, number: int, item: Mapping[str, Any], score: ScoreRecord | None) -> Row:
+    said = reader.detail(number).answer
+    problem = said.message if said is not None and said.text is None else None
+    if problem is None and score is not None and score.result in ("error", "skipped"):
+        problem = score.reason
+    return Row(
+        input=item["prompt"],
+        reference=item.get("expected_response"),
+        context=item.get("context"),
+        output=said.text if said is not None else None,
+        score=score.score if score is not None else None,
+        category=category_of(score) if score is not None else None,
+        reason=score.reason if score is not None else "",
+        problem=problem,
+    )
+
+
+def average(scores: Sequence[float | None]) -> float | None:
+    """The mean of the scores there are; None where there are none."""
+    known = [score for score in scores if score is not None]
+    return sum(known) / len(known) if known else None
