@@ -66,7 +66,7 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Imported, Losses]
     if dataset is None:
         raise DatasetError(source, problems)
     losses.carried(f"{len(tests.cases)} tests", "", f"as {len(data['items'])} items")
-    losses.carried(f"{len(prompts)} prompts")
+    losses.carried(f"{len(prompts)} prompt{'' if len(prompts) == 1 else 's'}")
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
     losses.carried(f"{sum(len(unit or ()) for unit in units)} evaluators")
     return Imported(data, prompts, targets), losses
