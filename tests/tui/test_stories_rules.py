@@ -291,6 +291,7 @@ async def test_an_inverse_rule_is_written_anew_for_the_new_words_of_its_rule(gen
 
 async def test_a_generation_among_the_runs_says_what_it_is(generated):
     async with at_the_workbench(generated, dataset=FILE, run="generate tags", size=(80, 24)) as person:
+        await person.until(lambda: person.app.watching.run is not None, 20)
         await person.press("4")
         await person.sees("wrote tests and asked none of them")
         for key in ("R", "s", "p", "x"):
