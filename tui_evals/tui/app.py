@@ -41,6 +41,7 @@ from .state.pen import Pen
 from .state.remembered import Remembered
 from .state.watch import Watch
 from .state.workspace import Workspace, checked
+from .terminal import last_resort
 from .views.standing_line import standing
 from .widgets.bar import Keys, Status
 
@@ -258,6 +259,7 @@ class Workbench(App[str]):
 
     def _hung_up(self) -> None:
         """The terminal is gone or somebody ends us: what is not saved is kept as a draft."""
+        last_resort()
         self.run_worker(leave(self), group="acts", name="leaving", exit_on_error=False)
 
     # -- work in the background

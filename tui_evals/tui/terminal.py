@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 from tui_evals.text.safe import safe_line
 
@@ -29,3 +30,10 @@ def to_terminal(written: bytes) -> bool:
     finally:
         os.close(terminal)
     return True
+
+
+def last_resort(seconds: float = 10.0) -> None:
+    """End the process after a while whatever hangs: Textual may wait for ever to write to a terminal that is gone."""
+    timer = threading.Timer(seconds, os._exit, [1])
+    timer.daemon = True
+    timer.start()
