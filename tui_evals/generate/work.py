@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tui_evals.runs.asking import Asked
+from tui_evals.text.safe import without_sequences
 
 from .asking import CannotGenerate, Messages, Prompts, Talk
 from .folder import Folder
@@ -121,7 +122,7 @@ class Work:
         if is_refusal(said):
             raise CannotGenerate(f"{self.models.rules.config.name} declined: “{_start(said)}”. {self._way_out(file)}")
         # People read these files with whatever shows files, and a terminal obeys what is in them.
-        return tidy(_CONTROLS.sub("", said))
+        return tidy(_CONTROLS.sub("", without_sequences(said)))
 
     def nothing(self, what: str, file: str) -> CannotGenerate:
         """There is nothing to go on with."""

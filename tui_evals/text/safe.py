@@ -62,13 +62,14 @@ def _clean(text: str) -> bool:
     return (_ASCII_SUSPECT if text.isascii() else _SUSPECT).search(text) is None
 
 
-def _without_sequences(text: str) -> str:
+def without_sequences(text: str) -> str:
+    """The text without escape sequences, and with plain line ends."""
     return _SEQUENCE.sub("", text).replace("\r\n", "\n")
 
 
 def safe(text: str) -> str:
     """The text without escape sequences and with every other control or invisible character made visible."""
-    return text if _clean(text) else _REPLACED.sub(_pictures, _without_sequences(text))
+    return text if _clean(text) else _REPLACED.sub(_pictures, without_sequences(text))
 
 
 def safe_line(text: str, limit: int | None = None) -> str:
@@ -86,7 +87,7 @@ def _safe_start(text: str, limit: int) -> str:
         return head
     size = limit + _LONGEST
     while True:
-        head = _without_sequences(text[:size])
+        head = without_sequences(text[:size])
         # Only a sequence that the slice cuts in two reads differently, and it lies within the last characters.
         if size >= len(text) or len(head) - _LONGEST > limit:
             return _REPLACED.sub(_pictures, head[: limit + 1])

@@ -35,7 +35,8 @@ async def tests_anew(screen: RulesScreen, line: Line) -> None:
         most = line.rule.of
         number = texts.rules(most)[line.key].number
     name = f"inverse rule {number}" if line.rule.inverse else f"rule {number}"
-    count = f"its {len(line.tests)} tests are replaced" if line.tests else "it has none yet"
+    many = f"its {len(line.tests)} tests are" if len(line.tests) > 1 else "its test is"
+    count = f"{many} replaced" if line.tests else "it has none yet"
     more = f"; the first {most} rules are tested from now on" if most else ""
     remake = Remake(screen.book.origin.folder, "rule", number, f"the tests of {name}", most)
     await _start(screen, remake, f"make tests of {name} ({count}{more})")
