@@ -1,6 +1,11 @@
 """Nothing of the person who runs the tests leaks into them."""
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is for the benchmarks to say, not for a test to fail by.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,7 @@ from tui_evals.generate.shapes import (
     Test,
     Truth,
     UnreadableFile,
+    every_rule,
     lines_of,
     numbered,
     relinked,
@@ -137,9 +138,9 @@ def test_tests_follow_the_text_of_their_rule():
 
 
 def test_a_test_of_no_rule_that_is_tested_belongs_to_none():
-    rules = numbered(["c", "a", "b"], [], most=2)
+    rules = every_rule(["c", "a", "b"], [], most=2)
     tests = [_test(Rule(1, "a", False, 1)), _test(Rule(2, "b", False, 2)), Test(ruleid=9, testinput="x")]
-    assert [test.ruleid for test in relinked(tests, rules, {("b", False)})] == [2, None, None]
+    assert [test.ruleid for test in relinked(tests, rules)] == [2, None, None]
     assert [test.ruleid for test in relinked([Test(ruleid=1, testinput="x")], rules)] == [1], "a number is enough"
 
 

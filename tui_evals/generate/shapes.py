@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -147,28 +147,51 @@ def chunks(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
     return [list(group[at : at + size]) for group in groups for at in range(0, len(group), size)]
 
 
-def relinked(tests: Sequence[Test], rules: Sequence[Rule], untested: Collection[tuple[str, bool]] = ()) -> list[Test]:
-    """The tests under the numbers their rules have by now; none where there is no such rule.
+def every_rule(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+    """The rules numbered through, and those behind `most`, which no tests are made for, under the number 0."""
+    known = {(rule.inverse, rule.of): rule for rule in numbered(rules, inverse, most)}
+    return [
+        known.get((turned, place)) or Rule(0, text, turned, place)
+        for turned, texts in ((False, rules), (True, inverse))
+        for place, text in enumerate(texts, 1)
+    ]
+
+
+class Told(NamedTuple):
+    """What a test says of its rule: the text it had when the test was made, whether it is inverse, and its number."""
+
+    text: str | None
+    inverse: bool
+    number: int | None
+
+
+def rules_told(tests: Sequence[Told], rules: Sequence[Rule]) -> list[Rule | None]:
+    """The rule of each test, as the rules are now; None where there is none.
 
     A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
-    was edited, unless that is a rule other tests follow: then its own was deleted. One whose rule is among the
-    `untested`, by text and whether it is inverse, belongs to no other.
+    was edited, unless that is a rule other tests follow: then its own was deleted.
     """
-    by_text = {(rule.text, rule.inverse): rule.number for rule in rules}
-    followed = {by_text.get((test.rule or "", bool(test.inverse))) for test in tests}
-    kept = {rule.number: rule.inverse for rule in rules if rule.number not in followed}
-    numbers = {rule.number for rule in rules}
-    found = []
+    by_text = {(rule.text, rule.inverse): rule for rule in rules}
+    by_number = {rule.number: rule for rule in rules if rule.number}
+    followed = {by_text.get((test.text or "", test.inverse)) for test in tests}
+    found: list[Rule | None] = []
     for test in tests:
-        number = test.ruleid
-        if test.rule is not None:
-            key = test.rule, bool(test.inverse)
-            edited = number if number is not None and kept.get(number) == key[1] and key not in untested else None
-            number = by_text.get(key, edited)
-        elif number not in numbers:
-            number = None
-        found.append(test if number == test.ruleid else test.model_copy(update={"ruleid": number}))
+        rule = by_number.get(test.number or 0)
+        if test.text is not None:
+            edited = rule if rule is not None and rule not in followed and rule.inverse == test.inverse else None
+            rule = by_text.get((test.text, test.inverse), edited)
+        found.append(rule)
     return found
+
+
+def relinked(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
+    """The tests under the numbers their rules have by now; none where no tests are made for it, or it is gone."""
+    told = rules_told([Told(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
+    numbers = [rule.number or None if rule is not None else None for rule in told]
+    return [
+        test if test.ruleid == number else test.model_copy(update={"ruleid": number})
+        for test, number in zip(tests, numbers, strict=True)
+    ]
 
 
 def label(name: str) -> str:

@@ -16,7 +16,7 @@ from .asking import CannotGenerate, Messages, Prompts, Talk
 from .folder import Folder
 from .options import Options
 from .parsing import is_refusal
-from .shapes import Rule, Test, Truth, lines_of, numbered, relinked, rows_of
+from .shapes import Rule, Test, Truth, every_rule, lines_of, numbered, relinked, rows_of
 from .subject import Subject
 
 PROMPT = "prompt"
@@ -98,9 +98,7 @@ class Work:
     def tests(self) -> list[Test]:
         """The tests as they stand, baseline tests included, under the numbers of the rules as they stand."""
         found = rows_of(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
-        rules, most = self._lines(), self.options.max_rules
-        untested = {(text, inverse) for inverse in (False, True) for text in rules[inverse][most:]} if most else ()
-        return relinked(found, numbered(*rules, most), untested)
+        return relinked(found, every_rule(*self._lines(), self.options.max_rules))
 
     @property
     def truths(self) -> dict[str, Truth]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tui_evals.generate.shapes import Rule, lines_of, numbered
+from tui_evals.generate.shapes import Rule, Told, every_rule, lines_of, rules_told
 
 Data = dict[str, Any]
 Key = tuple[bool, int]
@@ -31,12 +31,7 @@ class Texts(NamedTuple):
 
     def rules(self, most: int | None) -> dict[Key, Rule]:
         """All of them in order, numbered as the command line numbers them; 0 where no tests are made for a rule."""
-        number = {(one.inverse, one.of): one for one in numbered(self.output, self.inverse, most)}
-        found: dict[Key, Rule] = {}
-        for inverse, texts in ((False, self.output), (True, self.inverse)):
-            for place, text in enumerate(texts, 1):
-                found[inverse, place] = number.get((inverse, place)) or Rule(0, text, inverse, place)
-        return found
+        return {(rule.inverse, rule.of): rule for rule in every_rule(self.output, self.inverse, most)}
 
 
 NO_TEXTS = Texts()
@@ -136,22 +131,19 @@ def read_sheet(data: Mapping[str, Any], most: int | None) -> Sheet:
 
 
 def owners(facts: Sequence[Mapping[str, Any]], rules: Mapping[Key, Rule]) -> list[Key | str]:
-    """Whose each test is: a test follows the text of its rule, one without a text the number."""
-    by_text: dict[tuple[object, bool], Key] = {(rule.text, rule.inverse): key for key, rule in rules.items()}
-    by_number = {rule.number: key for key, rule in rules.items() if rule.number}
-    texts = [(one.get("rule"), one.get("inverse") is True) for one in facts]
-    followed = {by_text.get(text) for text in texts if isinstance(text[0], str)}
-    found: list[Key | str] = []
-    for one, text in zip(facts, texts, strict=True):
-        if one.get("baseline") is True:
-            found.append(BASELINE)
-            continue
-        owner = by_text.get(text) if isinstance(text[0], str) else None
-        if owner is None and isinstance(one.get("ruleid"), int):
-            stands = by_number.get(one["ruleid"])
-            owner = stands if not isinstance(text[0], str) or stands not in followed else None
-        found.append(owner or LOOSE)
-    return found
+    """Whose each test is: that of a rule, one made without rules, or one that belongs to none."""
+    told = rules_told([_told(one) for one in facts], list(rules.values()))
+    found: list[Key | str] = [LOOSE if rule is None else (rule.inverse, rule.of) for rule in told]
+    return [BASELINE if one.get("baseline") is True else owner for one, owner in zip(facts, found, strict=True)]
+
+
+def _told(facts: Mapping[str, Any]) -> Told:
+    text, number = facts.get("rule"), facts.get("ruleid")
+    return Told(
+        text if isinstance(text, str) else None,
+        facts.get("inverse") is True,
+        number if isinstance(number, int) else None,
+    )
 
 
 def names_of(items: Iterable[object]) -> list[str]:
