@@ -20,6 +20,7 @@ from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.runs.judges import Judges
+from tui_evals.runs.limits import room_of
 from tui_evals.runs.plan import Plan
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
@@ -86,7 +87,7 @@ class Said:
         assert record.answer is not None
         self.calls.setdefault(record.answer, []).append(record)
 
-    def cached(self, key: str) -> None:
+    async def cached(self, key: str) -> None:
         return None
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
@@ -102,7 +103,7 @@ async def _said(plan: Plan, seed: int) -> Said:
 
     def asked(**more: str) -> Asked:
         quick = replace(config, params={**_AT_ONCE, "seed": seed}, concurrency=8)
-        return Asked(quick, Demo(quick), {}, Price(0.0, 0.0), Budget(None), cacheable=False, **more)
+        return Asked(quick, Demo(quick), {}, Price(0.0, 0.0), Budget(None), room_of(quick), cacheable=False, **more)
 
     executor = LocalExecutor(plan, [asked()], Judges({None: asked(kind="judge")}, said, False), said, False)
     await executor.execute({0: _cells(plan)})
@@ -115,7 +116,8 @@ def _cells(plan: Plan) -> Iterator[Cell]:
         turns = list(group)
         first = turns[0][1]
         places = tuple(position for position, _ in turns)
-        yield Cell(first.item, first.prompt, first.target, first.repeat, places, {}, frozenset())
+        item = plan.dataset.items[first.item]
+        yield Cell(item, first.name, first.item, first.prompt, first.target, first.repeat, places, {}, frozenset())
 
 
 @dataclass(frozen=True)

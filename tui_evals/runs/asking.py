@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tui_evals.store.reader import Reader
@@ -16,9 +16,9 @@ from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
 
-from .budget import ANSWER_TOKENS, Budget, BudgetSpent, most_it_can_cost
+from .budget import ANSWER_TOKENS, BudgetSpent, Purse, most_it_can_cost
 from .executors.base import Ledger, Stopped
-from .limits import Gate, persistent
+from .limits import Room, persistent
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
@@ -57,23 +57,20 @@ def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
 
 @dataclass
 class Asked:
-    """A target with its gate and its price."""
+    """A target with its price, and the room there is for asking it."""
 
     config: TargetConfig
     target: Target
     identity: Mapping[str, Any]
     price: Price | None
-    budget: Budget
+    budget: Purse
+    room: Room
     kind: Literal["target", "judge"] = "target"
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     answered_once: bool = False
     stopped: Stopped | None = None
     """Why nobody need ask any more."""
-    gate: Gate = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.gate = Gate(self.config)
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
@@ -103,7 +100,9 @@ class Asked:
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:
-            reply, attempts = await persistent(lambda: self.target.ask(request), self.gate, self.config.timeout, told)
+            reply, attempts = await persistent(
+                lambda: self.target.ask(request), self.room.gate, self.config.timeout, told
+            )
         except (TargetError, ConfigurationError) as problem:
             if isinstance(problem, TargetError) and not self._hopeless(problem):
                 raise
@@ -161,7 +160,7 @@ async def recalled(
     limit that a budget sets to an answer is no part of the question.
     """
     key = "" if scope is None else cache_key({**asked.identity, **({"scope": scope} if scope else {})}, request)
-    if key and (kept := ledger.cached(key)) is not None:
+    if key and (kept := await ledger.cached(key)) is not None:
         ledger.called(_free(asked))
         return kept
     said = await asked.ask(replace(request, params=asked.with_params(request.params)), ledger)
@@ -196,7 +195,7 @@ class StoreLedger:
         """Note one attempt."""
         self._writer.call(record, self._run)
 
-    def cached(self, key: str) -> AnswerRecord | None:
+    async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""
         kept = self._reader.cache_get(key)
         return kept.answer if kept else None

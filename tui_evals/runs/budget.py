@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tui_evals.targets.base import Price
 from tui_evals.text import strictjson
@@ -15,6 +15,20 @@ ANSWER_TOKENS = 4096
 
 class BudgetSpent(Exception):
     """The next call could exceed what the run may spend."""
+
+
+class Purse(Protocol):
+    """Where money for calls is set aside."""
+
+    most: float | None
+
+    async def reserve(self, cost: float) -> None:
+        """Set money aside for a call, or BudgetSpent."""
+        ...
+
+    def settle(self, reserved: float, cost: float | None) -> None:
+        """Replace what was set aside by what the call cost."""
+        ...
 
 
 class Budget:

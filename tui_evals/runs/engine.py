@@ -138,7 +138,7 @@ class Engine:
             if found:
                 known = {row.turn: self._said(row) for row in found}
                 first, ids = found[0], tuple(row.id for row in found)
-                yield Cell(first.item, first.prompt, first.target, first.repeat, ids, known, frozenset())
+                yield self._placed(first, ids, known, frozenset())
 
     def _cell(self, unfinished: list[AnswerRow]) -> Cell:
         first = unfinished[0]
@@ -153,7 +153,13 @@ class Engine:
         waiting = {row.turn for row in unfinished}
         final = frozenset(range(turns)) - waiting
         ids = tuple(row.id for row in rows)
-        return Cell(first.item, first.prompt, first.target, first.repeat, ids, known, final)
+        return self._placed(first, ids, known, final)
+
+    def _placed(
+        self, row: AnswerRow, answers: tuple[int, ...], known: Mapping[int, AnswerRecord], final: frozenset[int]
+    ) -> Cell:
+        item = self._plan.dataset.items[row.item]
+        return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final)
 
     def _said(self, row: AnswerRow) -> AnswerRecord:
         answer = self._reader.detail(row.id).answer
@@ -188,7 +194,7 @@ class Engine:
         """Note one attempt."""
         self._writer.call(record, self._run.id)
 
-    def cached(self, key: str) -> AnswerRecord | None:
+    async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""
         kept = self._reader.cache_get(key)
         return kept.answer if kept else None

@@ -24,8 +24,9 @@ from tui_evals.text.prompty import Prompty, Section, parse_prompty
 from tui_evals.text.tokens import estimate_tokens
 
 from .asking import Asked
-from .budget import Budget
+from .budget import Budget, Purse
 from .engine import Engine
+from .limits import Room, room_of
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
 from .status import GENERATION, METRICS, RECORDED
@@ -159,11 +160,12 @@ def _same(
 def opened(
     config: TargetConfig,
     kind: Literal["target", "judge"],
-    budget: Budget,
+    budget: Purse,
     environment: Mapping[str, str],
     root: Path,
     concurrency: int | None = None,
     target: Target | None = None,
+    room: Room | None = None,
 ) -> Asked:
     """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
     if concurrency is not None:
@@ -176,7 +178,8 @@ def opened(
         )
     target = target or open_target(config, environment, root, items_of)
     cacheable = kind_of(config) in ("openai", "litellm")
-    return Asked(config, target, identity(config, environment), price, budget, kind=kind, cacheable=cacheable)
+    known = identity(config, environment)
+    return Asked(config, target, known, price, budget, room or room_of(config), kind=kind, cacheable=cacheable)
 
 
 def assemble(

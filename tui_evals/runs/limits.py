@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
 
 from tui_evals.targets.base import Reply, TargetConfig, TargetError
 
@@ -13,6 +16,26 @@ TIMEOUT_ATTEMPTS = 2
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
 _TOLD = Callable[[int, float, "Reply | TargetError"], None]
+
+
+class Limits(Protocol):
+    """Whoever says when a target may be called."""
+
+    async def enter(self) -> None:
+        """Wait until a call may be made."""
+        ...
+
+    def leave(self) -> None:
+        """The call is over."""
+        ...
+
+    def succeeded(self, tokens: int = 0) -> None:
+        """It went through, and took so many tokens."""
+        ...
+
+    def pushed_back(self, pause: float) -> None:
+        """The target asked for a pause."""
+        ...
 
 
 class Gate:
@@ -68,7 +91,23 @@ class Gate:
                 return
 
 
-async def persistent(ask: Callable[[], Awaitable[Reply]], gate: Gate, timeout: float, told: _TOLD) -> tuple[Reply, int]:
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many calls a target takes at once: a gate for each attempt, and a place for each turn."""
+
+    gate: Limits
+    flight: AbstractAsyncContextManager[None]
+    """Held from the question of a turn until its answer is committed."""
+
+
+def room_of(config: TargetConfig) -> Room:
+    """The room that the configuration of a target gives."""
+    return Room(Gate(config), asyncio.Semaphore(config.concurrency))
+
+
+async def persistent(
+    ask: Callable[[], Awaitable[Reply]], gate: Limits, timeout: float, told: _TOLD
+) -> tuple[Reply, int]:
     """The reply, and at which attempt it came; each attempt is told of, the last failure is raised."""
     clock = asyncio.get_running_loop().time
     attempt = 0

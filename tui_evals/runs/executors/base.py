@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Hopeless
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
@@ -13,13 +14,18 @@ from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One conversation to hold: its place in the plan, and for each turn the id of its answer and what is there yet."""
+    """One conversation to hold: its item, its place in the plan, and for each turn what is there yet."""
 
-    item: int
+    item: Item
+    name: str
+    """How the item is called: its testId, else #position from 1."""
+    position: int
+    """The item's position in the dataset, from 0."""
     prompt: int
     target: int
     repeat: int
     answers: tuple[int, ...]
+    """The id of the answer to each turn."""
     known: Mapping[int, AnswerRecord]
     """Turns that have their answer already, from a run that was interrupted."""
     final: frozenset[int]
@@ -41,7 +47,7 @@ class Ledger(Protocol):
         """Note one attempt."""
         ...
 
-    def cached(self, key: str) -> AnswerRecord | None:
+    async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key of the cache."""
         ...
 

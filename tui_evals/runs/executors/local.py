@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tui_evals.datasets.model import Item
 from tui_evals.runs.asking import Asked, Said, cache_key, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
@@ -36,7 +37,6 @@ class LocalExecutor:
         self._judges = judges
         self._sink = sink
         self._use_cache = use_cache
-        self._flight = [asyncio.Semaphore(target.config.concurrency) for target in targets]
         self._made: dict[str, list[Assigned]] = {}
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
@@ -83,7 +83,6 @@ class LocalExecutor:
 
     async def _hold(self, cell: Cell) -> None:
         """Hold one conversation: ask, commit, judge, commit, turn after turn."""
-        item = self._plan.dataset.items[cell.item]
         said: list[Mapping[str, Any]] = []
         failed = False
         for turn, answer in enumerate(cell.answers):
@@ -91,7 +90,7 @@ class LocalExecutor:
             record, chat = cell.known.get(turn), None
             if record is None:
                 chat = None if failed else self._chat(cell, turn, said)
-                async with self._flight[cell.target]:
+                async with self._targets[cell.target].room.flight:
                     record = await self._answer(cell, turn, chat, failed)
                     key, target = self._key(cell, turn, chat, record), self._targets[cell.target].config.name
                     first = await self._sink.answered(answer, record, key, target)
@@ -104,35 +103,35 @@ class LocalExecutor:
             if turn not in cell.final:
                 chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, said[:-1])
                 prompt = self._plan.asked_prompts[cell.prompt]
-                evidence = evidence_for(self._plan, item, turn, prompt, _shown(chat), record)
-                found = await judge(self._evaluators(cell.item, turn), evidence, self._plan, item)
+                evidence = evidence_for(self._plan, cell.item, turn, prompt, _shown(chat), record)
+                found = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
                 await self._sink.scored(answer, found.records, found.status, found.score)
 
     def _chat(self, cell: Cell, turn: int, said: Sequence[Mapping[str, Any]]) -> Chat | TemplateError:
-        item, prompt = self._plan.dataset.items[cell.item], self._plan.asked_prompts[cell.prompt]
+        prompt = self._plan.asked_prompts[cell.prompt]
         try:
-            return chat_for(self._plan.dataset, item, turn, prompt, said)
+            return chat_for(self._plan.dataset, cell.item, turn, prompt, said)
         except TemplateError as problem:
             return problem
 
-    def _evaluators(self, item: int, turn: int) -> list[Assigned]:
+    def _evaluators(self, item: Item, turn: int) -> list[Assigned]:
         """The evaluators of a unit; units that are judged alike share them."""
-        own = self._plan.dataset.items[item].units[turn]
+        own = item.units[turn]
         mark = "" if own.evaluators is None else json.dumps([own.evaluators, own.evaluators_mode])
         if mark not in self._made:
-            self._made[mark] = self._plan.evaluators(self._plan.dataset.items[item], turn, self._judges.ask_of)
+            self._made[mark] = self._plan.evaluators(item, turn, self._judges.ask_of)
         return self._made[mark]
 
     def request(self, cell: Cell, turn: int, chat: Chat) -> Request:
         """What the target of a cell is sent for a turn."""
-        item, dataset = self._plan.dataset.items[cell.item], self._plan.dataset
+        item, dataset = cell.item, self._plan.dataset
         return Request(
             messages=chat,
             tools=tuple(item.tools or dataset.tools or ()),
             response_format=item.response_format or dataset.response_format,
             params=self._targets[cell.target].with_params({}),
-            item=self._plan.name_of(cell.item),
-            position=cell.item,
+            item=cell.name,
+            position=cell.position,
             turn=turn,
             repeat=cell.repeat,
             variables=item.variables or {},
@@ -156,7 +155,7 @@ class LocalExecutor:
         sent = {"messages": list(request.messages), "params": dict(request.params)}
         if request.tools:
             sent["tools"] = list(request.tools)
-        if self._caches(asked) and (kept := self._sink.cached(cache_key(asked.identity, request))) is not None:
+        if self._caches(asked) and (kept := await self._sink.cached(cache_key(asked.identity, request))) is not None:
             return _from_cache(kept, sent)
         mark = asyncio.get_running_loop().call_later(_SOON, self._sink.running, cell.answers[turn])
         try:
