@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, ScoreRecord
+from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, ScoreRecord, WorkerRow
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -25,6 +25,11 @@ def said(text="yes", **given):
 def judged(key="Match", score=1.0, **given):
     result = None if score is None else "pass" if score >= 0.5 else "fail"
     return ScoreRecord(**{"key": key, "evaluator": key, "score": score, "result": result, **given})
+
+
+def worker(name, **given):
+    fields = {"state": "alive", "cells": 7, "calls": 100, "rate": 12.5, "errors": 1, "seen": 1_000.0}
+    return WorkerRow(name, **{**fields, **given})
 
 
 def process(code, *arguments, **options):

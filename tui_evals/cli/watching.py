@@ -12,10 +12,12 @@ from pathlib import Path
 from tui_evals.datasets.discover import project_root
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.workers import Crew
 
 from . import project
 from .opening import Opening, need_terminal
 from .output import Stop, cell, columns, rewind, say, say_json_line
+from .watching_workers import crew_lines, event
 
 _EVERY = 0.5
 _PLAIN_EVERY = 5.0
@@ -57,6 +59,7 @@ class Progress:
         self._live = sys.stdout.isatty() and not quiet and not as_json
         self._lines = 0
         self._paces: dict[str, Pace] = {}
+        self._crew = Crew()
         self._seq = 0
         self._said = 0.0
 
@@ -96,12 +99,15 @@ class Progress:
             return
         self._said = now
         totals = reader.totals_by(run.id, "target").items()
+        self._crew.look(reader, run)
+        room = (columns() or 1000) - 1
         lines = [self._line(run.targets[target], found, now) for target, found in totals]
+        lines += crew_lines(self._crew, self._live, room)
         if self._live:
             rewind(self._lines)
             self._lines = len(lines)
         for line in lines:
-            say(cell(line, (columns() or 1000) - 1))
+            say(cell(line, room))
 
     def _line(self, name: str, found: Totals, now: float) -> str:
         done = found.passed + found.failed + found.partial + found.errored
@@ -113,6 +119,8 @@ class Progress:
         return f"{name}: {done}/{found.total}  {counts}{flying}{pace.sentence(found.total - done)}{cost}"
 
     def _events(self, reader: Reader, run: RunRow) -> None:
+        if self._crew.look(reader, run):
+            say_json_line(event(self._crew))
         for row in reader.changed(self._seq, run.id):
             self._seq = max(self._seq, row.seq)
             if row.status not in ("pending", "running"):

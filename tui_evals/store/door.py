@@ -38,6 +38,7 @@ _ORDER: tuple[Kind, ...] = (
     results.group_scored,
     results.called,
     results.beaten,
+    results.heard,
     each,
 )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .records import NewRun, PlannedAnswer, RunRow
-from .results import take_seq
+from .results import take_seq, workers_changed
 from .rows import RUN_COLUMNS, dumps, run_row
 
 _PAGE = 5_000
@@ -82,6 +82,10 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
     sets = ", ".join(f"{name} = ?" for name in values)
     if not connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), run]).rowcount:
         raise LookupError(f"run number {run} is not in the store any more")
+    # Whoever begins or ends executing a run has none of the workers that were there before.
+    if values.keys() & {"pid", "finished"}:
+        connection.execute("UPDATE workers SET state = 'gone', cells = 0, rate = 0 WHERE run = ?", [run])
+        workers_changed(connection)
 
 
 def delete_some(connection: sqlite3.Connection, run: int) -> bool:
@@ -100,7 +104,7 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
     connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
     if len(page) == _PAGE:
         return True
-    for table in ("passes", "group_scores", "calls", "labels", "baselines"):
+    for table in ("passes", "group_scores", "calls", "labels", "baselines", "workers"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(

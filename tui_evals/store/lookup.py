@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .records import ScoreRecord
+from .records import RunRow, ScoreRecord, WorkerRow
 from .rows import (
     ANSWER_COLUMNS,
     CALL_COLUMNS,
     RUN_COLUMNS,
     SCORE_COLUMNS,
+    WORKER_COLUMNS,
     Detail,
     answer_record,
     answer_row,
@@ -29,6 +31,7 @@ ANSWER = ", ".join(f"answers.{name}" for name in ANSWER_COLUMNS)
 RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE total IS NOT NULL"  # without a total it is still planned
 SCORE = ", ".join(f"s.{name}" for name in SCORE_COLUMNS)
 CALL = ", ".join(CALL_COLUMNS)
+_WORKER = ", ".join(WORKER_COLUMNS)
 LABEL = "run, answer, evaluator, verdict, author, time, note, blind"
 
 
@@ -50,6 +53,15 @@ def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
         raise LookupError(f"{word!r} is the beginning of several runs ({keys}); write more of the one you mean")
     known = [name for (name,) in ask("SELECT DISTINCT name FROM runs ORDER BY id DESC LIMIT 1000", [])]
     raise LookupError(f"there is no run {word!r}{did_you_mean(word, known)}; `tui-evals runs` lists them")
+
+
+def workers(ask: Ask, run: RunRow) -> list[WorkerRow]:
+    """The workers of a run by name; of a run that is over they are as they were, and none of them is there any more."""
+    rows = ask(f"SELECT {_WORKER} FROM workers WHERE run = ? ORDER BY name", [run.id])
+    found = [WorkerRow(*row) for row in rows]
+    if run.status in ("interrupted", "finished"):
+        return [replace(row, state="gone", cells=0, rate=0.0) for row in found]
+    return found
 
 
 def detail(ask: Ask, answer: int) -> Detail:

@@ -81,7 +81,19 @@ def _comparing(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing)
+def _workers(database: Database) -> None:
+    database.executescript(
+        """
+        CREATE TABLE workers(
+          run INTEGER NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL CHECK(state IN ('alive', 'silent', 'gone')),
+          cells INTEGER NOT NULL, calls INTEGER NOT NULL, rate REAL NOT NULL, errors INTEGER NOT NULL,
+          seen REAL NOT NULL, PRIMARY KEY(run, name)) WITHOUT ROWID;
+        INSERT INTO meta VALUES ('workers', 0);
+        """
+    )
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers)
 VERSION = len(STEPS)
 
 

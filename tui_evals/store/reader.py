@@ -16,7 +16,7 @@ from typing import Any
 from . import figures, lookup, migrations
 from .database import StoreError, connect, explained, found_version
 from .filters import Filter, compiled, like, ordered
-from .records import AnswerRow, CallRecord, Control, RunRow, ScoreRecord, Totals
+from .records import AnswerRow, CallRecord, Control, RunRow, ScoreRecord, Totals, WorkerRow
 from .rows import (
     Cached,
     CacheInfo,
@@ -63,6 +63,10 @@ class Reader:
     def generation(self) -> int:
         """A number that grows when something is deleted: reload what you hold."""
         return self._number("SELECT v FROM meta WHERE k = 'generation'")
+
+    def workers_version(self) -> int:
+        """A number that grows when something is heard of the workers of any run."""
+        return self._number("SELECT v FROM meta WHERE k = 'workers'")
 
     def changed(self, since: int, run: int | None = None) -> list[AnswerRow]:
         """The answers that changed after a sequence number, each once and as it is now."""
@@ -121,6 +125,10 @@ class Reader:
         """The scoring passes of a run, in order."""
         rows = self.query("SELECT pass, created, config FROM passes WHERE run = ? ORDER BY pass", [run])
         return [ScoringPass(number, created, json.loads(config)) for number, created, config in rows]
+
+    def workers(self, run: int) -> list[WorkerRow]:
+        """The workers of a run by name; none where one process executes it."""
+        return lookup.workers(self.query, self.run(run))
 
     # -- answers
 

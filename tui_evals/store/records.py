@@ -10,6 +10,7 @@ RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "
 Control = Literal["", "pause", "stop"]
 AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error"]
 """`answered` is not judged yet; the four after it are final."""
+WorkerState = Literal["alive", "silent", "gone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +156,25 @@ class AnswerRow:
     started: float | None
     code: str | None
     preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker process of a run that many execute, as whoever commits for it heard of it last."""
+
+    name: str
+    """Its address, which no other worker of the run has."""
+    state: WorkerState
+    cells: int
+    """Conversations it holds now."""
+    calls: int
+    """Calls it has made in this run."""
+    rate: float
+    """Calls per second over the last seconds."""
+    errors: int
+    """Calls that failed."""
+    seen: float
+    """When it was heard of last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,6 +135,23 @@ def beaten(connection: sqlite3.Connection, rows: Sequence[tuple[float, int]]) ->
     return [None] * len(rows)
 
 
+def heard(connection: sqlite3.Connection, rows: Sequence[tuple[int, Sequence[tuple[Any, ...]]]]) -> list[None]:
+    """What was heard of the workers of a run: the run, then a row for each of them; none of a run that is deleted."""
+    connection.executemany(
+        "INSERT INTO workers SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1) "
+        "ON CONFLICT DO UPDATE SET state = excluded.state, cells = excluded.cells, calls = excluded.calls, "
+        "rate = excluded.rate, errors = excluded.errors, seen = excluded.seen",
+        [(run, *worker) for run, workers in rows for worker in workers],
+    )
+    workers_changed(connection)
+    return [None] * len(rows)
+
+
+def workers_changed(connection: sqlite3.Connection) -> None:
+    """Tell watchers that something about workers is new."""
+    connection.execute("UPDATE meta SET v = v + 1 WHERE k = 'workers'")
+
+
 def _add_bodies(connection: sqlite3.Connection, bodies: Sequence[tuple[str, str | None, str]]) -> int:
     """Append bodies and return the id of the first; keyed by cell they would touch a page for nearly each."""
     (first,) = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM bodies").fetchone()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any, Literal
 
-from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
+from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, WorkerRow
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
 SCORE_COLUMNS = tuple(field.name for field in fields(ScoreRecord))
 CALL_COLUMNS = tuple(field.name for field in fields(CallRecord))
+WORKER_COLUMNS = tuple(field.name for field in fields(WorkerRow))
+call_values: Callable[[CallRecord], tuple[Any, ...]] = attrgetter(*CALL_COLUMNS)
+"""A call as a row of the columns CALL_COLUMNS."""
+worker_values: Callable[[WorkerRow], tuple[Any, ...]] = attrgetter(*WORKER_COLUMNS)
+"""A worker as a row of the columns WORKER_COLUMNS."""
 _FROM_CACHE, _SCRIPTED = ANSWER_COLUMNS.index("from_cache"), ANSWER_COLUMNS.index("scripted")
 _RUN_JSON = ("targets", "prompts", "tags")
 _BODY = tuple((field.name, field.default) for field in fields(AnswerRecord) if field.name not in ("text", "request"))

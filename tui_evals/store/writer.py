@@ -26,10 +26,11 @@ from .records import (
     RunRow,
     RunStatus,
     ScoreRecord,
+    WorkerRow,
 )
 from .redact import redacted, spellings, without
 from .results import CacheKey
-from .rows import body_of, dumps, preview, score_values
+from .rows import body_of, call_values, dumps, plain, preview, score_values, worker_values
 from .runlock import alive, run_lock
 
 _PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
@@ -159,22 +160,14 @@ class Writer:
     def call(self, call: CallRecord, run: int) -> None:
         """Log an attempt; does not wait."""
         message = None if call.message is None else self._guarded(call.message)
-        values = (
-            run,
-            call.answer,
-            call.kind,
-            self.clean(call.target),
-            call.attempt,
-            call.started,
-            call.latency_ms,
-            call.input_tokens,
-            call.output_tokens,
-            call.cost,
-            call.code,
-            message,
-            call.from_cache,
-        )
-        self._door.put(results.called, values)
+        call = replace(call, target=self.clean(call.target), message=message)
+        self._door.put(results.called, (run, *call_values(call)))
+
+    def workers(self, run: int, rows: Sequence[WorkerRow]) -> None:
+        """Say how the workers of a run are; those that are not named stay as they were. Does not wait."""
+        values = [worker_values(replace(row, name=self.clean(plain(row.name)))) for row in rows]
+        if values:
+            self._door.put(results.heard, (run, values))
 
     async def cache_put(self, key: CacheKey, record: AnswerRecord) -> None:
         """Keep an answer that belongs to no cell, such as a judge's, for the next time the same is asked."""

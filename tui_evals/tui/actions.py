@@ -59,6 +59,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "rescore", "s", "rescore", "Judge the answers of the run on screen again."),
     Action("everywhere", "pause", "p", "pause", "Pause the run, or let a paused or interrupted one go on."),
     Action("everywhere", "stop", "x", "stop", "Stop the run once what is in flight has its answer."),
+    Action("everywhere", "workers", "M", "workers", "The workers of the run on screen: who is there, and how busy."),
     Action("everywhere", "save", "ctrl+s", "save", "Save the dataset."),
     Action("everywhere", "save_as", "W", "save as", "Save the dataset under another name."),
     Action("everywhere", "undo", "u", "undo", "Take back the last edit of the dataset."),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import drafts, keeping, moving, naming, running
+from .crewing import open_workers, why_no_workers
 from .finding import palette, settings, show_help
 from .ruling import open_rules
 from .talking import open_playground
@@ -34,6 +35,7 @@ COMMANDS: Mapping[str, Command] = {
     "rescore": running.rescore,
     "pause": running.pause,
     "stop": running.stop,
+    "workers": open_workers,
     "save": keeping.save,
     "save_as": naming.save_as,
     "undo": keeping.undo,
@@ -54,6 +56,7 @@ _REASONS: Mapping[str, Callable[[Workbench], str | None]] = {
     "rescore": running.why_no_rerun,
     "pause": running.why_no_pause,
     "stop": running.why_no_stop,
+    "workers": why_no_workers,
     "save": keeping.why_no_save,
     "save_as": keeping.why_none_open,
     "undo": keeping.why_no_undo,

@@ -22,12 +22,15 @@ from tui_evals.tui.views.columns import Several, heading, layout
 from tui_evals.tui.views.ordering import described, empty
 from tui_evals.tui.views.results import Table, sampled
 from tui_evals.tui.views.totals import LIVE, totals_rows
+from tui_evals.tui.views.workers import workers_line
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.lines import Lines
 
 from .pane import Pane
 
 _TICK = 0.5
+_HEAD = 3
+"""Lines above the answers: two of totals and one of words; one more where a run has workers."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
 
 
@@ -38,7 +41,7 @@ class ResultsTable(Pane):
         super().__init__(workspace, watch, pen)
         self._now = now
         self._shown: tuple[object, ...] = ()
-        self._above = [Row(), Row(), Row()]
+        self._above = [Row()] * _HEAD
         self._titled = ""
         self._asked = 0
         self._beat = 0
@@ -61,7 +64,7 @@ class ResultsTable(Pane):
         """Totals and the words above the columns, the answers, and a line to type a filter in."""
         self._head = Lines(choosing=False, id="totals")
         self._head.can_focus = False
-        self._head.styles.height = 3
+        self._head.styles.height = self._tall = _HEAD
         self._head.show(self._heading)
         self._lines = Lines(id="answers")
         self._filter = FilterLine()
@@ -133,14 +136,18 @@ class ResultsTable(Pane):
         if run is not None:
             numbers = totals_rows(run, self._numbers.totals, self._numbers.rate(), self._now(), width)
             columns = layout(width, run, self._several, self._shift)
-            self._above[:] = [*numbers, heading(columns, order.sort, order.descending)]
+            crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
+            self._above[:] = [*numbers, *crew, heading(columns, order.sort, order.descending)]
         return self._above
 
     def _tell(self) -> None:
         """Draw those of the lines above that say something else by now, and the title."""
         before = list(self._above)
         now = self._heading(self._head.scrollable_content_region.width)
-        self._head.refresh_rows(number for number, line in enumerate(now) if line != before[number])
+        if len(now) != self._tall:
+            self._head.styles.height = self._tall = len(now)
+            self._head.show(self._heading)
+        self._head.refresh_rows(number for number, line in enumerate(now) if before[number : number + 1] != [line])
         run, order, marks = self.watching.run, self.watching.order, self.watching.marks
         said = [run.name if run else "", described(order, self._arranged if self._outdated else None)]
         said += ["follow" if self._following is not None else "", f"{len(marks)} marked" if marks else ""]

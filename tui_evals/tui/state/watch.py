@@ -11,6 +11,7 @@ from pathlib import Path
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.store.workers import Crew
 
 from . import questions
 from .pulse import Pulse, differs
@@ -37,6 +38,7 @@ class Watch:
         """The run in numbers, as it was counted last."""
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
+        self.crew = Crew()
         self._windows = Windows()
         self._connect()
 
@@ -68,14 +70,14 @@ class Watch:
         """Put a run on screen, all of it in the order of the plan; LookupError if it is gone."""
         run = self.reader.run(number)
         self.close_run()
-        self._seq = self.reader.seq()
-        self.run = run
+        self.run, self._seq = run, self.reader.seq()
+        self.crew.look(self.reader, run)
         return run
 
     def close_run(self) -> None:
         """Nothing is on screen."""
         self.run, self.ids, self.answer, self.figures = None, None, None, None
-        self.order, self.marks = Order(), frozenset()
+        self.order, self.marks, self.crew = Order(), frozenset(), Crew()
         self.forget()
 
     def forget(self) -> None:
@@ -105,6 +107,7 @@ class Watch:
         """What happened to the run on screen and its answers."""
         try:
             run = self.run = self.reader.run(before.id)
+            self.crew.look(self.reader, run)
         except LookupError:
             self.close_run()
             found.run = found.reload = True

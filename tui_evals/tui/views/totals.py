@@ -126,7 +126,7 @@ def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: flo
         first.append([Piece(f"took {duration(run.finished - run.started)}")])
     name = fit(run.name, min(24, max(width // 4, 6)), "strong")
     first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
-    return [_joined(first, width), _joined(second, width)]
+    return [joined(first, width), joined(second, width)]
 
 
 def _state(run: RunRow) -> list[Piece]:
@@ -186,7 +186,7 @@ def _money(totals: Totals) -> list[Piece]:
     return pieces
 
 
-def _joined(groups: Iterable[Sequence[Piece]], width: int) -> Row:
+def joined(groups: Iterable[Sequence[Piece]], width: int) -> Row:
     """The groups one after another: the first, and of the others those that fit whole."""
     pieces: list[Piece] = []
     used = 0
