@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.evaluators.trust import MAX_BYTES, Trust, TrustError, contents, unit
+from tui_evals.evaluators.trust import MAX_BYTES, Trust, TrustError, contents, digest, unit
 
 
 @pytest.fixture
@@ -87,6 +87,24 @@ def test_a_single_file_is_a_unit_of_its_own(trust: Trust, folder: Path, tmp_path
 
 def test_always_trusts_and_remembers_nothing(tmp_path: Path, folder: Path) -> None:
     assert Trust(tmp_path / "state", always=True).is_trusted(folder)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_fingerprint_that_was_agreed_to_is_known_wherever_it_lay(trust: Trust, folder: Path) -> None:
+    mark = digest(contents(folder))
+    assert not trust.knows(mark)
+    trust.trust(folder)
+    assert trust.knows(mark)
+    (folder / "tone.py").write_text("different")
+    assert not trust.knows(digest(contents(folder)))
+
+
+def test_a_pinned_fingerprint_is_trusted_anywhere_and_nothing_else_is(tmp_path: Path, folder: Path) -> None:
+    pinned = Trust(tmp_path / "state", marks=[digest(contents(folder))])
+    moved = folder.rename(tmp_path / "moved")
+    assert pinned.is_trusted(moved) and pinned.knows(digest(contents(moved)))
+    (moved / "tone.py").write_text("different")
+    assert not pinned.is_trusted(moved) and not pinned.knows(digest(contents(moved)))
     assert not (tmp_path / "state").exists()
 
 

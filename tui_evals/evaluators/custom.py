@@ -74,13 +74,21 @@ def name_problem(name: str, builtin: Iterable[str]) -> str | None:
     return f"Custom evaluator '{name}' has the name of the built-in {same}; rename its folder" if same else None
 
 
-def load(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
-    """The trusted files of a custom evaluator, exactly those that will run; CannotJudge says why there are none."""
+def read(name: str, folder: Path) -> dict[str, bytes]:
+    """The files of a custom evaluator, trusted or not; CannotJudge says why there are none."""
     missing = f"Custom evaluator '{name}' is missing required file '{name}.py'"
     if not (folder / f"{name}.py").is_file():
         raise CannotJudge("evaluatorLoadError", missing)
     try:
-        files = contents(folder)
+        return contents(folder)
+    except (OSError, TrustError) as problem:
+        raise CannotJudge("evaluatorLoadError", f"Custom evaluator '{name}' cannot be read: {problem}") from None
+
+
+def load(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
+    """The trusted files of a custom evaluator, exactly those that will run; CannotJudge says why there are none."""
+    files = read(name, folder)
+    try:
         trusted = trust.accepts(folder, files)
     except (OSError, TrustError) as problem:
         raise CannotJudge("evaluatorLoadError", f"Custom evaluator '{name}' cannot be read: {problem}") from None

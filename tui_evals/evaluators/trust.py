@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,13 +59,22 @@ def digest(files: Mapping[str, bytes]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-class Trust:
-    """The user's list of trusted code; `always` trusts everything and remembers nothing."""
+def holds(path: str | Path, mark: str) -> bool:
+    """Whether the code now at a path has this digest."""
+    try:
+        return digest(contents(path)) == mark
+    except (OSError, TrustError):
+        return False
 
-    def __init__(self, folder: Path | None = None, *, always: bool = False) -> None:
+
+class Trust:
+    """The user's list of trusted code; `always` trusts everything, `marks` these digests; neither is kept."""
+
+    def __init__(self, folder: Path | None = None, *, always: bool = False, marks: Collection[str] = ()) -> None:
         self._folder = folder or user_state_path("tui_evals")
         self._file = self._folder / "trusted.json"
         self._always = always
+        self._marks = frozenset(marks)
 
     def is_trusted(self, path: str | Path) -> bool:
         """Whether the code now at a path is the code the user agreed to."""
@@ -73,7 +82,14 @@ class Trust:
 
     def accepts(self, path: str | Path, files: Mapping[str, bytes]) -> bool:
         """The same for contents already read, so that what is checked is what runs."""
-        return self._always or self._read().get(str(unit(path))) == digest(files)
+        if self._always:
+            return True
+        mark = digest(files)
+        return mark in self._marks or self._read().get(str(unit(path))) == mark
+
+    def knows(self, mark: str) -> bool:
+        """Whether code of this digest was agreed to, wherever it lay."""
+        return self._always or mark in self._marks or mark in self._read().values()
 
     def trust(self, path: str | Path) -> None:
         """Agree to the code now at a path."""
@@ -81,7 +97,7 @@ class Trust:
 
     def listed(self) -> list[Trusted]:
         """Everything ever agreed to, by path."""
-        return [Trusted(Path(path), mark, _is_still(path, mark)) for path, mark in sorted(self._read().items())]
+        return [Trusted(Path(path), mark, holds(path, mark)) for path, mark in sorted(self._read().items())]
 
     def _read(self) -> dict[str, str]:
         try:
@@ -105,10 +121,3 @@ class Trust:
         except BaseException:
             Path(draft).unlink()
             raise
-
-
-def _is_still(path: str, mark: str) -> bool:
-    try:
-        return digest(contents(path)) == mark
-    except (OSError, TrustError):
-        return False

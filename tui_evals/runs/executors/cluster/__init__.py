@@ -1,0 +1,1 @@
+"""One run over many worker processes, on Dask, into one store."""

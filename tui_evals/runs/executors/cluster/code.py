@@ -1,0 +1,167 @@
+"""The evaluators of a project on their way to workers: packed by content, and refused where nobody trusts them.
+
+The driver packs what the used evaluators of the project need and nothing else of it. A worker checks every file
+against the fingerprint it came with, and runs code only when its own user, or whoever started it, has agreed to that
+fingerprint; it never takes the driver's word for it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict
+
+from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error
+from tui_evals.evaluators.compliance import SUFFIX, MetricEvaluator, metric_evaluator
+from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read
+from tui_evals.evaluators.registry import Registry, built_in, registry
+from tui_evals.evaluators.trust import MAX_BYTES, Trust, TrustError
+from tui_evals.targets.base import ConfigurationError
+
+from .parcel import Files, Missing, Opened, Parcel, is_utf8, laid_out, opened, parcel_of, refused, sealed
+
+TRUST = "TUI_EVALS_TRUST"
+
+
+def packed(registry: Registry, root: Path, metrics: Path | None, used: Iterable[str]) -> dict[str, Any]:
+    """What the used evaluators need on a worker, as plain JSON data; ConfigurationError says what may not travel."""
+    parcel = Parcel(custom={}, metrics={}, broken={}, installed={})
+    for name in sorted(set(used) - built_in().keys()):
+        kind = registry.find(name)
+        away = Missing(judged=kind.judged, scope=kind.scope, why="")
+        try:
+            if issubclass(kind, CustomEvaluator):
+                parcel.custom[name] = sealed(_code(name, kind.folder, root))
+            elif issubclass(kind, MetricEvaluator):
+                parcel.metrics[name] = sealed(_metric(name, kind.path, root, metrics))
+            else:
+                package = kind.__module__.partition(".")[0]
+                away.why = f"the evaluator '{name}' comes with the package {package}, which this worker lacks"
+                parcel.installed[name] = away
+        except CannotJudge as cannot:
+            away.why = str(cannot)
+            parcel.broken[name] = away
+    return parcel.model_dump()
+
+
+def _code(name: str, folder: Path, root: Path) -> Files:
+    """The files of a custom evaluator, all of them from its own folder in the project."""
+    files, home = read(name, folder), folder.resolve()
+    if not _plainly_inside(home, root):
+        raise _stays(name, f"{folder} leads to {home}", "copy that folder into the project")
+    for file in files:
+        real = (home / file).resolve()
+        if not _plainly_inside(real, home):
+            raise _stays(name, f"{folder / file} leads to {real}", "replace the link by the file it means")
+        if real.suffix == ".env":
+            raise _stays(name, f"{folder / file} looks like a file of secrets", "keep it out of that folder")
+        if not is_utf8(file):
+            raise _stays(name, f"a file in {folder} has the name {file!r}, which is not UTF-8", "rename it")
+    return files
+
+
+def _metric(name: str, path: Path, root: Path, metrics: Path | None) -> Files:
+    """The one file of a metric, from the folder of the prompt under test."""
+    real = path.resolve()
+    if not any(_plainly_inside(real, home) for home in (metrics, root) if home):
+        raise _stays(name, f"{path} leads to {real}", "replace the link by the file it means")
+    if not is_utf8(path.name):
+        raise _stays(name, f"the name {path.name!r} is not UTF-8", "rename it")
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(MAX_BYTES + 1)
+    except OSError as problem:
+        raise CannotJudge("evaluatorLoadError", f"the metric {path} cannot be used: {problem}") from None
+    if len(text) > MAX_BYTES:
+        raise _stays(name, f"{path} is larger than 16 MB", "keep only the metric in it")
+    return {path.name: text}
+
+
+def _plainly_inside(real: Path, home: Path) -> bool:
+    """Whether a path is inside a folder, by no hidden way."""
+    home = home.resolve()
+    return real.is_relative_to(home) and not any(part[0] == "." for part in real.relative_to(home).parts)
+
+
+def _stays(name: str, why: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError(f"the evaluator {name!r} cannot be sent to the workers of a cluster: {why}; {remedy}")
+
+
+def unpacked(parcel: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> Registry:
+    """The evaluators of a worker, with those of a parcel; ConfigurationError when it cannot be opened or kept here.
+
+    `environment` is the worker's own: whoever sends a parcel must not be the one who says that it is trusted.
+    """
+    sent = parcel_of(parcel)
+    custom = {name: opened(name, seal, f"{name}.py") for name, seal in sent.custom.items()}
+    metrics = {name: opened(name, seal, f"{name}{SUFFIX}") for name, seal in sent.metrics.items()}
+    for name in [*custom, *metrics, *sent.broken, *sent.installed]:
+        if why := _misnamed(name, is_code=name in custom):
+            raise refused(why)
+    known = registry()
+    kinds = {name: _stand_in(name, away.judged, away.why, away.scope) for name, away in sent.broken.items()}
+    kinds |= {name: _lacking(name, away) for name, away in sent.installed.items() if name not in known.by_name}
+    kinds |= {
+        name: metric_evaluator(name, laid_out(code, folder) / f"{name}{SUFFIX}") for name, code in metrics.items()
+    }
+    kinds |= {name: _custom(name, code, folder, environment) for name, code in custom.items()}
+    return Registry({**known.by_name, **kinds}, tuple(custom), known.problems)
+
+
+def _misnamed(name: str, *, is_code: bool) -> str | None:
+    """Why no evaluator of a project has this name, if none has."""
+    if is_code:
+        return name_problem(name, built_in())
+    if name in built_in():
+        return f"{name!r} is the name of a built-in evaluator"
+    return None if is_utf8(name) and "\0" not in name else f"{name!r} is no name"
+
+
+def _custom(name: str, code: Opened, folder: Path, environment: Mapping[str, str]) -> type[Evaluator]:
+    """The evaluator of some code, pinned to that very code; where it is not trusted it is not even written."""
+    judged, host = f"{name}.prompty" in code.files, socket.gethostname()
+    told = {word.strip().lower() for word in environment.get(TRUST, "").split(",")}
+    try:
+        trusted = bool(told & {"all", code.mark}) or Trust().knows(code.mark)
+    except TrustError as problem:
+        return _stand_in(name, judged, f"Custom evaluator '{name}' cannot be trusted on {host}: {problem}")
+    if not trusted:
+        return _stand_in(
+            name,
+            judged,
+            f"Custom evaluator '{name}' is code that the worker on {host} has not been told to trust: read it, then "
+            f"start that worker with {TRUST}={code.mark} (or {TRUST}=all to run whatever is sent to it), or say "
+            "`tui-evals trust` there to a copy of its folder",
+        )
+    return custom_evaluator(name, laid_out(code, folder), Trust(marks=(code.mark,)))
+
+
+class _AnyOptions(JudgedOptions):
+    """Whatever the evaluator itself would take."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class _StandIn(Evaluator):
+    """Takes the place of an evaluator that cannot run here, and says why in every score."""
+
+    family = "custom"
+    Options = _AnyOptions
+    why: ClassVar[str]
+
+    def score(self, evidence: Evidence) -> Score:
+        """Say why there is none."""
+        return error("evaluatorLoadError", self.why)
+
+
+def _stand_in(name: str, judged: bool, why: str, scope: str = "answer") -> type[Evaluator]:
+    return type(name, (_StandIn,), {"name": name, "judged": judged, "scope": scope, "why": why, "__doc__": why})
+
+
+def _lacking(name: str, away: Missing) -> type[Evaluator]:
+    """The stand-in for an evaluator of a package, which nobody but the worker's user installs there."""
+    why = f"{away.why} ({socket.gethostname()}); install it there and start the worker again"
+    return _stand_in(name, away.judged, why, away.scope)
