@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tui_evals"
 SCREEN = {"textual", "rich"}
-HEAVY = {"litellm", "openai", "torch", "transformers", "bert_score", "wordfreq", "distributed", "pandas", "boto3"}
+CLUSTER = {"distributed", "dask", "tornado", "asyncssh"}
+HEAVY = {"litellm", "openai", "torch", "transformers", "bert_score", "wordfreq", "pandas", "boto3"} | CLUSTER
 DATABASE = {"sqlite3", "sqlite_utils"}
 ROOMS = (
     "text",
@@ -43,11 +45,15 @@ FOREIGN = {
 }
 NEIGHBOURS = ("datasets", "evaluators", "targets", "store")
 
-_IMPORT_ALL = """
+ON_WORKERS = "tui_evals.runs.executors.cluster.task"
+"""What Dask runs: the one module that is imported where Dask is, and so by no other module as a whole."""
+
+_IMPORT_ALL = f"""
 import importlib, json, pkgutil, sys
 room = importlib.import_module(sys.argv[1])
 for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
-    importlib.import_module(module.name)
+    if module.name != {ON_WORKERS!r}:
+        importlib.import_module(module.name)
 print(json.dumps(sorted(sys.modules)))
 """
 
@@ -77,10 +83,51 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
     code = (
         "import sys; from tui_evals.cli.main import run; run(sys.argv[1:]); print(sorted(sys.modules), file=sys.stderr)"
     )
-    for arguments in (["--help"], ["--version"], ["validate", "--help"], ["doctor", "--help"]):
+    for arguments in (["--help"], ["--version"], ["validate", "--help"], ["doctor", "--help"], ["run", "--help"]):
         done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
         loaded = {name.partition(".")[0] for name in ast.literal_eval(done.stderr.strip().splitlines()[-1])}
         assert not loaded & (SCREEN | HEAVY | DATABASE | {"pydantic", "jinja2", "ruamel"}), arguments
+
+
+_RUN = """
+import json, sys
+from pathlib import Path
+items = [{"prompt": "What is the capital of France?", "expected_response": "Paris"}]
+document = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, "items": items}
+Path("data.json").write_text(json.dumps(document))
+from tui_evals.cli.main import run
+codes = [run(["run", "data.json", "--target", "demo", *more]) for more in MORE]
+print(json.dumps([codes, [name for name, module in sys.modules.items() if module]]))
+"""
+_WITHOUT = "import sys; sys.modules.update(dict.fromkeys(sys.argv[2:]))  # importing these is an error from now on\n"
+
+
+def in_process(code: str, folder: Path, *arguments: str) -> tuple[list, str]:
+    command = [sys.executable, "-W", "error", "-c", code, *arguments]
+    path = {"PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run(command, cwd=folder, env=os.environ | path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+@pytest.mark.parametrize("without", ["", _WITHOUT], ids=["extra installed", "extra absent"])
+def test_an_ordinary_run_loads_nothing_of_a_cluster(tmp_path, without):
+    (codes, loaded), _ = in_process(f"MORE = [[]]\n{without}{_RUN}", tmp_path, "-", *CLUSTER)
+    assert codes == [0] and "tui_evals.runs.executors.local" in loaded
+    assert (tmp_path / ".evals" / "evals.db").exists()
+    assert not {name.partition(".")[0] for name in loaded} & CLUSTER
+
+
+def test_without_its_extra_every_module_can_be_imported(tmp_path):
+    loaded, _ = in_process(_WITHOUT + _IMPORT_ALL, tmp_path, "tui_evals.runs", *CLUSTER)
+    assert "tui_evals.runs.executors.cluster.executor" in loaded
+
+
+def test_without_its_extra_a_cluster_says_how_to_install_it(tmp_path):
+    more = [["--cluster", word] for word in ("local", "local:2", "tcp://127.0.0.1:8786", "ssh:hosts.txt")]
+    (codes, _), said = in_process(f"MORE = {more}\n{_WITHOUT}{_RUN}", tmp_path, "-", *CLUSTER)
+    assert codes == [3] * 4
+    assert said.splitlines() == ["--cluster needs Dask: pip install 'tui-evals[cluster]'"] * 4
 
 
 def test_nothing_is_printed_but_through_the_output_module():

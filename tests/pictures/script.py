@@ -96,6 +96,9 @@ class Said:
     async def may_start(self) -> bool:
         return True
 
+    async def may_begin(self, answer: int) -> bool:
+        return True
+
 
 async def _said(plan: Plan, seed: int) -> Said:
     """Hold all conversations of a plan with a target that answers at once."""

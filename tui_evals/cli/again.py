@@ -15,6 +15,7 @@ from tui_evals.store.records import RunRow
 
 from . import project
 from .baseline import key_of
+from .clustering import clustered, said_again
 from .executing import checked, detached, execute, facing, free, manner, say_estimate
 from .output import Stop
 from .running import stored
@@ -35,7 +36,7 @@ def rerun(word: str, only: str, **options: Any) -> int:
     if how.plan_only:
         return say_estimate(plan, how.as_json)
     with project.writer(here.environment) as writer:
-        terms = replace(launch.terms_of(parent), use_cache=False)
+        terms = clustered(replace(launch.terms_of(parent), use_cache=False), options)
         name = f"{parent.name} again"
         details: dict[str, Any] = {"parent": parent.id, "tags": parent.tags, "metrics": parent.config.get(METRICS)}
         run = launch.store_plan(
@@ -77,10 +78,11 @@ def rescore(
         words += ["--judge", judge] if judge is not None else []
         words += ["--without-judges"] if without_judges else []
         words += ["--no-cache"] if no_cache else []
+        words += said_again(options)
         return detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
     with project.writer(here.environment) as writer:
         terms = launch.terms_of(run)
-        terms = replace(terms, max_cost=None, use_cache=terms.use_cache and not no_cache)
+        terms = clustered(replace(terms, max_cost=None, use_cache=terms.use_cache and not no_cache), options)
         return execute(run, plan, terms, writer, here, how, again=True)
 
 

@@ -110,7 +110,7 @@ def execute(
         with hold(run_lock(path, run.key)), Reader(path) as reader:
             writer.control(run.id, "")
             world = (here.settings, here.environment, here.root)
-            engine = launch.assemble(plan, run, terms, writer, reader, *world, again=again)
+            engine = launch.assemble(plan, run, terms, writer, reader, *world, again=again, trusting=how.trusting)
             outcome, interrupted = asyncio.run(_alive(engine, path, progress, go_on, again))
             writer.flush()
             if again and not outcome.finished:

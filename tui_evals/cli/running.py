@@ -20,6 +20,7 @@ from tui_evals.targets.base import ConfigurationError
 
 from . import project
 from .baseline import key_of
+from .clustering import clustered, said_again
 from .executing import Manner, checked, detached, execute, facing, free, manner, say_estimate, say_key
 from .output import Stop, say
 from .sources import (
@@ -93,6 +94,7 @@ def run_document(
         max_cost=options["max_cost"] or defaults.max_cost,
         use_cache=not options["no_cache"],
     )
+    terms = clustered(terms, options)
     if how.plan_only:
         return None, say_estimate(plan, how.as_json)
     with project.writer(here.environment) as writer:
@@ -136,11 +138,12 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
             how = facing(how, reader, key_of(run, here.root), run)
             plan = stored(run, reader, here)
         terms = launch.terms_of(run)
-        terms = replace(terms, max_cost=max_cost) if max_cost else terms
+        terms = clustered(replace(terms, max_cost=max_cost) if max_cost else terms, options)
         if not how.detach:
             return execute(run, plan, terms, writer, here, how)
     free(run)
-    return detached(run, how, ("resume", run.key, *(("--max-cost", max_cost) if max_cost else ())))
+    words = ["resume", run.key, *(("--max-cost", max_cost) if max_cost else ()), *said_again(options)]
+    return detached(run, how, words)
 
 
 def stored(run: RunRow, reader: Reader, here: World) -> Plan:

@@ -44,15 +44,19 @@ class Budget:
     async def reserve(self, cost: float) -> None:
         """Set money aside for one call: wait while other calls hold what may be left over, refuse when none can be."""
         while self.most is not None and self.spent + self._reserved + cost > self.most:
-            if self.spent + cost > self.most:
-                raise BudgetSpent(
-                    f"the next call could cost {cost:.4f} USD and {max(self.most - self.spent, 0):.4f} of "
-                    f"{self.most:g} are left; resume with a larger --max-cost"
-                )
+            self.demand(cost)
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
         self._reserved += cost
         self._held += 1
+
+    def demand(self, cost: float) -> None:
+        """BudgetSpent when a call could not be paid even if no other cost anything."""
+        if self.most is not None and self.spent + cost > self.most:
+            raise BudgetSpent(
+                f"the next call could cost {cost:.4f} USD and {max(self.most - self.spent, 0):.4f} of "
+                f"{self.most:g} are left; resume with a larger --max-cost"
+            )
 
     def settle(self, reserved: float, cost: float | None) -> None:
         """Replace what was set aside by what the call cost; nothing is spent where nothing was charged."""

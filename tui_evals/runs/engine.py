@@ -6,14 +6,15 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, WorkerRow
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
@@ -53,6 +54,7 @@ class Engine:
         judges: Mapping[str | None, Asked],
         *,
         use_cache: bool = True,
+        elsewhere: Callable[[Engine], AbstractAsyncContextManager[Executor]] | None = None,
     ) -> None:
         self._plan = plan
         self._run = run
@@ -60,6 +62,7 @@ class Engine:
         self._reader = reader
         self._targets = targets
         self._use_cache = use_cache
+        self._elsewhere = elsewhere
         self._judges = Judges(judges, self, use_cache)
         self._asked = (*targets, *judges.values())
         self._stop = False
@@ -75,7 +78,8 @@ class Engine:
         watcher = asyncio.create_task(self._watch())
         outcome = Outcome(False, "stopped before the end")
         try:
-            await self._executor().execute({number: cells(number) for number in range(len(self._targets))})
+            async with self._executor() as executor:
+                await executor.execute({number: cells(number) for number in range(len(self._targets))})
             if not self._stop:
                 await self._judge_groups()
                 outcome = Outcome(True)
@@ -90,8 +94,10 @@ class Engine:
             await asyncio.gather(*(asked.target.close() for asked in self._asked))
         return outcome
 
-    def _executor(self) -> Executor:
-        return LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache)
+    def _executor(self) -> AbstractAsyncContextManager[Executor]:
+        if self._elsewhere is not None:
+            return self._elsewhere(self)
+        return nullcontext(LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache))
 
     def stop(self) -> None:
         """Start nothing new; what is in flight is let finish."""
@@ -165,7 +171,21 @@ class Engine:
         answer = self._reader.detail(row.id).answer
         return answer if answer is not None else AnswerRecord(text=None, request={}, code="agentRequestFailed")
 
+    def known(self, cell: Cell) -> Mapping[int, AnswerRecord]:
+        """The answers of a cell that are committed by now, by turn."""
+        rows = self._reader.rows(cell.answers)
+        return {turn: self._said(row) for turn, row in enumerate(rows) if row.status not in ("pending", "running")}
+
+    def workers(self, rows: Sequence[WorkerRow]) -> None:
+        """Show the workers as they are."""
+        self._writer.workers(self._run.id, rows)
+
     # What follows is the Sink of the executor.
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing new is to start until the run is resumed."""
+        return self._paused
 
     @property
     def stopping(self) -> bool:
@@ -176,6 +196,10 @@ class Engine:
         """Wait while the run is paused; False when it is stopping."""
         await self._unpaused.wait()
         return not self._stop
+
+    async def may_begin(self, answer: int) -> bool:
+        """The same; nobody need know which conversation it is."""
+        return await self.may_start()
 
     def running(self, answer: int) -> None:
         """Show that a question has been put."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from tui_evals.store.records import AnswerRow, NewRun, RunRow
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Target, TargetConfig
 from tui_evals.targets.config import Settings, target_named
-from tui_evals.targets.opening import identity, kind_of, open_target
+from tui_evals.targets.opening import Later, identity, kind_of, open_target
 from tui_evals.targets.prices import price_of
 from tui_evals.text.prompty import Prompty, Section, parse_prompty
 from tui_evals.text.tokens import estimate_tokens
@@ -26,6 +27,7 @@ from tui_evals.text.tokens import estimate_tokens
 from .asking import Asked
 from .budget import Budget, Purse
 from .engine import Engine
+from .executors.cluster.terms import ClusterTerms, cluster_kept
 from .limits import Room, room_of
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
 from .prompting import PromptUnderTest
@@ -41,6 +43,8 @@ class Terms:
     concurrency: int | None = None
     max_cost: float | None = None
     use_cache: bool = True
+    cluster: ClusterTerms | None = None
+    """The cluster that executes it, where this process does not."""
 
 
 def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
@@ -92,7 +96,7 @@ def _kept(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str,
         "repeats": plan.repeats,
         "only": sorted(plan.only) if plan.only is not None else None,
         "prompts": prompts,
-        "terms": {"concurrency": terms.concurrency, "max_cost": terms.max_cost, "use_cache": terms.use_cache},
+        "terms": asdict(terms),
     }
 
 
@@ -118,7 +122,8 @@ def prompt_kept(kept: Mapping[str, Any]) -> PromptUnderTest:
 
 def terms_of(run: RunRow) -> Terms:
     """On what terms a stored run was started."""
-    return Terms(**run.config.get("terms", {}))
+    kept = run.config.get("terms", {})
+    return Terms(**{**kept, "cluster": cluster_kept(kept.get("cluster"))})
 
 
 def stored_plan(
@@ -194,21 +199,33 @@ def assemble(
     *,
     again: bool = False,
     ready: Mapping[str, Target] = _NONE_READY,
+    trusting: bool = False,
 ) -> Engine:
     """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass.
 
-    `ready` holds targets by name that need not be opened, such as functions at hand.
+    `ready` holds targets by name that need not be opened, such as functions at hand. On a cluster the targets are
+    opened by the workers, and here only once something asks them; `trusting` lets workers here run any code.
     """
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
 
     def asked(config: TargetConfig, kind: Literal["target", "judge"]) -> Asked:
-        return opened(config, kind, budget, environment, root, terms.concurrency, ready.get(config.name))
+        target = ready.get(config.name)
+        if target is None and terms.cluster is not None:
+            target = Later(lambda: open_target(config, environment, root, items_of))
+        return opened(config, kind, budget, environment, root, terms.concurrency, target)
 
     targets = [asked(config, "target") for config in plan.targets]
     judges = {name: asked(config, "judge") for name, config in _judges(plan, settings).items()}
     if again:
         run = replace(run, scoring_pass=writer.new_pass(run.id, _again(plan, run, terms, reader, environment)))
-    return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache)
+    elsewhere = None
+    if terms.cluster is not None:
+        from .executors.cluster.joining import Elsewhere, clustered
+
+        metrics = root / str(run.config[METRICS]) if METRICS in run.config else None
+        where = Elsewhere(terms=terms.cluster, environment=environment, root=root, metrics=metrics, trusting=trusting)
+        elsewhere = partial(clustered, where, plan, targets, judges, budget, terms.use_cache)
+    return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache, elsewhere=elsewhere)
 
 
 def _again(plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]) -> dict[str, Any]:

@@ -66,6 +66,11 @@ class Gate:
         if self._interval:
             self._opens_at = max(self._opens_at, loop.time()) + self._interval
 
+    @property
+    def pause(self) -> float:
+        """Seconds until calls may be made again."""
+        return max(0.0, self._opens_at - asyncio.get_running_loop().time())
+
     def leave(self) -> None:
         """Give the place back."""
         self.in_flight -= 1

@@ -97,10 +97,13 @@ class Plan:
 
     def judges_groups(self) -> bool:
         """Whether some evaluator may judge the answers of an item together, which its options decide."""
+        return any(self.registry.find(name).groups for name in self.evaluators_used())
+
+    def evaluators_used(self) -> set[str]:
+        """The names of all evaluators that the dataset mentions."""
         maps = [self.dataset.default_evaluators]
         maps += [unit.evaluators for item in self.dataset.items for unit in item.units]
-        named = {options.get("type", key) for found in maps if found for key, options in found.items()}
-        return any(self.registry.find(name).groups for name in named)
+        return {options.get("type", key) for found in maps if found for key, options in found.items()}
 
     def judges_needed(self) -> dict[str | None, str]:
         """Each judge the evaluators ask for (None is the run's own), with an evaluator that needs it."""

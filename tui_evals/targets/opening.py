@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from .base import ConfigurationError, Target, TargetConfig
+from .base import ConfigurationError, Reply, Request, Target, TargetConfig
 
 Kind = Literal["demo", "replay", "python", "command", "openai", "litellm"]
 
@@ -23,6 +23,24 @@ def kind_of(config: TargetConfig) -> Kind:
     from .openai import speaks_openai
 
     return "openai" if speaks_openai(config) else "litellm"
+
+
+class Later:
+    """A target that is opened when it is asked for the first time."""
+
+    def __init__(self, opening: Callable[[], Target]) -> None:
+        self._opening = opening
+        self._target: Target | None = None
+
+    async def ask(self, request: Request) -> Reply:
+        """The answer of the target."""
+        self._target = self._target or self._opening()
+        return await self._target.ask(request)
+
+    async def close(self) -> None:
+        """Give back what the target holds, if it was opened."""
+        if self._target is not None:
+            await self._target.close()
 
 
 def open_target(

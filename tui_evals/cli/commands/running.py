@@ -18,6 +18,7 @@ _evaluators = click.option(
 _detach = click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
 _plan = click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
 _OUTPUT = "Write results; the ending says as what: .html .md .xml .csv .json .jsonl; may be repeated."
+_CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts.txt; none is this process."
 _FAIL_ON = ["fail", "partial", "error"]
 
 
@@ -72,6 +73,19 @@ def _gates(command: Any) -> Any:
     return command
 
 
+def _cluster(command: Any) -> Any:
+    for option in (
+        click.option("--cluster", metavar="WHERE", help=_CLUSTER),
+        click.option("--insecure-cluster", is_flag=True, help="Accept a cluster whose traffic anybody can read."),
+        click.option("--tls-ca", metavar="FILE", help="With --cluster: the authority of its certificates."),
+        click.option("--tls-cert", metavar="FILE", help="With --cluster: this side's certificate."),
+        click.option("--tls-key", metavar="FILE", help="With --cluster: the key of that certificate."),
+        click.option("--forward-env", metavar="NAME", multiple=True, help="Hand a variable to the workers; TLS only."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command("run", cls=Variadic)
 @click.argument("dataset", required=False, type=_file)
 @click.option("-t", "--target", "targets", multiple=True, help="What answers; may be repeated, or several by commas.")
@@ -101,6 +115,7 @@ def _gates(command: Any) -> Any:
 @click.option("--as", "stands_for", metavar="FILE", type=_file, help="The file that --snapshot stands for.")
 @click.option("--registry", metavar="PATH[,PATH]", help="Take DATASET as an eval, a pattern or a set of a registry.")
 @click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
+@_cluster
 @_gates
 @_env
 @_trusting
@@ -122,6 +137,7 @@ def run_command(**options: Any) -> int:
 @click.argument("run")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="A new limit in US dollars.")
 @_detach
+@_cluster
 @_gates
 @_env
 @_trusting
@@ -139,6 +155,7 @@ def resume_command(run: str, **options: Any) -> int:
 @click.option("--only", metavar="FILTER", required=True, help="failed, errored, flaky, or any filter.")
 @_plan
 @_detach
+@_cluster
 @_gates
 @_env
 @_trusting
@@ -160,6 +177,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @click.option("--no-cache", is_flag=True, help="Ask judges even where their verdict is known.")
 @_plan
 @_detach
+@_cluster
 @_gates
 @_env
 @_trusting

@@ -80,6 +80,10 @@ class Sink(Ledger, Protocol):
         """Wait while the run is paused; False when it is stopping."""
         ...
 
+    async def may_begin(self, answer: int) -> bool:
+        """The same for a conversation that has its place in flight; its first open answer names it."""
+        ...
+
 
 class Executor(Protocol):
     """Holds the conversations of cells."""

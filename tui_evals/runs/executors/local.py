@@ -84,13 +84,16 @@ class LocalExecutor:
     async def _hold(self, cell: Cell) -> None:
         """Hold one conversation: ask, commit, judge, commit, turn after turn."""
         said: list[Mapping[str, Any]] = []
-        failed = False
+        failed = begun = False
         for turn, answer in enumerate(cell.answers):
             current_answer.set(answer)
             record, chat = cell.known.get(turn), None
             if record is None:
                 chat = None if failed else self._chat(cell, turn, said)
                 async with self._targets[cell.target].room.flight:
+                    if not begun and not await self._sink.may_begin(answer):
+                        return
+                    begun = True
                     record = await self._answer(cell, turn, chat, failed)
                     key, target = self._key(cell, turn, chat, record), self._targets[cell.target].config.name
                     first = await self._sink.answered(answer, record, key, target)

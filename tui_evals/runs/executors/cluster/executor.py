@@ -1,0 +1,251 @@
+"""The executor of many machines: Dask moves the shards, letters bring what comes of them, and this process commits."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tui_evals.runs.asking import Asked
+from tui_evals.runs.budget import Budget
+from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.store.records import AnswerRecord
+
+from .desk import ClusterSink, Desk, Worker
+from .shards import Shards
+from .talking import Gone, Line
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+SILENCE = 30.0
+"""Seconds without a letter after which the cells of a worker go to others."""
+_AGAIN = 0.5
+_TICK = 0.25
+_SHOWN = 1.0
+_LOOKED = 2.0
+_SLOW = 5.0
+"""Seconds without anything left to hand out after which a slow worker is asked to give cells back."""
+_FAREWELL = 5.0
+
+
+class ClusterExecutor:
+    """Holds the conversations of cells on the workers of a Dask cluster."""
+
+    def __init__(self, client: Client, sink: ClusterSink, asked: Sequence[Asked], order: str, budget: Budget) -> None:
+        self._client = client
+        self._sink = sink
+        self._asked = asked
+        self._order = order
+        self._budget = budget
+        self._topic = f"tui-evals-{secrets.token_hex(8)}"
+        self._threads: dict[str, int] = {}
+        self._futures: dict[int, Future] = {}
+        self._alone: dict[int, float] = {}
+        """Shards that a worker goes on with although the scheduler has forgotten their task."""
+        self._talks: dict[str, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self._failed: BaseException | None = None
+
+    async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
+        """Work through the cells of each target; Stopped when the run must not go on."""
+        concurrency = [one.config.concurrency for one in self._asked if one.kind == "target"]
+        self._shards = Shards(cells, concurrency, self._sink.known)
+        self._desk = Desk(self._sink, self._asked, self._shards, self._order, self._budget)
+        looking = asyncio.create_task(self._look())
+        try:
+            await self._work()
+        finally:
+            await self._end(looking)
+        if self._desk.reason is not None:
+            raise self._desk.reason
+
+    async def _work(self) -> None:
+        clock = asyncio.get_running_loop().time
+        full = clock()
+        while True:
+            if self._failed is not None:
+                raise self._failed
+            if self._client.status == "closed":
+                raise Stopped("the scheduler of the cluster is gone")
+            slots = sum(self._threads.values())
+            self._submit(slots)
+            out = len(self._shards.out)
+            if not out and (self._stopping or self._shards.exhausted):
+                return
+            if out >= slots or not self._shards.exhausted:
+                full = clock()
+            elif clock() - full > _SLOW:
+                self._recall()
+                full = clock()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK):
+                    await self._changed.wait()
+            self._changed.clear()
+            await self._collect(slots)
+
+    @property
+    def _stopping(self) -> bool:
+        return self._sink.stopping or self._desk.reason is not None
+
+    def _submit(self, slots: int) -> None:
+        """Hand out as many shards as there are threads for, and one in reserve for each worker."""
+        from .task import hold_shard
+
+        if self._stopping:
+            for held, future in self._futures.items():
+                if self._shards.out[held].worker is None and not future.done():
+                    future.cancel()
+            return
+        if self._client.status != "running" or self._sink.paused:
+            return
+        while len(self._shards.out) < slots + len(self._threads):
+            if (number := self._shards.next(slots)) is None:
+                return
+            key = f"{self._topic}-{number}"
+            future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False)
+            self._futures[number] = future
+            future.add_done_callback(self._woken)
+
+    def _woken(self, _: Future) -> None:
+        """A task has ended; Dask says so from a thread of its own."""
+        self._client.loop.add_callback(self._changed.set)
+
+    async def _collect(self, slots: int) -> None:
+        """Take back the shards whose tasks have ended, and hand out what is left of them."""
+        for number in [number for number, future in self._futures.items() if future.done()]:
+            future = self._futures.pop(number)
+            if future.status == "error":
+                await self._failure(number, future)
+            elif future.status == "finished":
+                self._back(number, slots)
+            else:
+                self._alone[number] = asyncio.get_running_loop().time()
+            future.release()
+        for number, since in list(self._alone.items()):
+            shard = self._shards.out[number]
+            worker = self._desk.workers.get(shard.worker or "")
+            if worker is None or worker.lost or (worker.heard > since and number not in worker.waiting):
+                del self._alone[number]
+                self._back(number, slots)
+
+    def _back(self, number: int, slots: int) -> None:
+        cells = self._shards.ended(number)
+        if cells and not self._stopping:
+            self._shards.again(cells, parts=max(1, slots - len(self._shards.out)))
+
+    async def _failure(self, number: int, future: Future) -> None:
+        """A task failed: because its workers died, which a cell of it may be the reason for, or because we erred."""
+        problem = await future.exception()
+        if type(problem).__name__ == "Abandoned":
+            return self._back(number, 1)
+        if type(problem).__name__ != "KilledWorker":
+            self._desk.stop(Stopped(f"a worker failed: {type(problem).__name__}: {problem}"))
+            self._shards.ended(number)
+            return None
+        cells = self._shards.ended(number)
+        if len(cells) > 1:
+            self._shards.again(cells, singly=True)
+        for cell in cells if len(cells) == 1 else ():
+            await self._give_up(cell)
+        return None
+
+    async def _give_up(self, cell: Cell) -> None:
+        """Record of a conversation that no worker survives that it has no answer."""
+        target = self._asked[cell.target].config.name
+        said = "Agent request failed: every worker that held this conversation died, the last one too (out of memory?)"
+        code, message = "agentRequestFailed", said
+        for turn, answer in enumerate(cell.answers):
+            if turn not in cell.known:
+                record = AnswerRecord(text=None, request={}, code=code, message=message)
+                await self._sink.answered(answer, record, None, target)
+                code, message = "turnSkipped", "Turn not attempted: preceding turn failed"
+
+    def _recall(self) -> None:
+        """Ask the worker that keeps most conversations waiting to give them back, where another has none."""
+        alive = [worker for worker in self._desk.workers.values() if not worker.lost]
+        if len(alive) < len(self._threads) or any(not worker.cells for worker in alive):
+            slowest = max(alive, key=lambda worker: sum(worker.waiting.values()), default=None)
+            if slowest is not None:
+                slowest.recalled |= {number for number, waiting in slowest.waiting.items() if waiting}
+
+    async def _look(self) -> None:
+        """See who is there, listen for new ones, and show all of them."""
+        while True:
+            if self._client.status == "running":
+                with suppress(OSError, TimeoutError):
+                    self._client.subscribe_topic(self._topic, self._hello)
+                    async with asyncio.timeout(_LOOKED):
+                        self._threads = await self._client.nthreads()
+                    self._changed.set()
+            for _ in range(int(_LOOKED / _SHOWN)):
+                self._desk.show()
+                await asyncio.sleep(_SHOWN if self._threads else _TICK)
+
+    async def _hello(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        """A worker has something to say, for the first time or once more."""
+        said = event[1]
+        name = said["session"]
+        if name not in self._talks or self._talks[name].done():
+            worker = self._desk.workers.get(name) or Worker(name, said["address"])
+            self._talks[name] = asyncio.create_task(self._talk(worker))
+
+    async def _talk(self, worker: Worker) -> None:
+        """Exchange letters with a worker until it is gone or all is over."""
+        clock = asyncio.get_running_loop().time
+        line = Line(self._client, self._topic, worker)
+        worker.heard = clock()
+        letter = self._desk.first(worker)
+        try:
+            while True:
+                try:
+                    said = await line.exchange(letter)
+                except (OSError, TimeoutError):
+                    if clock() - worker.heard > SILENCE or await self._has_left(worker):
+                        return self._lose(worker)
+                    await asyncio.sleep(_AGAIN)
+                    continue
+                if letter["over"]:
+                    return None
+                worker.heard = clock()
+                letter = await self._desk.received(worker, said)
+                self._changed.set()
+                await asyncio.sleep(self._desk.pause_between())
+        except Gone:
+            return self._lose(worker)
+        except Exception as problem:  # whatever it is ends the run, in the task that everybody waits for
+            self._failed = problem
+            self._changed.set()
+            return None
+
+    async def _has_left(self, worker: Worker) -> bool:
+        """Whether the scheduler has given a worker up as well."""
+        try:
+            async with asyncio.timeout(_LOOKED):
+                return worker.address not in await self._client.nthreads()
+        except (OSError, TimeoutError):
+            return False
+
+    def _lose(self, worker: Worker) -> None:
+        """Give a worker up: its tasks are moved by the scheduler, or by us where it has not noticed."""
+        for number in self._desk.lost(worker):
+            if worker.address in self._threads and number in self._futures:
+                self._futures[number].cancel()
+        self._changed.set()
+
+    async def _end(self, looking: asyncio.Task[None]) -> None:
+        """Tell every worker that it is over, and forget the tasks."""
+        looking.cancel()
+        self._desk.end()
+        for future in self._futures.values():
+            future.cancel()
+        if self._talks:
+            await asyncio.wait(self._talks.values(), timeout=_FAREWELL)
+        for talk in self._talks.values():
+            talk.cancel()
+        await asyncio.gather(*self._talks.values(), looking, return_exceptions=True)
+        with suppress(OSError, ValueError):
+            self._client.unsubscribe_topic(self._topic)
+        self._desk.show()

@@ -1,0 +1,63 @@
+"""From a run on this machine to the executor that shares it out: the order written, the cluster opened."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_evals.runs.asking import Asked
+from tui_evals.runs.budget import Budget
+from tui_evals.runs.plan import Plan
+from tui_evals.targets.base import ConfigurationError
+
+from .code import packed
+from .desk import ClusterSink
+from .executor import ClusterExecutor
+from .opening import opened
+from .terms import ClusterTerms
+from .wire import Order, header_of, order_text, prompts_of, versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """Where a run is to be executed, and what the workers need of this machine."""
+
+    terms: ClusterTerms
+    environment: Mapping[str, str]
+    root: Path
+    metrics: Path | None
+    """The folder of the prompt under test, beside which metrics lie."""
+    trusting: bool
+
+
+@asynccontextmanager
+async def clustered(
+    where: Elsewhere,
+    plan: Plan,
+    targets: Sequence[Asked],
+    judges: Mapping[str | None, Asked],
+    budget: Budget,
+    use_cache: bool,
+    sink: ClusterSink,
+) -> AsyncIterator[ClusterExecutor]:
+    """The executor of a run on a cluster, which is started or joined; ConfigurationError says why it cannot be."""
+    missing = [name for name in where.terms.forward if name not in where.environment]
+    if missing:
+        raise ConfigurationError(f"--forward-env {missing[0]}: there is no such variable here")
+    order = Order(
+        versions=versions(),
+        header=header_of(plan.dataset),
+        targets=plan.targets,
+        judges=tuple((name, asked.config) for name, asked in judges.items()),
+        prompts=prompts_of(plan),
+        without_judges=plan.without_judges,
+        use_cache=use_cache,
+        budget=budget.most,
+        root=str(where.root),
+        code=packed(plan.registry, where.root, where.metrics, plan.evaluators_used()),
+        environment={name: where.environment[name] for name in where.terms.forward},
+    )
+    async with opened(where.terms, where.environment, where.trusting) as client:
+        yield ClusterExecutor(client, sink, [*targets, *judges.values()], order_text(order), budget)

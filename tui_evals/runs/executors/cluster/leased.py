@@ -1,0 +1,215 @@
+"""On a worker: what the driver lets it spend. No target is asked here beyond the places, calls and money of a lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from tui_evals.runs.budget import BudgetSpent
+from tui_evals.runs.limits import Room
+
+
+class Turnstile:
+    """Lets through in order whoever may pass; passing takes what is given back when the wait was in vain."""
+
+    def __init__(self, may: Callable[[], bool], take: Callable[[int], None], blocked: Callable[[], None]) -> None:
+        self._may = may
+        self._take = take
+        self._blocked = blocked
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """How many stand before it."""
+        return len(self._waiting)
+
+    async def enter(self) -> None:
+        """Wait for one's turn."""
+        if not self._waiting and self._may():
+            self._take(1)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._blocked()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._take(-1)
+                self.wake()
+            raise
+
+    def wake(self) -> None:
+        """Let through who may pass by now."""
+        while self._waiting and self._may():
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._take(1)
+                turn.set_result(None)
+
+
+class Lease:
+    """What this worker may do with one target; in sums since it began, so that a letter may well come twice."""
+
+    def __init__(self, blocked: Callable[[], None]) -> None:
+        self.places = self.in_use = 0
+        self.calls = self.called = 0
+        self.tokens: int | None = 0
+        self.took = 0
+        self.pauses: list[float] = []
+        """What the target asked for and the driver has not been told yet."""
+        self._opens_at = 0.0
+        self.flights = Turnstile(lambda: self.in_use < self.places, self._place, blocked)
+        self.attempts = Turnstile(self._may_call, self._call, blocked)
+        self.judgings = Turnstile(lambda: self._may_call() and self.in_use < self.places, self._judge, blocked)
+
+    @property
+    def waiting(self) -> int:
+        """How many more would ask now if they might."""
+        return self.flights.waiting + self.judgings.waiting
+
+    @property
+    def stuck(self) -> int:
+        """How many hold a place and wait for a call."""
+        return self.attempts.waiting
+
+    def set(self, places: int, calls: int, tokens: int | None, pause: float) -> None:
+        """Take over what the driver grants."""
+        self.places, self.calls, self.tokens = places, calls, tokens
+        if pause > 0:
+            self.pause(pause)
+        self.wake()
+
+    def pause(self, seconds: float) -> None:
+        """Call nobody for a while."""
+        loop = asyncio.get_running_loop()
+        self._opens_at = max(self._opens_at, loop.time() + seconds)
+        loop.call_later(seconds + 0.001, self.wake)
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self.in_use -= 1
+        self.wake()
+
+    def wake(self) -> None:
+        """Let through who may pass by now."""
+        for turnstile in (self.flights, self.attempts, self.judgings):
+            turnstile.wake()
+
+    def _may_call(self) -> bool:
+        enough = self.called < self.calls and (self.tokens is None or self.took < self.tokens)
+        return enough and asyncio.get_running_loop().time() >= self._opens_at
+
+    def _place(self, number: int) -> None:
+        self.in_use += number
+
+    def _call(self, number: int) -> None:
+        self.called += number
+
+    def _judge(self, number: int) -> None:
+        self._place(number)
+        self._call(number)
+
+
+class Flight:
+    """A place among the turns that are asked and not committed yet."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    async def __aenter__(self) -> None:
+        await self._lease.flights.enter()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lease.leave()
+
+
+class LeasedGate:
+    """The gate of a target on a worker; one that no flight is held for counts its own places."""
+
+    def __init__(self, lease: Lease, *, alone: bool) -> None:
+        self._lease = lease
+        self._alone = alone
+
+    async def enter(self) -> None:
+        """Wait for a call of the lease."""
+        turnstile = self._lease.judgings if self._alone else self._lease.attempts
+        await turnstile.enter()
+
+    def leave(self) -> None:
+        """The call is over."""
+        if self._alone:
+            self._lease.leave()
+
+    def succeeded(self, tokens: int = 0) -> None:
+        """It took so many tokens of the lease."""
+        self._lease.took += tokens
+
+    def pushed_back(self, pause: float) -> None:
+        """Stop here at once, and let the driver slow down everybody."""
+        self._lease.pauses.append(pause)
+        self._lease.pause(pause)
+
+
+def leased_room(lease: Lease, kind: str) -> Room:
+    """The room a lease gives to a target or a judge."""
+    return Room(LeasedGate(lease, alone=kind == "judge"), Flight(lease))
+
+
+class LeasedPurse:
+    """Money a worker may spend: asked for call by call, and given back as soon as no call needs it."""
+
+    def __init__(self, most: float | None, blocked: Callable[[], None]) -> None:
+        self.most = most
+        self._blocked = blocked
+        self._left = self._granted = self._spent = self._returned = 0.0
+        self._needs: deque[tuple[float, asyncio.Future[None]]] = deque()
+
+    async def reserve(self, cost: float) -> None:
+        """Set money aside for a call, once the driver has granted it."""
+        if self.most is None:
+            return
+        if not self._needs and cost <= self._left:
+            self._left -= cost
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._needs.append((cost, granted))
+        self._blocked()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self._left += cost
+            raise
+
+    def settle(self, reserved: float, cost: float | None) -> None:
+        """Replace what was set aside by what the call cost."""
+        if self.most is not None:
+            self._spent += cost or 0.0
+            self._left += reserved - (cost or 0.0)
+
+    def set(self, granted: float) -> None:
+        """Take over what the driver has granted in all."""
+        self._left += granted - self._granted
+        self._granted = granted
+        while self._needs and self._needs[0][0] <= self._left + 1e-9:  # sums of fractions leave a rest
+            cost, waiting = self._needs.popleft()
+            if not waiting.done():
+                self._left -= cost
+                waiting.set_result(None)
+
+    def refuse(self, reason: str) -> None:
+        """Let go of the calls that cannot be paid any more."""
+        needs, self._needs = self._needs, deque()
+        for _, waiting in needs:
+            if not waiting.done():
+                waiting.set_exception(BudgetSpent(reason))
+
+    def told(self) -> tuple[float, float, list[float]]:
+        """What was spent and what is given back, in all, and what the calls that wait may cost."""
+        self._needs = deque(need for need in self._needs if not need[1].done())
+        if not self._needs and self._left:
+            self._returned += self._left
+            self._left = 0.0
+        return self._spent, self._returned, [cost for cost, _ in self._needs]

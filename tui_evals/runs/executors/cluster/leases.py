@@ -1,0 +1,170 @@
+"""On the driver: how the places, calls and money of a run are shared out among its workers, and taken back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+
+from tui_evals.runs.budget import Budget, BudgetSpent
+from tui_evals.runs.limits import Gate
+from tui_evals.targets.base import TargetConfig
+
+_CALLS_AHEAD = 4
+"""Calls a worker may make for each of its places before the driver hears of them."""
+_BURST = 2.0
+"""Seconds' worth of a rate that may be leased at once."""
+
+
+@dataclass(slots=True)
+class Share:
+    """What one worker has of one target, and what it said it has used; calls and tokens are sums since it began."""
+
+    places: int = 0
+    in_use: int = 0
+    wanted: int = 0
+    calls: int = 0
+    called: int = 0
+    tokens: int = 0
+    took: int = 0
+
+
+_NOTHING = Share()
+
+
+class Rate:
+    """So much a second, of which a little may be saved up; None is without limit."""
+
+    def __init__(self, a_minute: float | None) -> None:
+        self._a_second = None if a_minute is None else a_minute / 60
+        self._saved = 1.0
+        self._seen = asyncio.get_running_loop().time()
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._a_second is not None
+
+    def take(self, wanted: int) -> int:
+        """As much of what is wanted as there is by now."""
+        if self._a_second is None:
+            return wanted
+        now = asyncio.get_running_loop().time()
+        most = max(1.0, self._a_second * _BURST)
+        self._saved = min(most, self._saved + (now - self._seen) * self._a_second)
+        self._seen = now
+        taken = max(0, min(wanted, int(self._saved)))
+        self._saved -= taken
+        return taken
+
+
+class Pot:
+    """One target or judge of the run: what all workers together may ask of it."""
+
+    def __init__(self, config: TargetConfig) -> None:
+        self._gate = Gate(config)
+        self._calls = Rate(config.requests_per_minute)
+        self._tokens = Rate(config.tokens_per_minute)
+        self.shares: dict[str, Share] = {}
+
+    def told(self, worker: str, said: Mapping[str, int], pauses: list[float]) -> None:
+        """Note what a worker uses and wants; a pause that a target asked of one holds for all."""
+        share = self.shares.setdefault(worker, Share())
+        share.in_use, share.wanted = said["in_use"], said["in_use"] + said["waiting"]
+        share.called, share.took = said["called"], said["took"]
+        for pause in pauses:
+            self._gate.pushed_back(pause)
+
+    def succeeded(self) -> None:
+        """A call went through somewhere."""
+        self._gate.succeeded()
+
+    def grant(self, worker: str) -> tuple[int, int, int | None, float]:
+        """What a worker may do from now on: places, calls and tokens in all, and seconds of pause before."""
+        share = self.shares.setdefault(worker, Share())
+        others = [other for name, other in self.shares.items() if name != worker]
+        free = max(0, int(self._gate.now) - sum(max(other.places, other.in_use) for other in others))
+        short = [other for other in others if other.wanted > other.places]
+        fair = ceil(int(self._gate.now) / (1 + sum(other.wanted > 0 for other in others)))
+        share.places = min(share.wanted, free, fair if short else free)
+        wanted = max(share.wanted, share.places) * (1 if self._calls.limited else _CALLS_AHEAD)
+        share.calls += self._calls.take(max(0, share.called + wanted - share.calls))
+        return share.places, share.calls, self._leased_tokens(share), self._gate.pause
+
+    def _leased_tokens(self, share: Share) -> int | None:
+        if not self._tokens.limited:
+            return None
+        if share.wanted and share.took >= share.tokens:
+            # What one call took beyond its lease is paid back before there is another.
+            share.tokens += self._tokens.take(share.took - share.tokens + 1_000_000_000)
+        return share.tokens
+
+    def starving(self, worker: str) -> bool:
+        """Whether a worker wants more than it has."""
+        share = self.shares.get(worker, _NOTHING)
+        return share.wanted > share.places or (share.wanted > 0 and share.called >= share.calls)
+
+    def lost(self, worker: str) -> None:
+        """Forget a worker; what it had in flight nobody waits for."""
+        self.shares.pop(worker, None)
+
+
+@dataclass(slots=True)
+class Account:
+    """The money one worker was given, spent and gave back, in sums since it began."""
+
+    granted: float = 0.0
+    spent: float = 0.0
+    returned: float = 0.0
+    needs: list[float] = field(default_factory=list)
+
+    @property
+    def held(self) -> float:
+        """What it may be spending now."""
+        return self.granted - self.spent - self.returned
+
+
+class Treasury:
+    """The budget of a run, shared out among workers."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._accounts: dict[str, Account] = {}
+
+    def told(self, worker: str, spent: float, returned: float, needs: list[float]) -> None:
+        """Note what a worker has spent and given back."""
+        account = self._accounts.setdefault(worker, Account())
+        self._budget.spent += spent - account.spent
+        account.spent, account.returned, account.needs = spent, returned, needs
+
+    def grant(self, worker: str) -> tuple[float, str | None]:
+        """What a worker may spend in all, and why its next call can never be paid, if it cannot."""
+        account = self._accounts.setdefault(worker, Account())
+        most = self._budget.most
+        if most is None:
+            return 0.0, None
+        refused = None
+        held = sum(each.held for each in self._accounts.values())
+        for cost in account.needs:
+            if self._budget.spent + held + cost > most + 1e-9:
+                refused = self._refused(cost)
+                break
+            account.granted += cost
+            held += cost
+        account.needs = []
+        return account.granted, refused
+
+    def _refused(self, cost: float) -> str | None:
+        try:
+            self._budget.demand(cost)
+        except BudgetSpent as spent:
+            return str(spent)
+        return None
+
+    def lost(self, worker: str) -> float:
+        """Count what a worker held as spent, for nobody knows; returns how much that is."""
+        account = self._accounts.pop(worker, Account())
+        held = max(0.0, account.held)
+        self._budget.spent += held
+        return held

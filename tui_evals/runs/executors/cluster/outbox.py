@@ -1,0 +1,114 @@
+"""What a worker has to say to the driver, gathered into letters, each of which is sent until it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tui_evals.runs.status import Status
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.rows import answer_record, body_of
+
+from .wire import Letter, call_row, score_rows
+
+_KINDS = ("calls", "running", "answers", "scores", "keeps", "keys", "shards")
+_MOMENT, _MOMENTS = 0.005, 4
+
+
+class Outbox:
+    """Lists of rows for the next letter, and who waits for what to be safe; texts pass through `clean` first."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        self._rows: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+        self._news = asyncio.Event()
+        self._firsts: dict[int, asyncio.Future[bool]] = {}
+        self._kept: dict[str, asyncio.Future[AnswerRecord | None]] = {}
+        self._unsafe: list[asyncio.Future[None]] = []
+        self._sent: list[asyncio.Future[None]] = []
+
+    def nudge(self) -> None:
+        """There is something to say."""
+        self._news.set()
+
+    async def something(self, patience: float, idle: Callable[[int], bool]) -> None:
+        """Wait until there is something to say, and a moment for more, unless with so many answers nobody is busy."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._news.wait()
+        except TimeoutError:
+            return
+        for _ in range(_MOMENTS):
+            if idle(len(self._rows["answers"])):
+                return
+            await asyncio.sleep(_MOMENT)
+
+    def letter(self) -> Letter:
+        """All that was gathered; whoever waits is told when the answer to it comes."""
+        self._news.clear()
+        found, self._rows = self._rows, {kind: [] for kind in _KINDS}
+        self._sent, self._unsafe = self._unsafe, []
+        return {kind: rows for kind, rows in found.items() if rows}
+
+    def answered(self, firsts: Sequence[tuple[int, bool]], kept: Sequence[tuple[str, Any]]) -> None:
+        """The driver has committed the letter: these answers were the first of their turn, and these were kept."""
+        for answer, first in firsts:
+            _resolve(self._firsts.pop(answer, None), first)
+        for key, body in kept:
+            _resolve(self._kept.pop(key, None), None if body is None else answer_record(*body))
+        sent, self._sent = self._sent, []
+        for waiting in sent:
+            _resolve(waiting, None)
+
+    def add(self, kind: str, row: object) -> None:
+        """Say something that nobody waits for."""
+        self._rows[kind].append(row)
+        self.nudge()
+
+    def called(self, record: CallRecord) -> None:
+        """Tell of one attempt."""
+        self.add("calls", self._cleaned(call_row(record)))
+
+    async def cached(self, key: str) -> AnswerRecord | None:
+        """Ask what is kept under a key."""
+        if key not in self._kept:
+            self._kept[key] = asyncio.get_running_loop().create_future()
+            self.add("keys", key)
+        return await asyncio.shield(self._kept[key])
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Have a judge's reply kept."""
+        self.add("keeps", [key, target, self._body(record)])
+        await self.safe()
+
+    async def answer(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
+        """Have an answer committed; whether it was the first."""
+        waiting: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._firsts[answer] = waiting
+        self.add("answers", [answer, self._body(record), cache_key, target])
+        return await waiting
+
+    async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
+        """Have scores committed."""
+        rows = [self._cleaned(row) for row in score_rows(records)]
+        self.add("scores", [answer, rows, status, score])
+        await self.safe()
+
+    async def safe(self) -> None:
+        """Wait until all that was said so far is committed."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unsafe.append(waiting)
+        self.nudge()
+        await waiting
+
+    def _body(self, record: AnswerRecord) -> list[str | None]:
+        return self._cleaned(body_of(record))
+
+    def _cleaned(self, row: Sequence[Any]) -> list[Any]:
+        return [self._clean(value) if isinstance(value, str) else value for value in row]
+
+
+def _resolve(waiting: asyncio.Future[Any] | None, value: object) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(value)

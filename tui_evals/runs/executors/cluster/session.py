@@ -1,0 +1,267 @@
+"""A run on one worker process: targets opened here, shards held by the ordinary executor, letters written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+from pydantic import ValidationError
+
+from tui_evals.evaluators.registry import UnknownEvaluator
+from tui_evals.runs.asking import Asked
+from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.runs.executors.local import LocalExecutor
+from tui_evals.runs.judges import Judges
+from tui_evals.runs.launch import opened
+from tui_evals.runs.plan import Plan
+from tui_evals.runs.status import Status
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.redact import secrets_of, spellings, without
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+
+from .code import unpacked
+from .leased import Lease, LeasedPurse, leased_room
+from .outbox import Outbox
+from .wire import Letter, Order, cells_of, order_of, plan_of, versions
+
+
+class Abandoned(Exception):
+    """The driver is gone, or wants no more of this worker."""
+
+
+@dataclass
+class _Shard:
+    """Some cells on this worker; `recalled` when those that are not asked yet are wanted back."""
+
+    cells: asyncio.Future[list[Cell]]
+    task: asyncio.Task[Any] | None
+    size: int = 0
+    recalled: bool = False
+    begun: set[int] = field(default_factory=set)
+
+
+@dataclass
+class _Opened:
+    """The run as it stands on this worker once its order has come."""
+
+    order: Order
+    plan: Plan
+    targets: tuple[Asked, ...]
+    judges: Mapping[str | None, Asked]
+
+
+class Session:
+    """One run on one worker process."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.heard = asyncio.get_running_loop().time()
+        self.outbox = Outbox(lambda text: without(text, self._secrets))
+        self._secrets = spellings(secrets_of(os.environ))
+        self._shards: dict[int, _Shard] = {}
+        self._leases: dict[str, Lease] = {}
+        self._purse: LeasedPurse | None = None
+        self._opened: asyncio.Future[_Opened] = asyncio.get_running_loop().create_future()
+        self._opened.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._unpaused = asyncio.Event()
+        self._unpaused.set()
+        self._stopped: tuple[str, bool] | None = None
+        self._stopping = self.over = False
+        self._number = 0
+        self._letter: Letter = {}
+        self._turn = asyncio.Lock()
+
+    @property
+    def unheard(self) -> bool:
+        """Whether no letter has come yet."""
+        return self._number == 0
+
+    async def hold(self, number: int) -> None:
+        """Hold the conversations of a shard, until each of their records is committed."""
+        self._shards[number] = shard = _Shard(asyncio.get_running_loop().create_future(), asyncio.current_task())
+        self.outbox.add("shards", number)
+        try:
+            cells = await shard.cells
+            shard.size = len(cells)
+            here = await self._opened
+            judges = Judges(here.judges, self.outbox, here.order.use_cache)
+            sink = ShardSink(self, shard)
+            executor = LocalExecutor(here.plan, here.targets, judges, sink, here.order.use_cache)
+            ordered = sorted(cells, key=lambda cell: cell.target)
+            grouped = {target: list(found) for target, found in groupby(ordered, key=lambda cell: cell.target)}
+            await executor.execute({target: iter(found) for target, found in grouped.items()})
+        except (Stopped, ConfigurationError, UnknownEvaluator) as reason:
+            self._stopped = str(reason), getattr(reason, "configuration", True)
+        except ValidationError as problem:
+            self._stopped = f"an evaluator cannot be made here: {problem}", True
+        finally:
+            del self._shards[number]
+        await self.outbox.safe()
+
+    async def exchange(self, reply: Letter) -> Letter:
+        """Take a letter of the driver and answer it; one that comes again is answered as before."""
+        self.heard = asyncio.get_running_loop().time()
+        async with self._turn:
+            if reply["number"] != self._number:
+                self._number = reply["number"]
+                self._take(reply)
+                await self.outbox.something(reply["patience"], self._idle)
+                self._letter = self._written()
+        self.heard = asyncio.get_running_loop().time()
+        return self._letter
+
+    def _take(self, reply: Letter) -> None:
+        if (order := reply.get("order")) is not None:
+            self._open(order_of(order))
+        self.outbox.answered(reply.get("firsts", ()), reply.get("kept", ()))
+        for name, lease in reply.get("leases", ()):
+            if name in self._leases:
+                self._leases[name].set(*lease)
+        if self._purse is not None and "granted" in reply:
+            self._purse.set(reply["granted"])
+            if reply["refused"] is not None:
+                self._purse.refuse(reply["refused"])
+        for number, cells in reply.get("shards", ()):
+            if number in self._shards and not self._shards[number].cells.done():
+                self._shards[number].cells.set_result(cells_of(cells))
+        for number in reply.get("recalled", ()):
+            if number in self._shards:
+                self._shards[number].recalled = True
+        self._stopping = reply.get("stopping", False)
+        if reply.get("paused", False) and not self._stopping:
+            self._unpaused.clear()
+        else:
+            self._unpaused.set()
+        if reply.get("over", False):
+            self.abandon()
+
+    def _idle(self, answers: int) -> bool:
+        """Whether nothing is in flight but so many answers that wait for the driver."""
+        return sum(lease.in_use for lease in self._leases.values()) <= answers
+
+    def _written(self) -> Letter:
+        letter = self.outbox.letter()
+        letter["number"] = self._number
+        letter["cells"] = sum(shard.size for shard in self._shards.values())
+        letter["waiting"] = [[number, shard.size - len(shard.begun)] for number, shard in self._shards.items()]
+        letter["demand"] = [[name, _demand(lease), lease.pauses] for name, lease in self._leases.items()]
+        for lease in self._leases.values():
+            lease.pauses = []
+        if self._purse is not None:
+            letter["money"] = self._purse.told()
+        if self._stopped is not None:
+            letter["stopped"] = self._stopped
+        return letter
+
+    def _open(self, order: Order) -> None:
+        if self._opened.done():
+            return
+        environment = {**os.environ, **order.environment}
+        self._secrets = spellings([*secrets_of(environment), *order.environment.values()])
+        self._purse = LeasedPurse(order.budget, self.outbox.nudge)
+        root = Path(order.root) if Path(order.root).is_dir() else Path.cwd()
+
+        def asked(config: TargetConfig, kind: Any) -> Asked:
+            lease = self._leases.setdefault(f"{kind} {config.name}", Lease(self.outbox.nudge))
+            room, purse = leased_room(lease, kind), self._purse
+            assert purse is not None
+            return opened(config, kind, purse, environment, root, room=room)
+
+        try:
+            if order.versions != versions():
+                raise ConfigurationError(
+                    f"this worker has {_said(versions())}, and the run needs {_said(order.versions)}"
+                )
+            registry = unpacked(order.code, user_cache_path("tui_evals") / "evaluators", os.environ)
+            targets = tuple(asked(config, "target") for config in order.targets)
+            judges = {name: asked(config, "judge") for name, config in order.judges}
+            self._opened.set_result(_Opened(order, plan_of(order, registry), targets, judges))
+        except ConfigurationError as problem:
+            self._opened.set_exception(problem)
+
+    def abandon(self) -> None:
+        """End everything here at once."""
+        self.over = True
+        for shard in self._shards.values():
+            if shard.task is not None:
+                shard.task.cancel()
+
+    async def close(self) -> None:
+        """Give back the connections of the targets."""
+        with suppress(ConfigurationError, asyncio.CancelledError):
+            if self._opened.done():
+                here = self._opened.result()
+                for asked in (*here.targets, *here.judges.values()):
+                    await asked.target.close()
+
+    def stopping(self, shard: _Shard) -> bool:
+        """Whether no further cell of a shard may start."""
+        return self._stopping or shard.recalled or self._stopped is not None
+
+    async def unpaused(self) -> None:
+        """Wait while the run is paused."""
+        await self._unpaused.wait()
+
+
+class ShardSink:
+    """The Sink of a shard: what comes of it goes into the letters of its session."""
+
+    def __init__(self, session: Session, shard: _Shard) -> None:
+        self._session = session
+        self._shard = shard
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no new cell may start."""
+        return self._session.stopping(self._shard)
+
+    async def may_start(self) -> bool:
+        """Wait while the run is paused; False when no cell may start."""
+        await self._session.unpaused()
+        return not self.stopping
+
+    async def may_begin(self, answer: int) -> bool:
+        """The same for a conversation whose turn has come; from then on it is not given back."""
+        if not await self.may_start():
+            return False
+        self._shard.begun.add(answer)
+        return True
+
+    def running(self, answer: int) -> None:
+        """Tell that a question has been put."""
+        self._session.outbox.add("running", answer)
+
+    async def answered(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
+        """Have an answer committed."""
+        return await self._session.outbox.answer(answer, record, cache_key, target)
+
+    async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
+        """Have scores committed."""
+        await self._session.outbox.scored(answer, records, status, score)
+
+    def called(self, record: CallRecord) -> None:
+        """Tell of one attempt."""
+        self._session.outbox.called(record)
+
+    async def cached(self, key: str) -> AnswerRecord | None:
+        """Ask what is kept."""
+        return await self._session.outbox.cached(key)
+
+    async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
+        """Have a reply kept."""
+        await self._session.outbox.keep(key, target, record)
+
+
+def _demand(lease: Lease) -> dict[str, int]:
+    return {"in_use": lease.in_use, "waiting": lease.waiting, "called": lease.called, "took": lease.took}
+
+
+def _said(found: Mapping[str, str]) -> str:
+    return " and ".join(f"{name} {version}" for name, version in found.items())

@@ -1,0 +1,118 @@
+"""On the driver: which cells go to workers, in which shards, and what of them has come back committed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from tui_evals.runs.executors.base import Cell
+from tui_evals.store.records import AnswerRecord
+
+AHEAD = 4
+"""Conversations handed out for each call a target takes at once, as in one process."""
+LARGEST = 50
+
+
+@dataclass(slots=True)
+class Shard:
+    """Cells that one task holds; `open` has the answers nobody has judged yet, with their cell."""
+
+    target: int
+    cells: dict[int, Cell]
+    open: dict[int, int]
+    scored: set[int]
+    worker: str | None = None
+
+
+class Shards:
+    """The cells of a run on their way: taken in shards, and taken back where a shard ends before they do."""
+
+    def __init__(
+        self,
+        cells: Mapping[int, Iterator[Cell]],
+        concurrency: Sequence[int],
+        known: Callable[[Cell], Mapping[int, AnswerRecord]],
+    ) -> None:
+        self._cells = dict(cells)
+        self._room = [AHEAD * number for number in concurrency]
+        self._known = known
+        self._again: deque[list[Cell]] = deque()
+        self._number = 0
+        self._where: dict[int, int] = {}
+        self.out: dict[int, Shard] = {}
+
+    def next(self, slots: int) -> int | None:
+        """The number of a new shard; None while enough cells are out, or when there are no more."""
+        if self._again:
+            return self._put(self._again.popleft())
+        held = dict.fromkeys(self._cells, 0)
+        for shard in self.out.values():
+            held[shard.target] = held.get(shard.target, 0) + len(shard.cells)
+        for target in sorted(held.keys() & self._cells.keys(), key=lambda target: held[target] / self._room[target]):
+            if held[target] >= max(self._room[target], slots):
+                continue
+            size = min(LARGEST, max(1, -(-self._room[target] // max(slots, 1))))
+            if found := list(islice(self._cells[target], size)):
+                return self._put(found)
+            del self._cells[target]
+        return None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every cell has been handed out at least once."""
+        return not self._cells and not self._again
+
+    def contents(self, number: int, worker: str) -> list[Cell]:
+        """What is left of a shard, as the store knows it now, for the worker that holds it from now on."""
+        shard = self.out.get(number)
+        if shard is None:
+            return []
+        shard.worker = worker
+        return [self._fresh(shard, cell) for cell in shard.cells.values()]
+
+    def answered(self, answer: int, record: AnswerRecord) -> None:
+        """An answer is committed; one that failed is not judged."""
+        if record.text is None:
+            self.scored(answer)
+
+    def scored(self, answer: int) -> None:
+        """The scores of an answer are committed, whoever sent them."""
+        shard = self.out.get(self._where.pop(answer, 0))
+        if shard is None:
+            return
+        first = shard.open.pop(answer)
+        shard.scored.add(answer)
+        if all(other not in shard.open for other in shard.cells[first].answers):
+            del shard.cells[first]
+
+    def ended(self, number: int) -> list[Cell]:
+        """Take a shard back; returns its cells that are not finished."""
+        shard = self.out.pop(number)
+        for answer in shard.open:
+            del self._where[answer]
+        return [self._fresh(shard, cell) for cell in shard.cells.values()]
+
+    def again(self, cells: Sequence[Cell], *, singly: bool = False, parts: int = 1) -> None:
+        """Hand cells out once more: one by one where one of them may be deadly, else in so many parts."""
+        size = 1 if singly else max(1, -(-len(cells) // parts))
+        self._again.extend(list(cells[start : start + size]) for start in range(0, len(cells), size))
+
+    def _put(self, cells: list[Cell]) -> int:
+        self._number += 1
+        places: dict[int, int] = {}
+        for cell in cells:
+            for turn, answer in enumerate(cell.answers):
+                failed = turn in cell.known and cell.known[turn].text is None
+                if turn not in cell.final and not failed:
+                    places[answer] = cell.answers[0]
+        waiting = set(places.values())
+        held = {cell.answers[0]: cell for cell in cells if cell.answers[0] in waiting}
+        self.out[self._number] = Shard(cells[0].target, held, places, set())
+        self._where |= dict.fromkeys(places, self._number)
+        return self._number
+
+    def _fresh(self, shard: Shard, cell: Cell) -> Cell:
+        final = {turn for turn, answer in enumerate(cell.answers) if answer in shard.scored}
+        return replace(cell, known=self._known(cell), final=cell.final | final)

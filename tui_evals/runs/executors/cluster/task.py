@@ -1,0 +1,70 @@
+"""What Dask runs on a worker: the task that holds a shard, and the door through which letters reach its session."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Any
+
+from .session import Abandoned, Session
+from .wire import OP, Letter
+
+_HELLO = 3.0
+"""Seconds without a letter after which a worker says again that it is there."""
+ORPHANED = 120.0
+"""Seconds without a letter after which the driver is taken for dead."""
+
+_sessions: dict[str, Session] = {}
+_keepers: set[asyncio.Task[None]] = set()
+
+
+async def hold_shard(topic: str, number: int) -> None:
+    """Hold a shard of the run that talks under a topic; the cells come by letter, so that a task holds no data."""
+    session = _sessions.get(topic)
+    if session is None or session.over:
+        session = _begin(topic)
+    work = asyncio.create_task(session.hold(number))
+    try:
+        await asyncio.wait([work])
+    finally:
+        work.cancel()
+    if work.cancelled():
+        raise Abandoned(f"the shard {number} was given up")
+    work.result()
+
+
+def _begin(topic: str) -> Session:
+    from distributed import get_worker
+
+    worker = get_worker()
+    worker.handlers.setdefault(OP, _letter)
+    session = _sessions[topic] = Session(secrets.token_hex(8))
+    keeper = asyncio.create_task(_keep(worker, topic, session))
+    _keepers.add(keeper)
+    keeper.add_done_callback(_keepers.discard)
+    return session
+
+
+async def _letter(topic: str, session: str, letter: Letter) -> Letter:
+    """A letter of the driver; one for a session that is no more says so."""
+    found = _sessions.get(topic)
+    if found is None or found.name != session:
+        return {"gone": True}
+    return await found.exchange(letter)
+
+
+async def _keep(worker: Any, topic: str, session: Session) -> None:
+    """Say that the session is there until the driver talks to it, and end it when nobody does any more."""
+    clock = asyncio.get_running_loop().time
+    begun, told = clock(), 0.0
+    while not session.over:
+        silent = clock() - max(session.heard, begun)
+        if silent > ORPHANED:
+            session.abandon()
+        elif (session.unheard or silent > _HELLO) and clock() - told > _HELLO:
+            worker.log_event(topic, {"session": session.name, "address": worker.address})
+            told = clock()
+        await asyncio.sleep(0.2)
+    await session.close()
+    if _sessions.get(topic) is session:
+        del _sessions[topic]

@@ -1,0 +1,184 @@
+"""What a person asked of a cluster: the word behind --cluster read and checked, without importing Dask."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tui_evals.targets.base import ConfigurationError
+
+from .hosts import read_hosts
+
+FORMS = "local, local:4, tcp://host:8786, tls://host:8786 or ssh:hosts.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTerms:
+    """A cluster as asked for, kept with the run so that whoever continues it opens the same."""
+
+    word: str
+    insecure: bool = False
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    forward: tuple[str, ...] = ()
+    """Names of variables whose values are handed to the workers."""
+
+    @property
+    def tls_files(self) -> tuple[tuple[str, str], ...]:
+        """The options that name TLS files, each with its path."""
+        named = (("--tls-ca", self.tls_ca), ("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key))
+        return tuple((option, path) for option, path in named if path)
+
+
+def cluster_kept(kept: Mapping[str, Any] | None) -> ClusterTerms | None:
+    """The cluster that the config of a run names."""
+    return None if kept is None else ClusterTerms(**{**kept, "forward": tuple(kept["forward"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Worker processes on this machine; None is one for each processor."""
+
+    workers: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """A scheduler that somebody else started."""
+
+    address: str
+    host: str
+    port: int
+    encrypted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """A file that lists the hosts to start workers on."""
+
+    path: Path
+
+
+Place = Local | Scheduler | Hosts
+
+
+def place(word: str) -> Place:
+    """What a word behind --cluster means; ConfigurationError names the forms."""
+    kind, colon, rest = word.partition(":")
+    if kind == "local":
+        if not colon:
+            return Local(None)
+        if rest.isascii() and rest.isdigit() and int(rest) > 0:
+            return Local(int(rest))
+        raise ConfigurationError(f"--cluster {word}: behind local: goes a number of worker processes, as in local:4.")
+    if kind in ("tcp", "tls") and rest.startswith("//"):
+        return _scheduler(word, kind)
+    if kind == "ssh" and rest and not rest.startswith("//"):
+        return Hosts(Path(rest).expanduser())
+    raise ConfigurationError(f"--cluster {word} means nothing here: write {FORMS}.")
+
+
+def _scheduler(word: str, kind: str) -> Scheduler:
+    """The scheduler an address names."""
+    try:
+        parts = urlsplit(word)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or not port or parts.username or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ConfigurationError(f"--cluster {word}: the address of a scheduler looks like {kind}://host:8786.")
+    shown = f"[{host}]" if ":" in host else host
+    return Scheduler(f"{kind}://{shown}:{port}", host, port, kind == "tls")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine and nothing else."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def encrypted(terms: ClusterTerms) -> bool:
+    """Whether what the driver and the workers say to each other cannot be read on the way."""
+    where = place(terms.word)
+    return isinstance(where, Local) or (bool(terms.tls_files) if isinstance(where, Hosts) else where.encrypted)
+
+
+def checked(terms: ClusterTerms) -> tuple[str, ...]:
+    """Notes (warnings) about a cluster; ConfigurationError says what cannot be done."""
+    where = place(terms.word)
+    _installed("distributed", "Dask")
+    for name in terms.forward:
+        if name.startswith("TUI_EVALS_"):
+            raise ConfigurationError(f"--forward-env {name}: what a worker trusts is set where it is started.")
+    if isinstance(where, Local):
+        _installed("cryptography", "cryptography")
+        _no_tls_files(terms, "worker processes on this machine get certificates of their own")
+        return ()
+    if isinstance(where, Hosts):
+        _installed("asyncssh", "asyncssh")
+        hosts = [host.name for host in read_hosts(where.path)]
+        if terms.tls_files:
+            _tls_files(terms, everywhere=True)
+    else:
+        hosts = [where.host]
+        if where.encrypted:
+            _tls_files(terms)
+        else:
+            _no_tls_files(terms, f"{where.address} is not encrypted; write tls:// if its scheduler is")
+    if encrypted(terms):
+        return ()
+    if terms.forward:
+        raise ConfigurationError(
+            f"--forward-env {terms.forward[0]} would send its value unencrypted with --cluster {terms.word}. "
+            "Use TLS, or set the variable where the workers start."
+        )
+    return _plain(terms, [host for host in hosts if not is_loopback(host)])
+
+
+def _plain(terms: ClusterTerms, far: list[str]) -> tuple[str, ...]:
+    """What is to say of plain TCP to these hosts."""
+    if not far:
+        return ()
+    risk = (
+        f"--cluster {terms.word} is plain TCP to {far[0]}: whoever is on that network can read the datasets and "
+        "answers, and run code on the workers"
+    )
+    if terms.insecure:
+        return (f"{risk}.",)
+    raise ConfigurationError(f"{risk}. Use TLS (--tls-ca, --tls-cert, --tls-key), or accept it: --insecure-cluster.")
+
+
+def _installed(module: str, name: str) -> None:
+    """Refuse when a package of the extra is not there."""
+    if find_spec(module) is None:
+        raise ConfigurationError(f"--cluster needs {name}: pip install 'tui-evals[cluster]'")
+
+
+def _no_tls_files(terms: ClusterTerms, why: str) -> None:
+    """Refuse TLS files where they would change nothing."""
+    for option, _ in terms.tls_files:
+        raise ConfigurationError(f"{option} does nothing with --cluster {terms.word}: {why}.")
+
+
+def _tls_files(terms: ClusterTerms, *, everywhere: bool = False) -> None:
+    """Refuse TLS files that are not enough, not there, or not the same path on every host."""
+    if not terms.tls_ca or not terms.tls_cert:
+        raise ConfigurationError(
+            f"--cluster {terms.word} with TLS needs --tls-ca and --tls-cert (and --tls-key, unless the certificate's "
+            "file holds the key as well)."
+        )
+    for option, path in terms.tls_files:
+        if not Path(path).is_file():
+            raise ConfigurationError(f"{option} {path}: there is no such file.")
+        if everywhere and not Path(path).is_absolute():
+            raise ConfigurationError(f"{option} {path}: write the whole path, which must be the same on every host.")

@@ -1,0 +1,137 @@
+"""What travels between driver and workers, as plain data: the order of a run, cells, and the records made of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tui_evals.datasets.model import Dataset, Item
+from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.launch import kept_prompt, prompt_kept
+from tui_evals.runs.plan import Plan
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
+from tui_evals.targets.base import Price, TargetConfig
+from tui_evals.version import __version__
+
+OP = "tui_evals_letter"
+"""The name under which a worker listens for letters."""
+
+Letter = dict[str, Any]
+
+
+def versions() -> dict[str, str]:
+    """What must be the same on both sides."""
+    return {"tui_evals": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Everything a worker must know of a run but its items."""
+
+    versions: Mapping[str, str]
+    header: Mapping[str, Any]
+    targets: tuple[TargetConfig, ...]
+    judges: tuple[tuple[str | None, TargetConfig], ...]
+    prompts: tuple[Mapping[str, Any], ...]
+    without_judges: bool
+    use_cache: bool
+    budget: float | None
+    root: str
+    code: Mapping[str, Any]
+    environment: Mapping[str, str]
+    """Variables that the user wished to hand on, which only TLS carries."""
+
+
+def order_text(order: Order) -> str:
+    """An order as text."""
+    return json.dumps(asdict(order))
+
+
+def order_of(text: str) -> Order:
+    """The order of a text."""
+    data = json.loads(text)
+    data["targets"] = tuple(map(_config, data["targets"]))
+    data["judges"] = tuple((name, _config(config)) for name, config in data["judges"])
+    data["prompts"] = tuple(data["prompts"])
+    return Order(**data)
+
+
+def _config(data: dict[str, Any]) -> TargetConfig:
+    price = data.pop("price")
+    return TargetConfig(**data, price=None if price is None else Price(**price))
+
+
+def header_of(dataset: Dataset) -> dict[str, Any]:
+    """A dataset without its items."""
+    return dataset.model_dump(exclude={"items"}, exclude_unset=True)
+
+
+def prompts_of(plan: Plan) -> tuple[Mapping[str, Any], ...]:
+    """The prompts under test that a plan names."""
+    return tuple({"name": prompt.name, **kept_prompt(prompt)} for prompt in plan.prompts)
+
+
+def plan_of(order: Order, registry: Any) -> Plan:
+    """The plan of a worker: the run without its items, which come with the cells."""
+    header = Dataset.model_validate({**order.header, "items": [{"prompt": "-"}]}).model_copy(update={"items": []})
+    judge = dict(order.judges).get(None)
+    prompts = tuple(map(prompt_kept, order.prompts))
+    return Plan(header, order.targets, registry, judge, order.without_judges, prompts)
+
+
+def cells_text(cells: Sequence[Cell]) -> str:
+    """Cells as text; an item that several of them ask is written once."""
+    items = {cell.position: cell.item.model_dump(exclude_unset=True) for cell in cells}
+    rows = [
+        [
+            *(cell.name, cell.position, cell.prompt, cell.target, cell.repeat, cell.answers),
+            [[turn, body_of(record)] for turn, record in cell.known.items()],
+            sorted(cell.final),
+        ]
+        for cell in cells
+    ]
+    return json.dumps([list(items.items()), rows])
+
+
+def cells_of(text: str) -> list[Cell]:
+    """The cells of a text."""
+    written, rows = json.loads(text)
+    items = {position: Item.model_validate(item) for position, item in written}
+    return [
+        Cell(
+            *(items[position], name, position, prompt, target, repeat, tuple(answers)),
+            {turn: answer_record(*body) for turn, body in known},
+            frozenset(final),
+        )
+        for name, position, prompt, target, repeat, answers, known, final in rows
+    ]
+
+
+def answer_row(record: AnswerRecord) -> tuple[str, str | None, str]:
+    """An answer as three texts."""
+    return body_of(record)
+
+
+def call_row(record: CallRecord) -> list[Any]:
+    """A call as its columns."""
+    values = [getattr(record, name) for name in CALL_COLUMNS]
+    return [plain(value) if isinstance(value, str) else value for value in values]
+
+
+def call_of(row: Sequence[Any]) -> CallRecord:
+    """The call of some columns."""
+    return CallRecord(**dict(zip(CALL_COLUMNS, row, strict=True)))
+
+
+def score_rows(records: Sequence[ScoreRecord]) -> list[tuple[Any, ...]]:
+    """Scores as their columns."""
+    return [score_values(record) for record in records]
+
+
+def scores_of(rows: Sequence[Sequence[Any]]) -> list[ScoreRecord]:
+    """The scores of some columns."""
+    return [score_record(tuple(row)) for row in rows]
