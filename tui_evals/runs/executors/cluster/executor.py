@@ -45,6 +45,8 @@ class ClusterExecutor:
         self._futures: dict[int, Future] = {}
         self._alone: dict[int, float] = {}
         """Shards that a worker goes on with although the scheduler has forgotten their task."""
+        self._silent: set[str] = set()
+        """Workers that the scheduler still counts on, and that do not answer us."""
         self._talks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self._failed: BaseException | None = None
@@ -71,7 +73,7 @@ class ClusterExecutor:
             if self._client.status == "closed":
                 raise Stopped("the scheduler of the cluster is gone")
             slots = sum(self._threads.values())
-            self._submit(slots)
+            await self._submit(slots)
             out = len(self._shards.out)
             if not out and (self._stopping or self._shards.exhausted):
                 return
@@ -90,24 +92,34 @@ class ClusterExecutor:
     def _stopping(self) -> bool:
         return self._sink.stopping or self._desk.reason is not None
 
-    def _submit(self, slots: int) -> None:
+    async def _submit(self, slots: int) -> None:
         """Hand out as many shards as there are threads for, and one in reserve for each worker."""
         from .task import hold_shard
 
         if self._stopping:
-            for held, future in self._futures.items():
-                if self._shards.out[held].worker is None and not future.done():
-                    future.cancel()
-            return
+            return await self._cancel(self._unheld())
         if self._client.status != "running" or self._sink.paused:
-            return
+            return None
         while len(self._shards.out) < slots + len(self._threads):
             if (number := self._shards.next(slots)) is None:
-                return
+                return None
+            # The scheduler goes on giving tasks to a worker that is frozen, until it has noticed.
+            only = list(self._threads.keys() - self._silent) if self._silent else None
             key = f"{self._topic}-{number}"
-            future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False)
+            future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False, workers=only)
             self._futures[number] = future
             future.add_done_callback(self._woken)
+
+    def _unheld(self) -> list[int]:
+        """Shards whose task no worker has begun."""
+        return [number for number in self._futures if self._shards.out[number].worker is None]
+
+    async def _cancel(self, numbers: Sequence[int]) -> None:
+        """Take tasks back from the scheduler; what it cannot hear now, it forgets when we are gone."""
+        futures = [future for number in numbers if not (future := self._futures[number]).done()]
+        if futures:
+            with suppress(OSError, TimeoutError):
+                await self._client.cancel(futures)
 
     def _woken(self, _: Future) -> None:
         """A task has ended; Dask says so from a thread of its own."""
@@ -204,17 +216,18 @@ class ClusterExecutor:
                     said = await line.exchange(letter)
                 except (OSError, TimeoutError):
                     if clock() - worker.heard > SILENCE or await self._has_left(worker):
-                        return self._lose(worker)
+                        return await self._lose(worker)
                     await asyncio.sleep(_AGAIN)
                     continue
                 if letter["over"]:
+                    self._silent.discard(worker.address)
                     return None
                 worker.heard = clock()
                 letter = await self._desk.received(worker, said)
                 self._changed.set()
                 await asyncio.sleep(self._desk.pause_between())
         except Gone:
-            return self._lose(worker)
+            return await self._lose(worker)
         except Exception as problem:  # whatever it is ends the run, in the task that everybody waits for
             self._failed = problem
             self._changed.set()
@@ -228,19 +241,19 @@ class ClusterExecutor:
         except (OSError, TimeoutError):
             return False
 
-    def _lose(self, worker: Worker) -> None:
+    async def _lose(self, worker: Worker) -> None:
         """Give a worker up: its tasks are moved by the scheduler, or by us where it has not noticed."""
-        for number in self._desk.lost(worker):
-            if worker.address in self._threads and number in self._futures:
-                self._futures[number].cancel()
+        held = self._desk.lost(worker)
+        if not await self._has_left(worker):
+            self._silent.add(worker.address)
+            await self._cancel([number for number in {*held, *self._unheld()} if number in self._futures])
         self._changed.set()
 
     async def _end(self, looking: asyncio.Task[None]) -> None:
         """Tell every worker that it is over, and forget the tasks."""
         looking.cancel()
         self._desk.end()
-        for future in self._futures.values():
-            future.cancel()
+        await self._cancel(list(self._futures))
         if self._talks:
             await asyncio.wait(self._talks.values(), timeout=_FAREWELL)
         for talk in self._talks.values():

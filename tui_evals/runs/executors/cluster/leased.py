@@ -60,19 +60,28 @@ class Lease:
         self.pauses: list[float] = []
         """What the target asked for and the driver has not been told yet."""
         self._opens_at = 0.0
-        self.flights = Turnstile(lambda: self.in_use < self.places, self._place, blocked)
-        self.attempts = Turnstile(self._may_call, self._call, blocked)
-        self.judgings = Turnstile(lambda: self._may_call() and self.in_use < self.places, self._judge, blocked)
+        self._blocked = blocked
+        self._known = False
+        self.flights = Turnstile(lambda: self.in_use < self.places, self._place, self._want)
+        self.attempts = Turnstile(self._may_call, self._call, self._want)
+        self.judgings = Turnstile(lambda: self._may_call() and self.in_use < self.places, self._judge, self._want)
 
     @property
     def waiting(self) -> int:
         """How many more would ask now if they might."""
         return self.flights.waiting + self.judgings.waiting
 
-    @property
-    def stuck(self) -> int:
-        """How many hold a place and wait for a call."""
-        return self.attempts.waiting
+    def told(self) -> tuple[dict[str, int], list[float]]:
+        """What the driver has to know: what is used and wanted, and the pauses that the target asked for since."""
+        pauses, self.pauses = self.pauses, []
+        self._known = self.waiting + self.attempts.waiting > 0
+        said = {"in_use": self.in_use, "waiting": self.waiting, "called": self.called, "took": self.took}
+        return said, pauses
+
+    def _want(self) -> None:
+        """Somebody waits; worth a letter when the driver does not know of others who wait already."""
+        if not self._known:
+            self._blocked()
 
     def set(self, places: int, calls: int, tokens: int | None, pause: float) -> None:
         """Take over what the driver grants."""

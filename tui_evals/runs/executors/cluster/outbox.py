@@ -13,7 +13,8 @@ from tui_evals.store.rows import answer_record, body_of
 from .wire import Letter, call_row, score_rows
 
 _KINDS = ("calls", "running", "answers", "scores", "keeps", "keys", "shards")
-_MOMENT, _MOMENTS = 0.005, 4
+_URGENT = ("keys", "shards")
+_MOMENT, _MOMENTS = 0.005, 10
 
 
 class Outbox:
@@ -23,30 +24,33 @@ class Outbox:
         self._clean = clean
         self._rows: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
         self._news = asyncio.Event()
+        self._urgent = False
         self._firsts: dict[int, asyncio.Future[bool]] = {}
         self._kept: dict[str, asyncio.Future[AnswerRecord | None]] = {}
         self._unsafe: list[asyncio.Future[None]] = []
         self._sent: list[asyncio.Future[None]] = []
 
     def nudge(self) -> None:
-        """There is something to say."""
+        """There is something to say that others wait for."""
+        self._urgent = True
         self._news.set()
 
     async def something(self, patience: float, idle: Callable[[int], bool]) -> None:
-        """Wait until there is something to say, and a moment for more, unless with so many answers nobody is busy."""
+        """Wait until there is something to say, and a moment for more, unless with so many answers too few are busy."""
         try:
             async with asyncio.timeout(patience):
                 await self._news.wait()
         except TimeoutError:
             return
-        for _ in range(_MOMENTS):
-            if idle(len(self._rows["answers"])):
+        for moment in range(_MOMENTS):
+            if idle(len(self._rows["answers"])) or (self._urgent and moment):
                 return
             await asyncio.sleep(_MOMENT)
 
     def letter(self) -> Letter:
         """All that was gathered; whoever waits is told when the answer to it comes."""
         self._news.clear()
+        self._urgent = False
         found, self._rows = self._rows, {kind: [] for kind in _KINDS}
         self._sent, self._unsafe = self._unsafe, []
         return {kind: rows for kind, rows in found.items() if rows}
@@ -64,7 +68,8 @@ class Outbox:
     def add(self, kind: str, row: object) -> None:
         """Say something that nobody waits for."""
         self._rows[kind].append(row)
-        self.nudge()
+        self._urgent |= kind in _URGENT
+        self._news.set()
 
     def called(self, record: CallRecord) -> None:
         """Tell of one attempt."""
@@ -99,7 +104,7 @@ class Outbox:
         """Wait until all that was said so far is committed."""
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unsafe.append(waiting)
-        self.nudge()
+        self._news.set()
         await waiting
 
     def _body(self, record: AnswerRecord) -> list[str | None]:

@@ -143,17 +143,15 @@ class Session:
             self.abandon()
 
     def _idle(self, answers: int) -> bool:
-        """Whether nothing is in flight but so many answers that wait for the driver."""
-        return sum(lease.in_use for lease in self._leases.values()) <= answers
+        """Whether half of what is in flight, or more, are answers that wait for the driver."""
+        return sum(lease.in_use for lease in self._leases.values()) <= 2 * answers
 
     def _written(self) -> Letter:
         letter = self.outbox.letter()
         letter["number"] = self._number
         letter["cells"] = sum(shard.size for shard in self._shards.values())
         letter["waiting"] = [[number, shard.size - len(shard.begun)] for number, shard in self._shards.items()]
-        letter["demand"] = [[name, _demand(lease), lease.pauses] for name, lease in self._leases.items()]
-        for lease in self._leases.values():
-            lease.pauses = []
+        letter["demand"] = [[name, *lease.told()] for name, lease in self._leases.items()]
         if self._purse is not None:
             letter["money"] = self._purse.told()
         if self._stopped is not None:
@@ -257,10 +255,6 @@ class ShardSink:
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
         """Have a reply kept."""
         await self._session.outbox.keep(key, target, record)
-
-
-def _demand(lease: Lease) -> dict[str, int]:
-    return {"in_use": lease.in_use, "waiting": lease.waiting, "called": lease.called, "took": lease.took}
 
 
 def _said(found: Mapping[str, str]) -> str:
