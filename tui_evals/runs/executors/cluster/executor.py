@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRecord
 
 from .desk import ClusterSink, Desk, Worker
@@ -19,6 +21,8 @@ from .talking import Gone, Line
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+_log = logging.getLogger(__name__)
 
 SILENCE = 30.0
 """Seconds without a letter after which the cells of a worker go to others."""
@@ -228,10 +232,14 @@ class ClusterExecutor:
                 await asyncio.sleep(self._desk.pause_between())
         except Gone:
             return await self._lose(worker)
-        except Exception as problem:  # whatever it is ends the run, in the task that everybody waits for
+        except StoreError as problem:
             self._failed = problem
-            self._changed.set()
-            return None
+        except Exception as problem:  # whatever it is ends the run, in the task that everybody waits for
+            _log.debug("the talk with %s failed", worker.address, exc_info=True)
+            reason = f"{type(problem).__name__}: {problem}"
+            self._failed = Stopped(f"the worker {worker.address} cannot be understood ({reason})")
+        self._changed.set()
+        return None
 
     async def _has_left(self, worker: Worker) -> bool:
         """Whether the scheduler has given a worker up as well."""
