@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import select
-import signal
 import sys
 import time
 
@@ -56,15 +55,17 @@ def test_the_live_line_is_redrawn_in_place_and_the_end_is_told(project):
     assert max(map(len, plain.splitlines())) <= 90
 
 
-@pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_ends_the_run_so_that_it_can_go_on(project, presses):
+@pytest.mark.parametrize(("presses", "cluster"), [(1, ()), (2, ()), (1, ("--cluster", "local:2"))])
+def test_ctrl_c_ends_the_run_so_that_it_can_go_on(project, presses, cluster):
+    if cluster:
+        pytest.importorskip("distributed", reason="the cluster extra is not installed")
     project.server.behave(latency=0.2)
     project.configure(concurrency=5)
     project.dataset(60)
-    terminal = Terminal(project, "run", "data.json", "--target", "main")
+    terminal = Terminal(project, "run", "data.json", "--target", "main", *cluster)
     terminal.read("main: [1-9]")
     for _ in range(presses):
-        os.kill(terminal.pid, signal.SIGINT)
+        os.write(terminal.master, b"\x03")
         terminal.read("Ctrl-C again stops now")
     assert terminal.code() == 130
     assert "tui-evals resume" in terminal.shown and "Traceback" not in terminal.shown

@@ -84,14 +84,21 @@ def test_no_worker_of_a_run_whose_driver_was_killed_is_alive(path, writer, reade
     assert [(one.state, one.cells, one.calls) for one in reader.workers(run.id)] == [("gone", 0, 100)]
 
 
-def test_workers_from_before_a_resume_are_gone(run, writer, reader):
+def test_who_goes_on_with_a_run_has_no_worker_of_before_and_has_put_no_question(run, writer, reader):
+    writer.run_status(run.id, "running", pid=1)
+    writer.running([reader.window(run.id, 0, 1)[0].id], 1.0)
     writer.workers(run.id, [worker("before")])
+    writer.flush()
+    seq = reader.seq()
+    assert reader.totals(run.id).running == 1
     writer.run_status(run.id, "running", pid=2)
     writer.workers(run.id, [worker("after")])
     writer.run_status(run.id, "paused")
     writer.run_status(run.id, "running")
     states = {one.name: (one.state, one.cells) for one in reader.workers(run.id)}
-    assert states == {"before": ("gone", 0), "after": ("alive", 7)}
+    assert states == {"after": ("alive", 7)}
+    assert reader.totals(run.id).running == 0
+    assert [row.pos for row in reader.changed(seq)] == [0]
 
 
 def test_workers_go_with_their_run_and_none_is_kept_of_one_that_is_gone(writer, reader):

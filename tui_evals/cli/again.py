@@ -36,7 +36,7 @@ def rerun(word: str, only: str, **options: Any) -> int:
     if how.plan_only:
         return say_estimate(plan, how.as_json)
     with project.writer(here.environment) as writer:
-        terms = clustered(replace(launch.terms_of(parent), use_cache=False), options)
+        terms = clustered(replace(launch.terms_of(parent), use_cache=False), options, here.environment)
         name = f"{parent.name} again"
         details: dict[str, Any] = {"parent": parent.id, "tags": parent.tags, "metrics": parent.config.get(METRICS)}
         run = launch.store_plan(
@@ -82,7 +82,8 @@ def rescore(
         return detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
     with project.writer(here.environment) as writer:
         terms = launch.terms_of(run)
-        terms = clustered(replace(terms, max_cost=None, use_cache=terms.use_cache and not no_cache), options)
+        terms = replace(terms, max_cost=None, use_cache=terms.use_cache and not no_cache)
+        terms = clustered(terms, options, here.environment)
         return execute(run, plan, terms, writer, here, how, again=True)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.runs.executors.cluster.terms import ClusterTerms, checked
+from tui_evals.runs.executors.cluster.terms import ClusterTerms, checked, place
 from tui_evals.runs.launch import Terms
 from tui_evals.targets.base import ConfigurationError
 
@@ -18,7 +18,7 @@ HERE = "none"
 OPTIONS = ("cluster", "insecure_cluster", "tls_ca", "tls_cert", "tls_key", "forward_env")
 
 
-def clustered(terms: Terms, options: Mapping[str, Any]) -> Terms:
+def clustered(terms: Terms, options: Mapping[str, Any], environment: Mapping[str, str]) -> Terms:
     """The terms of a run with the cluster that the command names instead of the one it had."""
     word = options["cluster"]
     if word is None:
@@ -37,13 +37,24 @@ def clustered(terms: Terms, options: Mapping[str, Any]) -> Terms:
             forward=tuple(options["forward_env"]),
         )
     if found is not None:
-        try:
-            notes = checked(found)
-        except ConfigurationError as problem:
-            raise Stop(str(problem), 3) from None
-        for note in notes:
+        for note in _notes(found, environment):
             warn(f"warning: {note}")
     return replace(terms, cluster=found)
+
+
+def _notes(found: ClusterTerms, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What is to be said of a cluster, or the end of the command with what is wrong with it."""
+    try:
+        place(found.word)
+    except ConfigurationError as problem:
+        raise Stop(str(problem)) from None
+    for name in found.forward:
+        if name not in environment:
+            raise Stop(f"--forward-env {name}: there is no such variable here")
+    try:
+        return checked(found)
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
 
 
 def _whole(path: str) -> str:

@@ -106,6 +106,8 @@ def execute(
     progress = Progress(run, quiet=how.quiet, as_json=how.as_json)
     go_on = f"`tui-evals rescore {run.key}` judges again" if again else f"`tui-evals resume {run.key}` goes on"
     sys.setswitchinterval(_SWITCH)
+    if terms.cluster is not None and not (how.quiet or how.as_json):
+        say(f"the cluster {terms.cluster.word} is being opened")
     try:
         with hold(run_lock(path, run.key)), Reader(path) as reader:
             writer.control(run.id, "")

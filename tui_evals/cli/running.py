@@ -94,7 +94,7 @@ def run_document(
         max_cost=options["max_cost"] or defaults.max_cost,
         use_cache=not options["no_cache"],
     )
-    terms = clustered(terms, options)
+    terms = clustered(terms, options, here.environment)
     if how.plan_only:
         return None, say_estimate(plan, how.as_json)
     with project.writer(here.environment) as writer:
@@ -138,7 +138,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
             how = facing(how, reader, key_of(run, here.root), run)
             plan = stored(run, reader, here)
         terms = launch.terms_of(run)
-        terms = clustered(replace(terms, max_cost=max_cost) if max_cost else terms, options)
+        terms = replace(terms, max_cost=max_cost) if max_cost else terms
+        terms = clustered(terms, options, here.environment)
         if not how.detach:
             return execute(run, plan, terms, writer, here, how)
     free(run)

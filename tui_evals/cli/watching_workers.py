@@ -51,12 +51,11 @@ def busiest(rows: Sequence[WorkerRow]) -> list[WorkerRow]:
 
 def summary(totals: WorkerTotals) -> str:
     """All workers in one line; once none is there any more, what they did."""
-    parts = [f"{counted(totals.alive, 'worker')} alive"]
-    if totals.alive + totals.silent:
-        parts += [counted(totals.cells, "cell"), f"{totals.rate:,.1f} calls/s"]
-    else:
-        parts.append(counted(totals.calls, "call"))
-    parts.append(counted(totals.errors, "error"))
+    errors = counted(totals.errors, "error")
+    if not totals.alive + totals.silent:
+        return " · ".join([counted(totals.gone, "worker"), counted(totals.calls, "call"), errors])
+    parts = [f"{counted(totals.alive, 'worker')} alive", counted(totals.cells, "cell"), f"{totals.rate:,.1f} calls/s"]
+    parts.append(errors)
     others = {"silent": totals.silent, "gone": totals.gone}
     return " · ".join([*parts, *(f"{count:,} {word}" for word, count in others.items() if count)])
 

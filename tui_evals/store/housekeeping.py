@@ -79,13 +79,28 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
     """Change what may change of a run."""
     if unknown := values.keys() - _MUTABLE:
         raise ValueError(f"a run has no {', '.join(sorted(unknown))} that could be changed")
+    again = connection.execute("SELECT 1 FROM runs WHERE id = ? AND pid IS NOT NULL", [run]).fetchone()
     sets = ", ".join(f"{name} = ?" for name in values)
     if not connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), run]).rowcount:
         raise LookupError(f"run number {run} is not in the store any more")
-    # Whoever begins or ends executing a run has none of the workers that were there before.
-    if values.keys() & {"pid", "finished"}:
+    if "pid" in values and again:
+        _begun_again(connection, run)
+    if "finished" in values:
         connection.execute("UPDATE workers SET state = 'gone', cells = 0, rate = 0 WHERE run = ?", [run])
         workers_changed(connection)
+
+
+def _begun_again(connection: sqlite3.Connection, run: int) -> None:
+    """Whoever goes on with a run has no workers yet, and has put none of its questions."""
+    connection.execute("DELETE FROM workers WHERE run = ?", [run])
+    workers_changed(connection)
+    asked = "SELECT id FROM answers WHERE run = ? AND status = 'running'"
+    ids = [answer for (answer,) in connection.execute(asked, [run]).fetchall()]
+    seq = take_seq(connection, len(ids))
+    connection.executemany(
+        "UPDATE answers SET status = 'pending', seq = ? WHERE id = ?",
+        [(seq + number, answer) for number, answer in enumerate(ids)],
+    )
 
 
 def delete_some(connection: sqlite3.Connection, run: int) -> bool:

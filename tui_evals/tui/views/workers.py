@@ -77,7 +77,8 @@ def worker_line(worker: WorkerRow, width: int, now: float) -> Row:
     glyph, style = STATES[worker.state]
     heard = duration(max(now - worker.seen, 0.0)) if worker.state != "alive" else ""
     values = (f"{worker.cells:,}", f"{worker.rate:,.1f}", f"{worker.calls:,}", f"{worker.errors:,}", heard)
-    pieces = [Piece(f"{glyph} {worker.state}".ljust(_STATE), style), fit(worker.name, _name_width(width))]
+    name = worker.name.partition("://")[2] or worker.name
+    pieces = [Piece(f"{glyph} {worker.state}".ljust(_STATE), style), fit(name, _name_width(width))]
     for (word, size), value in list(zip(_COLUMNS, values, strict=True))[: _shown(width)]:
         wrong: Style = "error" if word == "errors" and worker.errors else ""
         pieces.append(fit(value, size, wrong, right=True))

@@ -25,6 +25,8 @@ _STARVED = 0.1
 _RATE_OVER = 10.0
 _MANY = 200
 """Workers from which on letters are fetched in turn, instead of waited for."""
+_RECORDS = ("calls", "answers", "scores", "keeps", "keys")
+_VARIABLES = " The variables of the worker count: set it where that starts, or hand yours on with --forward-env NAME."
 _LETTERS = 500
 """Letters a second that are fetched when there are many workers."""
 
@@ -62,6 +64,10 @@ class Worker:
     """When its last letter came, by the clock of the event loop."""
     seen: float = field(default_factory=time.time)
     waiting: Mapping[int, int] = field(default_factory=dict)
+    given_up: int = 0
+    """The number of the letter it was owed when it was lost."""
+    heard_out: bool = False
+    """It was lost and came back, and has no records left to hand in."""
     wanted: list[int] = field(default_factory=list)
     recalled: set[int] = field(default_factory=set)
     rates: deque[tuple[float, int]] = field(default_factory=deque)
@@ -111,7 +117,11 @@ class Desk:
     def first(self, worker: Worker) -> Letter:
         """The letter that begins the talk with a worker, or goes on with one that was lost."""
         self.workers[worker.name] = worker
-        return worker.next or self._reply(worker, [], [])
+        if not worker.next:
+            return self._reply(worker, [], [])
+        if worker.lost:  # what it was granted once belongs to others by now
+            worker.next |= self._nothing(worker)
+        return worker.next
 
     async def received(self, worker: Worker, letter: Letter) -> Letter:
         """Commit a letter and answer it."""
@@ -120,13 +130,16 @@ class Desk:
         worker.waiting = dict(letter["waiting"])
         worker.wanted += letter.get("shards", ())
         firsts, kept = await self._commit(worker, letter)
-        for name, demand, pauses in letter["demand"]:
+        for name, demand, pauses in letter["demand"] if not worker.lost else ():
             self._pots[name].told(worker.name, demand, list(pauses))
+        if worker.lost and letter["number"] > worker.given_up:
+            worker.heard_out = not any(letter.get(kind) for kind in _RECORDS)
         if "money" in letter:
             self._treasury.told(worker.name, *letter["money"])
         if letter.get("stopped"):
             message, configuration = letter["stopped"]
-            self.stop(Stopped(f"on the worker {worker.address}: {message}", configuration=configuration))
+            hint = _VARIABLES if configuration and "environment variable" in message else ""
+            self.stop(Stopped(f"on the worker {worker.address}: {message}{hint}", configuration=configuration))
         return self._reply(worker, firsts, kept)
 
     async def _commit(self, worker: Worker, letter: Letter) -> tuple[list[Any], list[Any]]:
@@ -147,6 +160,7 @@ class Desk:
         scores = [
             self._sink.scored(answer, scores_of(rows), status, score)
             for answer, rows, status, score in letter.get("scores", ())
+            if self._shards.scored(answer)
         ]
         verdicts = await asyncio.gather(
             *(self._sink.answered(answer, record, key, target) for answer, record, key, target in answers)
@@ -155,8 +169,6 @@ class Desk:
         for (answer, record, _, _), first in zip(answers, verdicts, strict=True):
             if first:
                 self._shards.answered(answer, record)
-        for answer, *_ in letter.get("scores", ()):
-            self._shards.scored(answer)
         kept = [[key, await self._found(key)] for key in letter.get("keys", ())]
         firsts = [[answer, first] for (answer, *_), first in zip(answers, verdicts, strict=True)]
         return firsts, kept
@@ -171,7 +183,7 @@ class Desk:
         if not worker.ordered:
             reply["order"] = self._order
             worker.ordered = True
-        if worker.wanted:
+        if worker.wanted and not worker.lost:
             found = [(number, self._shards.contents(number, worker.name)) for number in worker.wanted]
             reply["shards"] = [[number, cells_text(cells)] for number, cells in found]
             worker.wanted = []
@@ -182,11 +194,17 @@ class Desk:
         waiting = _STARVED if starved or not worker.cells else PATIENCE
         reply["patience"] = 0.0 if len(self.workers) > _MANY else waiting
         reply["recalled"] = sorted(worker.recalled)
-        reply["stopping"] = self._sink.stopping or self.reason is not None or worker.lost
+        reply["stopping"] = self._sink.stopping or self.reason is not None
         reply["paused"] = self._sink.paused
-        reply["over"] = self._over or (worker.lost and not worker.cells)
+        reply["over"] = self._over or worker.heard_out
+        if worker.lost:
+            reply |= self._nothing(worker)
         worker.next = reply
         return reply
+
+    def _nothing(self, worker: Worker) -> Letter:
+        """What lets a worker that was lost begin nothing more, and hand in what it has."""
+        return {"leases": [[name, (0, 0, 0, 0.0)] for name in self._pots], "stopping": True}
 
     def pause_between(self) -> float:
         """Seconds between two letters of one worker, so that many of them do not drown the driver."""
@@ -196,6 +214,7 @@ class Desk:
     def lost(self, worker: Worker) -> list[int]:
         """Give up a worker; its places are free again, and the shards it held are returned."""
         worker.lost = True
+        worker.given_up = worker.number
         for pot in self._pots.values():
             pot.lost(worker.name)
         self._treasury.lost(worker.name)

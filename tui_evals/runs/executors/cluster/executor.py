@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 SILENCE = 30.0
 """Seconds without a letter after which the cells of a worker go to others."""
+_UNREACHABLE = (OSError, TimeoutError, RuntimeError)
+"""What Dask raises for a connection that broke, is slow, or is of a client that was closed."""
 _AGAIN = 0.5
 _TICK = 0.25
 _SHOWN = 1.0
@@ -51,6 +54,9 @@ class ClusterExecutor:
         """Shards that a worker goes on with although the scheduler has forgotten their task."""
         self._silent: set[str] = set()
         """Workers that the scheduler still counts on, and that do not answer us."""
+        self._suspects: deque[Cell] = deque()
+        """Conversations whose workers died, perhaps of a neighbour: they are held once more, each with nothing else."""
+        self._tried: int | None = None
         self._talks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self._failed: BaseException | None = None
@@ -79,7 +85,7 @@ class ClusterExecutor:
             slots = sum(self._threads.values())
             await self._submit(slots)
             out = len(self._shards.out)
-            if not out and (self._stopping or self._shards.exhausted):
+            if not out and (self._stopping or (self._shards.exhausted and not self._suspects)):
                 return
             if out >= slots or not self._shards.exhausted:
                 full = clock()
@@ -104,8 +110,8 @@ class ClusterExecutor:
             return await self._cancel(self._unheld())
         if self._client.status != "running" or self._sink.paused:
             return None
-        while len(self._shards.out) < slots + len(self._threads):
-            if (number := self._shards.next(slots)) is None:
+        while len(self._shards.out) < slots + len(self._threads) and self._tried not in self._shards.out:
+            if (number := self._next(slots)) is None:
                 return None
             # The scheduler goes on giving tasks to a worker that is frozen, until it has noticed.
             only = list(self._threads.keys() - self._silent) if self._silent else None
@@ -113,6 +119,14 @@ class ClusterExecutor:
             future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False, workers=only)
             self._futures[number] = future
             future.add_done_callback(self._woken)
+
+    def _next(self, slots: int) -> int | None:
+        """The number of the next shard; when nothing else is left and nothing is out, that of a suspect."""
+        number = self._shards.next(slots)
+        if number is None and self._suspects and not self._shards.out:
+            self._shards.again([self._suspects.popleft()])
+            number = self._tried = self._shards.next(slots)
+        return number
 
     def _unheld(self) -> list[int]:
         """Shards whose task no worker has begun."""
@@ -122,7 +136,7 @@ class ClusterExecutor:
         """Take tasks back from the scheduler; what it cannot hear now, it forgets when we are gone."""
         futures = [future for number in numbers if not (future := self._futures[number]).done()]
         if futures:
-            with suppress(OSError, TimeoutError):
+            with suppress(*_UNREACHABLE):
                 await self._client.cancel(futures)
 
     def _woken(self, _: Future) -> None:
@@ -164,8 +178,11 @@ class ClusterExecutor:
         cells = self._shards.ended(number)
         if len(cells) > 1:
             self._shards.again(cells, singly=True)
-        for cell in cells if len(cells) == 1 else ():
-            await self._give_up(cell)
+        elif number != self._tried:
+            self._suspects.extend(cells)
+        else:
+            for cell in cells:
+                await self._give_up(cell)
         return None
 
     async def _give_up(self, cell: Cell) -> None:
@@ -191,7 +208,7 @@ class ClusterExecutor:
         """See who is there, listen for new ones, and show all of them."""
         while True:
             if self._client.status == "running":
-                with suppress(OSError, TimeoutError):
+                with suppress(*_UNREACHABLE):
                     self._client.subscribe_topic(self._topic, self._hello)
                     async with asyncio.timeout(_LOOKED):
                         self._threads = await self._client.nthreads()
@@ -218,14 +235,15 @@ class ClusterExecutor:
             while True:
                 try:
                     said = await line.exchange(letter)
-                except (OSError, TimeoutError):
+                except _UNREACHABLE:
+                    if self._client.status == "closed":
+                        return None
                     if clock() - worker.heard > SILENCE or await self._has_left(worker):
                         return await self._lose(worker)
                     await asyncio.sleep(_AGAIN)
                     continue
                 if letter["over"]:
-                    self._silent.discard(worker.address)
-                    return None
+                    return self._silent.discard(worker.address)
                 worker.heard = clock()
                 letter = await self._desk.received(worker, said)
                 self._changed.set()
@@ -246,7 +264,7 @@ class ClusterExecutor:
         try:
             async with asyncio.timeout(_LOOKED):
                 return worker.address not in await self._client.nthreads()
-        except (OSError, TimeoutError):
+        except _UNREACHABLE:
             return False
 
     async def _lose(self, worker: Worker) -> None:
@@ -267,6 +285,7 @@ class ClusterExecutor:
         for talk in self._talks.values():
             talk.cancel()
         await asyncio.gather(*self._talks.values(), looking, return_exceptions=True)
-        with suppress(OSError, ValueError):
-            self._client.unsubscribe_topic(self._topic)
+        if self._client.status != "closed":
+            with suppress(*_UNREACHABLE, ValueError):
+                self._client.unsubscribe_topic(self._topic)
         self._desk.show()

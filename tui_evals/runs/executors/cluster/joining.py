@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.budget import Budget
+from tui_evals.runs.executors.base import Stopped
 from tui_evals.runs.plan import Plan
 from tui_evals.targets.base import ConfigurationError
 
@@ -42,10 +43,7 @@ async def clustered(
     use_cache: bool,
     sink: ClusterSink,
 ) -> AsyncIterator[ClusterExecutor]:
-    """The executor of a run on a cluster, which is started or joined; ConfigurationError says why it cannot be."""
-    missing = [name for name in where.terms.forward if name not in where.environment]
-    if missing:
-        raise ConfigurationError(f"--forward-env {missing[0]}: there is no such variable here")
+    """The executor of a run on a cluster, which is started or joined for it; Stopped says why it cannot be."""
     order = Order(
         versions=versions(),
         header=header_of(plan.dataset),
@@ -59,5 +57,9 @@ async def clustered(
         code=packed(plan.registry, where.root, where.metrics, plan.evaluators_used()),
         environment={name: where.environment[name] for name in where.terms.forward},
     )
-    async with opened(where.terms, where.environment, where.trusting) as client:
+    async with AsyncExitStack() as stack:
+        try:
+            client = await stack.enter_async_context(opened(where.terms, where.environment, where.trusting))
+        except ConfigurationError as problem:
+            raise Stopped(str(problem), configuration=True) from None
         yield ClusterExecutor(client, sink, [*targets, *judges.values()], order_text(order), budget)

@@ -72,7 +72,11 @@ class Lease:
         return self.flights.waiting + self.judgings.waiting
 
     def told(self) -> tuple[dict[str, int], list[float]]:
-        """What the driver has to know: what is used and wanted, and the pauses that the target asked for since."""
+        """What the driver has to know: what is used and wanted, and the pauses that the target asked for since.
+
+        Places that are neither used nor wanted are given back with it.
+        """
+        self.places = min(self.places, self.in_use + self.waiting)
         pauses, self.pauses = self.pauses, []
         self._known = self.waiting + self.attempts.waiting > 0
         said = {"in_use": self.in_use, "waiting": self.waiting, "called": self.called, "took": self.took}
@@ -188,7 +192,7 @@ class LeasedPurse:
         try:
             await granted
         except asyncio.CancelledError:
-            if granted.done() and not granted.cancelled():
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
                 self._left += cost
             raise
 
@@ -218,7 +222,6 @@ class LeasedPurse:
     def told(self) -> tuple[float, float, list[float]]:
         """What was spent and what is given back, in all, and what the calls that wait may cost."""
         self._needs = deque(need for need in self._needs if not need[1].done())
-        if not self._needs and self._left:
-            self._returned += self._left
-            self._left = 0.0
+        self._returned += self._left  # also while calls wait: one that needs more than is left needs all of it anew
+        self._left = 0.0
         return self._spent, self._returned, [cost for cost, _ in self._needs]

@@ -22,6 +22,8 @@ class Share:
     """What one worker has of one target, and what it said it has used; calls and tokens are sums since it began."""
 
     places: int = 0
+    held: int = 0
+    """Places it may be using: those it had count until it has heard that they are fewer."""
     in_use: int = 0
     wanted: int = 0
     calls: int = 0
@@ -72,6 +74,8 @@ class Pot:
         """Note what a worker uses and wants; a pause that a target asked of one holds for all."""
         share = self.shares.setdefault(worker, Share())
         share.in_use, share.wanted = said["in_use"], said["in_use"] + said["waiting"]
+        share.places = min(share.places, share.wanted)
+        share.held = max(share.places, share.in_use)
         share.called, share.took = said["called"], said["took"]
         for pause in pauses:
             self._gate.pushed_back(pause)
@@ -84,11 +88,12 @@ class Pot:
         """What a worker may do from now on: places, calls and tokens in all, and seconds of pause before."""
         share = self.shares.setdefault(worker, Share())
         others = [other for name, other in self.shares.items() if name != worker]
-        free = max(0, int(self._gate.now) - sum(max(other.places, other.in_use) for other in others))
+        free = max(0, int(self._gate.now) - sum(other.held for other in others))
         short = [other for other in others if other.wanted > other.places]
         fair = ceil(int(self._gate.now) / (1 + sum(other.wanted > 0 for other in others)))
         share.places = min(share.wanted, free, fair if short else free)
-        wanted = max(share.wanted, share.places) * (1 if self._calls.limited else _CALLS_AHEAD)
+        share.held = max(share.held, share.places)
+        wanted = max(share.in_use, share.places) if self._calls.limited else _CALLS_AHEAD * share.wanted
         share.calls += self._calls.take(max(0, share.called + wanted - share.calls))
         return share.places, share.calls, self._leased_tokens(share), self._gate.pause
 
@@ -117,6 +122,9 @@ class Account:
     granted: float = 0.0
     spent: float = 0.0
     returned: float = 0.0
+    charged: float = 0.0
+    """What of it the budget counts as spent."""
+    lost: bool = False
     needs: list[float] = field(default_factory=list)
 
     @property
@@ -135,8 +143,8 @@ class Treasury:
     def told(self, worker: str, spent: float, returned: float, needs: list[float]) -> None:
         """Note what a worker has spent and given back."""
         account = self._accounts.setdefault(worker, Account())
-        self._budget.spent += spent - account.spent
         account.spent, account.returned, account.needs = spent, returned, needs
+        self._charge(account)
 
     def grant(self, worker: str) -> tuple[float, str | None]:
         """What a worker may spend in all, and why its next call can never be paid, if it cannot."""
@@ -145,7 +153,7 @@ class Treasury:
         if most is None:
             return 0.0, None
         refused = None
-        held = sum(each.held for each in self._accounts.values())
+        held = sum(each.held for each in self._accounts.values() if not each.lost)
         for cost in account.needs:
             if self._budget.spent + held + cost > most + 1e-9:
                 refused = self._refused(cost)
@@ -162,9 +170,13 @@ class Treasury:
             return str(spent)
         return None
 
-    def lost(self, worker: str) -> float:
-        """Count what a worker held as spent, for nobody knows; returns how much that is."""
-        account = self._accounts.pop(worker, Account())
-        held = max(0.0, account.held)
-        self._budget.spent += held
-        return held
+    def lost(self, worker: str) -> None:
+        """Count what a worker holds as spent, for nobody knows, until it comes back and says otherwise."""
+        account = self._accounts.setdefault(worker, Account())
+        account.lost = True
+        self._charge(account)
+
+    def _charge(self, account: Account) -> None:
+        sure = account.spent + (max(0.0, account.held) if account.lost else 0.0)
+        self._budget.spent += sure - account.charged
+        account.charged = sure

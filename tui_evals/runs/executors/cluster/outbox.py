@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
-from tui_evals.store.rows import answer_record, body_of
+from tui_evals.store.rows import answer_record, body_of, dumps
 
 from .wire import Letter, call_row, score_rows
 
@@ -73,7 +75,8 @@ class Outbox:
 
     def called(self, record: CallRecord) -> None:
         """Tell of one attempt."""
-        self.add("calls", self._cleaned(call_row(record)))
+        message = None if record.message is None else self._clean(record.message)
+        self.add("calls", call_row(replace(record, message=message)))
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """Ask what is kept under a key."""
@@ -96,8 +99,7 @@ class Outbox:
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
         """Have scores committed."""
-        rows = [self._cleaned(row) for row in score_rows(records)]
-        self.add("scores", [answer, rows, status, score])
+        self.add("scores", [answer, [self._score(row) for row in score_rows(records)], status, score])
         await self.safe()
 
     async def safe(self) -> None:
@@ -108,10 +110,26 @@ class Outbox:
         await waiting
 
     def _body(self, record: AnswerRecord) -> list[str | None]:
-        return self._cleaned(body_of(record))
+        request, text, rest = body_of(record)
+        return [self._cleaned(request), None if text is None else self._clean(text), self._cleaned(rest)]
 
-    def _cleaned(self, row: Sequence[Any]) -> list[Any]:
-        return [self._clean(value) if isinstance(value, str) else value for value in row]
+    def _score(self, row: Sequence[Any]) -> list[Any]:
+        *known, label, reason, details, weight = row
+        return [*known, label and self._clean(label), self._clean(reason), self._cleaned(details), weight]
+
+    def _cleaned(self, written: str) -> str:
+        """JSON with its texts cleaned one by one: as a whole it might be none any more."""
+        if self._clean(written) == written:
+            return written
+        return dumps({name: _within(value, self._clean) for name, value in json.loads(written).items()})
+
+
+def _within(value: object, clean: Callable[[str], str]) -> object:
+    if isinstance(value, dict):
+        return {clean(name): _within(part, clean) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_within(part, clean) for part in value]
+    return clean(value) if isinstance(value, str) else value
 
 
 def _resolve(waiting: asyncio.Future[Any] | None, value: object) -> None:

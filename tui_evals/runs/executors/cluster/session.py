@@ -24,6 +24,7 @@ from tui_evals.runs.plan import Plan
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.redact import secrets_of, spellings, without
+from tui_evals.store.rows import plain
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 
 from .code import unpacked
@@ -83,10 +84,24 @@ class Session:
         """Whether no letter has come yet."""
         return self._number == 0
 
+    @property
+    def held(self) -> list[int]:
+        """The numbers of the shards on this worker."""
+        return list(self._shards)
+
     async def hold(self, number: int) -> None:
         """Hold the conversations of a shard, until each of their records is committed."""
+        if self.over:
+            raise Abandoned(f"the shard {number} came too late")
         self._shards[number] = shard = _Shard(asyncio.get_running_loop().create_future(), asyncio.current_task())
         self.outbox.add("shards", number)
+        try:
+            await self._held(shard)
+            await self.outbox.safe()
+        finally:
+            del self._shards[number]
+
+    async def _held(self, shard: _Shard) -> None:
         try:
             cells = await shard.cells
             shard.size = len(cells)
@@ -98,18 +113,18 @@ class Session:
             grouped = {target: list(found) for target, found in groupby(ordered, key=lambda cell: cell.target)}
             await executor.execute({target: iter(found) for target, found in grouped.items()})
         except (Stopped, ConfigurationError, UnknownEvaluator) as reason:
-            self._stopped = str(reason), getattr(reason, "configuration", True)
+            self._stop(str(reason), getattr(reason, "configuration", True))
         except ValidationError as problem:
-            self._stopped = f"an evaluator cannot be made here: {problem}", True
-        finally:
-            del self._shards[number]
-        await self.outbox.safe()
+            self._stop(f"an evaluator cannot be made here: {problem}", True)
+
+    def _stop(self, reason: str, configuration: bool) -> None:
+        self._stopped = plain(without(reason, self._secrets)), configuration
 
     async def exchange(self, reply: Letter) -> Letter:
-        """Take a letter of the driver and answer it; one that comes again is answered as before."""
+        """Take a letter of the driver and answer it; one that comes again, or late, is answered as the last one was."""
         self.heard = asyncio.get_running_loop().time()
         async with self._turn:
-            if reply["number"] != self._number:
+            if reply["number"] > self._number:
                 self._number = reply["number"]
                 self._take(reply)
                 await self.outbox.something(reply["patience"], self._idle)

@@ -41,6 +41,9 @@ class Shards:
         self._again: deque[list[Cell]] = deque()
         self._number = 0
         self._where: dict[int, int] = {}
+        """The shard that an answer nobody has judged yet was last in."""
+        self._late: set[int] = set()
+        """Answers that were done with after their shard had ended."""
         self.out: dict[int, Shard] = {}
 
     def next(self, slots: int) -> int | None:
@@ -77,21 +80,22 @@ class Shards:
         if record.text is None:
             self.scored(answer)
 
-    def scored(self, answer: int) -> None:
-        """The scores of an answer are committed, whoever sent them."""
-        shard = self.out.get(self._where.pop(answer, 0))
-        if shard is None:
-            return
+    def scored(self, answer: int) -> bool:
+        """The scores of an answer are there, whoever sent them; False when others were before."""
+        if (number := self._where.pop(answer, None)) is None:
+            return False
+        if (shard := self.out.get(number)) is None:
+            self._late.add(answer)
+            return True
         first = shard.open.pop(answer)
         shard.scored.add(answer)
         if all(other not in shard.open for other in shard.cells[first].answers):
             del shard.cells[first]
+        return True
 
     def ended(self, number: int) -> list[Cell]:
         """Take a shard back; returns its cells that are not finished."""
         shard = self.out.pop(number)
-        for answer in shard.open:
-            del self._where[answer]
         return [self._fresh(shard, cell) for cell in shard.cells.values()]
 
     def again(self, cells: Sequence[Cell], *, singly: bool = False, parts: int = 1) -> None:
@@ -105,11 +109,12 @@ class Shards:
         for cell in cells:
             for turn, answer in enumerate(cell.answers):
                 failed = turn in cell.known and cell.known[turn].text is None
-                if turn not in cell.final and not failed:
+                if turn not in cell.final and not failed and answer not in self._late:
                     places[answer] = cell.answers[0]
         waiting = set(places.values())
         held = {cell.answers[0]: cell for cell in cells if cell.answers[0] in waiting}
-        self.out[self._number] = Shard(cells[0].target, held, places, set())
+        late = {answer for cell in cells for answer in cell.answers if answer in self._late}
+        self.out[self._number] = Shard(cells[0].target, held, places, late)
         self._where |= dict.fromkeys(places, self._number)
         return self._number
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from .desk import Worker
+from .hidden import hidden
 from .wire import OP, Letter
 
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ class Line:
 
     async def _directly(self, letter: Letter) -> Letter:
         ask = getattr(self._client.rpc(self._worker.address), OP)
-        return _heard(await ask(**self._address, letter=letter))
+        return _heard(await ask(**self._address, letter=hidden(letter)))
 
     async def _relayed(self, letter: Letter) -> Letter:
-        message = {"op": OP, **self._address, "letter": letter}
+        message = {"op": OP, **self._address, "letter": hidden(letter)}
         return _heard(await self._client.scheduler.proxy(msg=message, worker=self._worker.address))
 
 

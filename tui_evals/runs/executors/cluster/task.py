@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from typing import Any
 
+from .hidden import uncovered
 from .session import Abandoned, Session
 from .wire import OP, Letter
 
@@ -13,6 +14,8 @@ _HELLO = 3.0
 """Seconds without a letter after which a worker says again that it is there."""
 ORPHANED = 120.0
 """Seconds without a letter after which the driver is taken for dead."""
+_FORGOTTEN = 5.0
+"""The same where the scheduler has forgotten the tasks, which it does when the driver's connection is gone."""
 
 _sessions: dict[str, Session] = {}
 _keepers: set[asyncio.Task[None]] = set()
@@ -50,7 +53,7 @@ async def _letter(topic: str, session: str, letter: Letter) -> Letter:
     found = _sessions.get(topic)
     if found is None or found.name != session:
         return {"gone": True}
-    return await found.exchange(letter)
+    return await found.exchange(uncovered(letter))
 
 
 async def _keep(worker: Any, topic: str, session: Session) -> None:
@@ -59,7 +62,7 @@ async def _keep(worker: Any, topic: str, session: Session) -> None:
     begun, told = clock(), 0.0
     while not session.over:
         silent = clock() - max(session.heard, begun)
-        if silent > ORPHANED:
+        if silent > ORPHANED or (silent > _FORGOTTEN and _is_forgotten(worker, topic, session)):
             session.abandon()
         elif (session.unheard or silent > _HELLO) and clock() - told > _HELLO:
             worker.log_event(topic, {"session": session.name, "address": worker.address})
@@ -68,3 +71,9 @@ async def _keep(worker: Any, topic: str, session: Session) -> None:
     await session.close()
     if _sessions.get(topic) is session:
         del _sessions[topic]
+
+
+def _is_forgotten(worker: Any, topic: str, session: Session) -> bool:
+    """Whether nobody wants the shards any more that are held here."""
+    tasks = [worker.state.tasks.get(f"{topic}-{number}") for number in session.held]
+    return all(task is None or task.state == "cancelled" for task in tasks)
