@@ -18,7 +18,7 @@ import subprocess
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,6 +49,8 @@ class State:
     in_flight: int = 0
     peak: int = 0
     last: dict[str, Any] = field(default_factory=dict)
+    moments: list[tuple[float, str]] = field(default_factory=list)
+    """When each call came, by a clock of the server's own, and its question."""
 
 
 STATE: web.AppKey[State] = web.AppKey("state", State)
@@ -87,6 +89,7 @@ async def chat(http: web.Request) -> web.StreamResponse:
     question = state.questions.setdefault((body["model"], key), Question(body["model"], text))
     question.asked += 1
     state.last = {"body": body, "headers": dict(http.headers)}
+    state.moments.append((asyncio.get_running_loop().time(), text))
     state.in_flight += 1
     state.peak = max(state.peak, state.in_flight)
     try:
@@ -118,6 +121,10 @@ async def last(http: web.Request) -> web.Response:
     return web.json_response(http.app[STATE].last)
 
 
+async def moments(http: web.Request) -> web.Response:
+    return web.json_response({"moments": http.app[STATE].moments})
+
+
 async def behave(http: web.Request) -> web.Response:
     wanted = await http.json()
     model = wanted.pop("model", "*")
@@ -138,17 +145,18 @@ async def forget(http: web.Request) -> web.Response:
 START: web.AppKey[Behaviour] = web.AppKey("start", Behaviour)
 
 
-async def serve(port: int, start: Behaviour, until_stdin_closes: bool) -> None:
+async def serve(host: str, port: int, start: Behaviour, until_stdin_closes: bool) -> None:
     app = web.Application(client_max_size=64_000_000)
     app[STATE], app[START] = State(), start
     app[STATE].behaviours["*"] = start
     app.add_routes([web.post("/v1/chat/completions", chat), web.get("/v1/models", models)])
     app.add_routes([web.post("/v1/messages", chat)])
     app.add_routes([web.get("/control/counts", counts), web.get("/control/last", last)])
+    app.add_routes([web.get("/control/moments", moments)])
     app.add_routes([web.post("/control/behaviour", behave), web.post("/control/reset", forget)])
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
+    site = web.TCPSite(runner, host, port, backlog=1024)
     await site.start()
     print(runner.addresses[0][1], flush=True)
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -187,6 +195,10 @@ class Server:
         """The body and headers of the latest request."""
         return self._talk("last")
 
+    def moments(self) -> list[tuple[float, str]]:
+        """When each call came, in seconds since some moment, and its question."""
+        return [(moment, text) for moment, text in self._talk("moments")["moments"]]
+
     def _talk(self, word: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.origin}/control/{word}", data)
@@ -196,9 +208,9 @@ class Server:
 
 
 @contextmanager
-def running(*options: str) -> Iterator[Server]:
-    """A server in a process of its own, which ends with this block and with its parent."""
-    command = [sys.executable, "-m", "tests.server", "--until-stdin-closes", *options]
+def running(*options: str, within: Sequence[str] = ()) -> Iterator[Server]:
+    """A server in a process of its own, which ends with this block and with its parent; `within` runs its command."""
+    command = [*within, sys.executable, "-m", "tests.server", "--until-stdin-closes", *options]
     root = Path(__file__).parent.parent
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root) as process:
         assert process.stdout is not None and process.stdin is not None
@@ -212,13 +224,14 @@ def running(*options: str) -> Iterator[Server]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     for word, kind in (("latency", float), ("jitter", float), ("seed", int), ("size", int)):
         parser.add_argument(f"--{word}", type=kind, default=getattr(Behaviour(), word))
     parser.add_argument("--until-stdin-closes", action="store_true")
     given = vars(parser.parse_args())
-    port, until = given.pop("port"), given.pop("until_stdin_closes")
-    asyncio.run(serve(port, replace(Behaviour(), **given), until))
+    host, port, until = (given.pop(name) for name in ("host", "port", "until_stdin_closes"))
+    asyncio.run(serve(host, port, replace(Behaviour(), **given), until))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ class Project:
 
     folder: Path
     server: Server
+    within: tuple[str, ...] = ()
+    """The command that runs its commands, if they need one."""
 
     @property
     def database(self) -> Path:
@@ -60,7 +62,7 @@ class Project:
         return file
 
     def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tui_evals", *map(str, arguments)]
+        command = [*self.within, sys.executable, "-m", "tui_evals", *map(str, arguments)]
         return subprocess.Popen(
             command,
             cwd=self.folder,

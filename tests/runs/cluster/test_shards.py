@@ -58,10 +58,11 @@ def test_a_shard_nobody_knows_is_empty():
     assert shards_of([]).contents(7, "w") == []
 
 
-def test_a_worker_gets_what_the_store_knows_by_then():
+def test_a_second_worker_gets_what_the_store_knows_by_then():
     store = Store()
     shards = shards_of([cell(1, 2)], store=store)
     number = shards.next(1)
+    assert shards.contents(number, "v")[0].known == {}
     store.answers[1] = SAID
     (found,) = shards.contents(number, "w")
     assert found.known == {0: SAID} and found.final == frozenset()

@@ -23,12 +23,13 @@ PATIENCE = 1.0
 """Seconds a worker may wait for something to say."""
 _STARVED = 0.1
 _RATE_OVER = 10.0
-_MANY = 200
-"""Workers from which on letters are fetched in turn, instead of waited for."""
 _RECORDS = ("calls", "answers", "scores", "keeps", "keys")
 _VARIABLES = " The variables of the worker count: set it where that starts, or hand yours on with --forward-env NAME."
-_LETTERS = 500
-"""Letters a second that are fetched when there are many workers."""
+_GATHER = 0.05
+"""Seconds a worker gathers what it has to say, where there are few."""
+_LETTERS = 1_000
+"""Letters a second that the driver asks for where there are many."""
+_LONGEST = 2.0
 
 
 class ClusterSink(Sink, Protocol):
@@ -107,6 +108,7 @@ class Desk:
             self._pots.setdefault(f"{one.kind} {one.config.name}", Pot(one.config))
         self._treasury = Treasury(budget)
         self._over = False
+        self._alive = 0
         self.reason: Stopped | None = None
         """Why the run must not go on; what is in flight is let finish."""
 
@@ -116,6 +118,8 @@ class Desk:
 
     def first(self, worker: Worker) -> Letter:
         """The letter that begins the talk with a worker, or goes on with one that was lost."""
+        if worker.name not in self.workers:
+            self._alive += 1
         self.workers[worker.name] = worker
         if not worker.next:
             return self._reply(worker, [], [])
@@ -191,8 +195,9 @@ class Desk:
             reply["leases"] = [[name, pot.grant(worker.name)] for name, pot in self._pots.items()]
             reply["granted"], reply["refused"] = self._treasury.grant(worker.name)
         starved = any(pot.starving(worker.name) for pot in self._pots.values())
-        waiting = _STARVED if starved or not worker.cells else PATIENCE
-        reply["patience"] = 0.0 if len(self.workers) > _MANY else waiting
+        share = min(_LONGEST, self._alive / _LETTERS)
+        reply["patience"] = max(share, _STARVED if starved or not worker.cells else PATIENCE)
+        reply["gather"] = max(share, _GATHER)
         reply["recalled"] = sorted(worker.recalled)
         reply["stopping"] = self._sink.stopping or self.reason is not None
         reply["paused"] = self._sink.paused
@@ -206,13 +211,9 @@ class Desk:
         """What lets a worker that was lost begin nothing more, and hand in what it has."""
         return {"leases": [[name, (0, 0, 0, 0.0)] for name in self._pots], "stopping": True}
 
-    def pause_between(self) -> float:
-        """Seconds between two letters of one worker, so that many of them do not drown the driver."""
-        alive = sum(not worker.lost for worker in self.workers.values())
-        return alive / _LETTERS if len(self.workers) > _MANY else 0.0
-
     def lost(self, worker: Worker) -> list[int]:
         """Give up a worker; its places are free again, and the shards it held are returned."""
+        self._alive -= not worker.lost
         worker.lost = True
         worker.given_up = worker.number
         for pot in self._pots.values():

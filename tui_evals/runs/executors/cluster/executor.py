@@ -8,6 +8,7 @@ import secrets
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.runs.asking import Asked
@@ -50,6 +51,7 @@ class ClusterExecutor:
         self._topic = f"tui-evals-{secrets.token_hex(8)}"
         self._threads: dict[str, int] = {}
         self._futures: dict[int, Future] = {}
+        self._done: set[int] = set()
         self._alone: dict[int, float] = {}
         """Shards that a worker goes on with although the scheduler has forgotten their task."""
         self._silent: set[str] = set()
@@ -118,7 +120,7 @@ class ClusterExecutor:
             key = f"{self._topic}-{number}"
             future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False, workers=only)
             self._futures[number] = future
-            future.add_done_callback(self._woken)
+            future.add_done_callback(partial(self._woken, number))
 
     def _next(self, slots: int) -> int | None:
         """The number of the next shard; when nothing else is left and nothing is out, that of a suspect."""
@@ -139,13 +141,18 @@ class ClusterExecutor:
             with suppress(*_UNREACHABLE):
                 await self._client.cancel(futures)
 
-    def _woken(self, _: Future) -> None:
+    def _woken(self, number: int, _: Future) -> None:
         """A task has ended; Dask says so from a thread of its own."""
-        self._client.loop.add_callback(self._changed.set)
+        self._client.loop.add_callback(partial(self._note, number))
+
+    def _note(self, number: int) -> None:
+        self._done.add(number)
+        self._changed.set()
 
     async def _collect(self, slots: int) -> None:
         """Take back the shards whose tasks have ended, and hand out what is left of them."""
-        for number in [number for number, future in self._futures.items() if future.done()]:
+        done, self._done = self._done, set()
+        for number in done:
             future = self._futures.pop(number)
             if future.status == "error":
                 await self._failure(number, future)
@@ -247,7 +254,6 @@ class ClusterExecutor:
                 worker.heard = clock()
                 letter = await self._desk.received(worker, said)
                 self._changed.set()
-                await asyncio.sleep(self._desk.pause_between())
         except Gone:
             return await self._lose(worker)
         except StoreError as problem:

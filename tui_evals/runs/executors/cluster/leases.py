@@ -69,13 +69,23 @@ class Pot:
         self._calls = Rate(config.requests_per_minute)
         self._tokens = Rate(config.tokens_per_minute)
         self.shares: dict[str, Share] = {}
+        self._held = self._short = self._wanting = 0
+        """Of all workers: the places they may be using, how many want more, and how many want any."""
+
+    def _weigh(self, share: Share, sign: int) -> None:
+        """Take a share out of the sums before it changes, and into them after."""
+        self._held += sign * share.held
+        self._short += sign * (share.wanted > share.places)
+        self._wanting += sign * (share.wanted > 0)
 
     def told(self, worker: str, said: Mapping[str, int], pauses: list[float]) -> None:
         """Note what a worker uses and wants; a pause that a target asked of one holds for all."""
         share = self.shares.setdefault(worker, Share())
+        self._weigh(share, -1)
         share.in_use, share.wanted = said["in_use"], said["in_use"] + said["waiting"]
         share.places = min(share.places, share.wanted)
         share.held = max(share.places, share.in_use)
+        self._weigh(share, 1)
         share.called, share.took = said["called"], said["took"]
         for pause in pauses:
             self._gate.pushed_back(pause)
@@ -87,12 +97,12 @@ class Pot:
     def grant(self, worker: str) -> tuple[int, int, int | None, float]:
         """What a worker may do from now on: places, calls and tokens in all, and seconds of pause before."""
         share = self.shares.setdefault(worker, Share())
-        others = [other for name, other in self.shares.items() if name != worker]
-        free = max(0, int(self._gate.now) - sum(other.held for other in others))
-        short = [other for other in others if other.wanted > other.places]
-        fair = ceil(int(self._gate.now) / (1 + sum(other.wanted > 0 for other in others)))
-        share.places = min(share.wanted, free, fair if short else free)
+        self._weigh(share, -1)
+        free = max(0, int(self._gate.now) - self._held)
+        fair = ceil(int(self._gate.now) / (1 + self._wanting))
+        share.places = min(share.wanted, free, fair if self._short else free)
         share.held = max(share.held, share.places)
+        self._weigh(share, 1)
         wanted = max(share.in_use, share.places) if self._calls.limited else _CALLS_AHEAD * share.wanted
         share.calls += self._calls.take(max(0, share.called + wanted - share.calls))
         return share.places, share.calls, self._leased_tokens(share), self._gate.pause
@@ -112,7 +122,8 @@ class Pot:
 
     def lost(self, worker: str) -> None:
         """Forget a worker; what it had in flight nobody waits for."""
-        self.shares.pop(worker, None)
+        if (share := self.shares.pop(worker, None)) is not None:
+            self._weigh(share, -1)
 
 
 @dataclass(slots=True)
@@ -139,11 +150,15 @@ class Treasury:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._accounts: dict[str, Account] = {}
+        self._held = 0.0
+        """What all workers that are not lost may be spending now."""
 
     def told(self, worker: str, spent: float, returned: float, needs: list[float]) -> None:
         """Note what a worker has spent and given back."""
         account = self._accounts.setdefault(worker, Account())
+        self._held -= 0.0 if account.lost else account.held
         account.spent, account.returned, account.needs = spent, returned, needs
+        self._held += 0.0 if account.lost else account.held
         self._charge(account)
 
     def grant(self, worker: str) -> tuple[float, str | None]:
@@ -153,13 +168,12 @@ class Treasury:
         if most is None:
             return 0.0, None
         refused = None
-        held = sum(each.held for each in self._accounts.values() if not each.lost)
         for cost in account.needs:
-            if self._budget.spent + held + cost > most + 1e-9:
+            if self._budget.spent + self._held + cost > most + 1e-9:
                 refused = self._refused(cost)
                 break
             account.granted += cost
-            held += cost
+            self._held += cost
         account.needs = []
         return account.granted, refused
 
@@ -173,6 +187,7 @@ class Treasury:
     def lost(self, worker: str) -> None:
         """Count what a worker holds as spent, for nobody knows, until it comes back and says otherwise."""
         account = self._accounts.setdefault(worker, Account())
+        self._held -= 0.0 if account.lost else account.held
         account.lost = True
         self._charge(account)
 

@@ -16,7 +16,7 @@ from .wire import Letter, call_row, score_rows
 
 _KINDS = ("calls", "running", "answers", "scores", "keeps", "keys", "shards")
 _URGENT = ("keys", "shards")
-_MOMENT, _MOMENTS = 0.005, 10
+_MOMENTS = 10
 
 
 class Outbox:
@@ -37,17 +37,18 @@ class Outbox:
         self._urgent = True
         self._news.set()
 
-    async def something(self, patience: float, idle: Callable[[int], bool]) -> None:
+    async def something(self, patience: float, gather: float, idle: Callable[[int], bool]) -> None:
         """Wait until there is something to say, and a moment for more, unless with so many answers too few are busy."""
         try:
             async with asyncio.timeout(patience):
                 await self._news.wait()
         except TimeoutError:
             return
-        for moment in range(_MOMENTS):
-            if idle(len(self._rows["answers"])) or (self._urgent and moment):
+        moment = gather / _MOMENTS
+        for number in range(_MOMENTS):
+            if idle(len(self._rows["answers"])) or (self._urgent and number):
                 return
-            await asyncio.sleep(_MOMENT)
+            await asyncio.sleep(moment)
 
     def letter(self) -> Letter:
         """All that was gathered; whoever waits is told when the answer to it comes."""
@@ -71,7 +72,8 @@ class Outbox:
         """Say something that nobody waits for."""
         self._rows[kind].append(row)
         self._urgent |= kind in _URGENT
-        self._news.set()
+        if kind != "running":  # which is worth no letter of its own
+            self._news.set()
 
     def called(self, record: CallRecord) -> None:
         """Tell of one attempt."""

@@ -127,7 +127,7 @@ class Session:
             if reply["number"] > self._number:
                 self._number = reply["number"]
                 self._take(reply)
-                await self.outbox.something(reply["patience"], self._idle)
+                await self.outbox.something(reply["patience"], reply["gather"], self._idle)
                 self._letter = self._written()
         self.heard = asyncio.get_running_loop().time()
         return self._letter

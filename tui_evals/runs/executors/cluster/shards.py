@@ -23,6 +23,8 @@ class Shard:
     cells: dict[int, Cell]
     open: dict[int, int]
     scored: set[int]
+    new: bool
+    """Nobody has held these cells before, so they are as they were read."""
     worker: str | None = None
 
 
@@ -39,6 +41,8 @@ class Shards:
         self._room = [AHEAD * number for number in concurrency]
         self._known = known
         self._again: deque[list[Cell]] = deque()
+        self._held = dict.fromkeys(range(len(concurrency)), 0)
+        """How many cells of each target are out."""
         self._number = 0
         self._where: dict[int, int] = {}
         """The shard that an answer nobody has judged yet was last in."""
@@ -49,16 +53,13 @@ class Shards:
     def next(self, slots: int) -> int | None:
         """The number of a new shard; None while enough cells are out, or when there are no more."""
         if self._again:
-            return self._put(self._again.popleft())
-        held = dict.fromkeys(self._cells, 0)
-        for shard in self.out.values():
-            held[shard.target] = held.get(shard.target, 0) + len(shard.cells)
-        for target in sorted(held.keys() & self._cells.keys(), key=lambda target: held[target] / self._room[target]):
-            if held[target] >= max(self._room[target], slots):
+            return self._put(self._again.popleft(), new=False)
+        for target in sorted(self._cells, key=lambda target: self._held[target] / self._room[target]):
+            if self._held[target] >= max(self._room[target], slots):
                 continue
             size = min(LARGEST, max(1, -(-self._room[target] // max(slots, 1))))
             if found := list(islice(self._cells[target], size)):
-                return self._put(found)
+                return self._put(found, new=True)
             del self._cells[target]
         return None
 
@@ -73,6 +74,9 @@ class Shards:
         if shard is None:
             return []
         shard.worker = worker
+        if shard.new:
+            shard.new = False
+            return list(shard.cells.values())
         return [self._fresh(shard, cell) for cell in shard.cells.values()]
 
     def answered(self, answer: int, record: AnswerRecord) -> None:
@@ -91,11 +95,13 @@ class Shards:
         shard.scored.add(answer)
         if all(other not in shard.open for other in shard.cells[first].answers):
             del shard.cells[first]
+            self._held[shard.target] -= 1
         return True
 
     def ended(self, number: int) -> list[Cell]:
         """Take a shard back; returns its cells that are not finished."""
         shard = self.out.pop(number)
+        self._held[shard.target] -= len(shard.cells)
         return [self._fresh(shard, cell) for cell in shard.cells.values()]
 
     def again(self, cells: Sequence[Cell], *, singly: bool = False, parts: int = 1) -> None:
@@ -103,7 +109,7 @@ class Shards:
         size = 1 if singly else max(1, -(-len(cells) // parts))
         self._again.extend(list(cells[start : start + size]) for start in range(0, len(cells), size))
 
-    def _put(self, cells: list[Cell]) -> int:
+    def _put(self, cells: list[Cell], *, new: bool) -> int:
         self._number += 1
         places: dict[int, int] = {}
         for cell in cells:
@@ -114,7 +120,8 @@ class Shards:
         waiting = set(places.values())
         held = {cell.answers[0]: cell for cell in cells if cell.answers[0] in waiting}
         late = {answer for cell in cells for answer in cell.answers if answer in self._late}
-        self.out[self._number] = Shard(cells[0].target, held, places, late)
+        self.out[self._number] = Shard(cells[0].target, held, places, late, new)
+        self._held[cells[0].target] += len(held)
         self._where |= dict.fromkeys(places, self._number)
         return self._number
 
