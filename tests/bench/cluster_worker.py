@@ -20,7 +20,6 @@ from tui_evals.store.rows import body_of
 _TRANSIT = 0.001
 _HELLO = 0.05
 _SOON = 0.2
-_MOMENT = 0.05
 _WORDS = "the model says a lot of words before it comes to the point, and some of them twice; " * 40
 
 
@@ -89,7 +88,7 @@ class VirtualWorker:
         self._sent: list[int] = []
         self._news = False
         self._number = 0
-        self._patience = 0.0
+        self._patience = self._gather = 0.0
         self._wake: asyncio.Future[None] | None = None
 
     def hold(self, number: int, future: Task) -> None:
@@ -132,7 +131,7 @@ class VirtualWorker:
             handle.cancel()
             self._wake = None
         if self._flying:
-            await asyncio.sleep(_MOMENT)
+            await asyncio.sleep(self._gather)
 
     def _say(self, kind: str, row: object) -> None:
         self._outbox.setdefault(kind, []).append(row)
@@ -143,7 +142,7 @@ class VirtualWorker:
             self._wake.set_result(None)
 
     def _take(self, reply: Letter, now: float) -> None:
-        self._number, self._patience = reply["number"], reply["patience"]
+        self._number, self._patience, self._gather = reply["number"], reply["patience"], reply["gather"]
         for number in self._sent:
             self._network.clock.call_soon(self._finished, self._shards.pop(number).future)
         for answer in self._judged:

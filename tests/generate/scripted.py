@@ -14,7 +14,7 @@ from tui_evals.generate.subject import subject_of
 from tui_evals.generate.work import Models, Work
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.budget import Budget
-from tui_evals.runs.launch import opened
+from tui_evals.runs.opening import opened
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import TargetConfig
 

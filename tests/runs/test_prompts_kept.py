@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tui_evals.runs.launch import kept_prompt, prompt_kept
-from tui_evals.runs.prompting import PromptUnderTest
+from tui_evals.runs.prompting import PromptUnderTest, kept_prompt, prompt_kept
 from tui_evals.text.prompty import Prompty, Section, parse_prompty
 
 

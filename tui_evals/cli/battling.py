@@ -15,7 +15,7 @@ from tui_evals.runs.battle import Battle
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.contenders import Due, estimate_battle
 from tui_evals.runs.engine import Outcome
-from tui_evals.runs.launch import opened, price_for
+from tui_evals.runs.opening import opened, price_for
 from tui_evals.runs.plan import limited
 from tui_evals.store.bouts import bouts
 from tui_evals.store.database import StoreError

@@ -13,6 +13,7 @@ from typing import Any
 from tui_evals.runs import launch
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
+from tui_evals.runs.opening import price_for
 from tui_evals.runs.plan import CannotPlan, Estimate, Plan, estimate
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -78,7 +79,7 @@ def checked(plan: Plan) -> None:
 
 def say_estimate(plan: Plan, as_json: bool, found: Estimate | None = None) -> int:
     """Say what a plan will take: all of it, or what was estimated otherwise."""
-    found = found or estimate(plan, launch.price_for)
+    found = found or estimate(plan, price_for)
     if as_json:
         items = len(plan.dataset.items) if plan.only is None else len(plan.only)
         targets = [target.name for target in plan.targets]

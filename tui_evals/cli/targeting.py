@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
-from tui_evals.runs import launch
+from tui_evals.runs.opening import items_of, price_for
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError
 from tui_evals.targets.config import target_named
 from tui_evals.targets.opening import open_target
@@ -28,7 +28,7 @@ def list_targets(env_name: str | None) -> None:
     for config in settings.targets.values():
         marks = [word for word, on in _roles(config, here).items() if on]
         key = f"key {config.api_key}" if config.api_key else ""
-        price = launch.price_for(config)
+        price = price_for(config)
         cost = "unpriced" if price is None else f"{price.input_per_million:g} + {price.output_per_million:g} USD/M"
         parts = [config.model, config.base_url or "", key, cost, f"{config.concurrency} at once", ", ".join(marks)]
         say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
@@ -60,7 +60,7 @@ def check_target(name: str, env_name: str | None) -> int:
 
 
 async def _one_call(config: TargetConfig, here: World) -> Reply:
-    target = open_target(config, here.environment, here.root, launch.items_of)
+    target = open_target(config, here.environment, here.root, items_of)
     request = Request(
         messages=({"role": "user", "content": "Reply with the word ready."},),
         params={**config.params, "max_tokens": 16},
@@ -92,7 +92,7 @@ def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> 
 
 
 async def _canaries(config: TargetConfig, here: World, root: Path) -> CanaryReport:
-    target = open_target(config, here.environment, root, launch.items_of)
+    target = open_target(config, here.environment, root, items_of)
 
     async def ask(question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}

@@ -14,7 +14,7 @@ from typing import Any
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.budget import Budget
-from tui_evals.runs.launch import opened
+from tui_evals.runs.opening import opened
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader

@@ -10,27 +10,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.prompts import load_prompt, prompt_name
 from tui_evals.evaluators.registry import Registry
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, NewRun, RunRow
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import ConfigurationError, Price, Target, TargetConfig
+from tui_evals.targets.base import Target, TargetConfig
 from tui_evals.targets.config import Settings, target_named
-from tui_evals.targets.opening import Later, identity, kind_of, open_target
-from tui_evals.targets.prices import price_of
-from tui_evals.text.prompty import Prompty, Section, parse_prompty
+from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.text.tokens import estimate_tokens
 
 from .asking import Asked
-from .budget import Budget, Purse
+from .budget import Budget
 from .engine import Engine
 from .executors.cluster.terms import ClusterTerms, cluster_kept
-from .limits import Room, room_of
+from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
-from .prompting import PromptUnderTest
+from .prompting import PromptUnderTest, kept_prompt, prompt_kept
 from .status import GENERATION, METRICS, RECORDED
 
 _NONE_READY: Mapping[str, Target] = MappingProxyType({})
@@ -50,13 +47,6 @@ class Terms:
 def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
     """The prompts under test of some files; DatasetError says what is wrong with one."""
     return tuple(PromptUnderTest(prompt_name(file), load_prompt(file)) for file in files)
-
-
-def price_for(config: TargetConfig) -> Price | None:
-    """What a target costs: as configured, nothing where nobody charges, else by the table; None is unpriced."""
-    if config.price is not None:
-        return config.price
-    return price_of(config.model) if kind_of(config) in ("openai", "litellm") else Price(0.0, 0.0)
 
 
 def store_plan(
@@ -104,22 +94,6 @@ def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, An
     return identity(config, environment) | {"name": config.name}
 
 
-def kept_prompt(prompt: PromptUnderTest) -> dict[str, Any]:
-    """A prompt under test as the config of a run keeps it: its sections, and the defaults of its inputs."""
-    if prompt.prompty is None:
-        return {"sections": [], "inputs": None}
-    sections = [[section.role, section.text] for section in prompt.prompty.sections]
-    return {"sections": sections, "inputs": prompt.prompty.front.get("inputs")}
-
-
-def prompt_kept(kept: Mapping[str, Any]) -> PromptUnderTest:
-    """The prompt under test of a run; earlier runs kept its text alone."""
-    if "sections" not in kept:
-        return PromptUnderTest(kept["name"], parse_prompty(kept["text"]))
-    sections = tuple(Section(role, text, 1) for role, text in kept["sections"])
-    return PromptUnderTest(kept["name"], Prompty({"inputs": kept["inputs"]}, sections, ""))
-
-
 def terms_of(run: RunRow) -> Terms:
     """On what terms a stored run was started."""
     kept = run.config.get("terms", {})
@@ -160,31 +134,6 @@ def _same(
             "not be comparable; change it back in .evals/config.toml, or start a new run"
         )
     return config
-
-
-def opened(
-    config: TargetConfig,
-    kind: Literal["target", "judge"],
-    budget: Purse,
-    environment: Mapping[str, str],
-    root: Path,
-    concurrency: int | None = None,
-    target: Target | None = None,
-    room: Room | None = None,
-) -> Asked:
-    """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
-    if concurrency is not None:
-        config = replace(config, concurrency=concurrency)
-    price = price_for(config)
-    if price is None and budget.most is not None:
-        raise ConfigurationError(
-            f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
-            ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }"
-        )
-    target = target or open_target(config, environment, root, items_of)
-    cacheable = kind_of(config) in ("openai", "litellm")
-    known = identity(config, environment)
-    return Asked(config, target, known, price, budget, room or room_of(config), kind=kind, cacheable=cacheable)
 
 
 def assemble(
@@ -265,10 +214,3 @@ def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
             read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)
             cost += judged * ((read + 600) * price.input_per_million + 80 * price.output_per_million) / 1e6
     return Estimate(0, calls, cost if price is not None or not calls else None)
-
-
-def items_of(file: Path) -> Sequence[Mapping[str, Any]]:
-    """The items of a dataset file, for targets that replay captured answers."""
-    document: Document = load(file)
-    items: list[Mapping[str, Any]] = document.data["items"]
-    return items

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item, Message, Turn
-from tui_evals.text.prompty import Prompty, render_messages
+from tui_evals.text.prompty import Prompty, Section, parse_prompty, render_messages
 from tui_evals.text.templates import render
 
 Chat = tuple[Mapping[str, Any], ...]
@@ -109,3 +109,19 @@ def _defaults(prompt: Prompty) -> dict[str, Any]:
         elif "default" in about:
             found[name] = about["default"]
     return found
+
+
+def kept_prompt(prompt: PromptUnderTest) -> dict[str, Any]:
+    """A prompt under test as the config of a run keeps it: its sections, and the defaults of its inputs."""
+    if prompt.prompty is None:
+        return {"sections": [], "inputs": None}
+    sections = [[section.role, section.text] for section in prompt.prompty.sections]
+    return {"sections": sections, "inputs": prompt.prompty.front.get("inputs")}
+
+
+def prompt_kept(kept: Mapping[str, Any]) -> PromptUnderTest:
+    """The prompt under test of a run; earlier runs kept its text alone."""
+    if "sections" not in kept:
+        return PromptUnderTest(kept["name"], parse_prompty(kept["text"]))
+    sections = tuple(Section(role, text, 1) for role, text in kept["sections"])
+    return PromptUnderTest(kept["name"], Prompty({"inputs": kept["inputs"]}, sections, ""))

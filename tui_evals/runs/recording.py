@@ -19,8 +19,8 @@ from tui_evals.targets.config import Settings, target_named
 from tui_evals.targets.opening import identity
 from tui_evals.text.box import TemplateError
 
-from .launch import Terms, kept_prompt
-from .prompting import Chat, PromptUnderTest, assistant, chat_for, question_of
+from .launch import Terms
+from .prompting import Chat, PromptUnderTest, assistant, chat_for, kept_prompt, question_of
 from .recordings.model import Recorded, Recording
 from .scoring import FORMAT_KEY
 from .status import METRICS, RECORDED, Status, score_of, status_of

@@ -9,8 +9,7 @@ from typing import Any
 
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.steps import Data, at
-from tui_evals.runs.launch import prompt_kept
-from tui_evals.runs.prompting import PromptUnderTest, asked_text
+from tui_evals.runs.prompting import PromptUnderTest, asked_text, prompt_kept
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.targets.replay import captured

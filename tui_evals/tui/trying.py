@@ -101,7 +101,7 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
     if name is None:
         raise CannotTry(f"{kind.name} asks a judge and none is named; name one in the settings (,) or in its options")
     # Imported when it is wanted: the engine behind it would hold up every first picture.
-    from tui_evals.runs.launch import items_of
+    from tui_evals.runs.opening import items_of
     from tui_evals.targets.opening import open_target
 
     config = target_named(name, trial.settings)

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.registry import Registry, registry
-from tui_evals.runs import launch
+from tui_evals.runs import opening
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.cluster import session, talking, task
@@ -443,7 +443,7 @@ async def shared_out(
     )
 
     def opened(config: TargetConfig, kind: Any, *rest: Any, **more: Any) -> Any:
-        return launch.opened(config, kind, *rest, target=Model(world, config, kind), **more)
+        return opening.opened(config, kind, *rest, target=Model(world, config, kind), **more)
 
     asked = [opened(target, "target", money, {}, root), *([opened(judge, "judge", money, {}, root)] if judge else [])]
     cells = list(cells_for(dataset, world))

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tests.runs.cluster.imagined import Model, Weather, World, lived, shared_out
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.runs import launch
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
 from tui_evals.runs.executors.cluster.desk import Desk, Worker
 from tui_evals.runs.executors.cluster.shards import Shards
 from tui_evals.runs.executors.cluster.wire import answer_row
+from tui_evals.runs.opening import opened
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Price, TargetConfig
 
@@ -168,7 +168,7 @@ def letter_of(number: int, **records) -> dict:
 def desk_with(cell: Cell) -> tuple[World, Desk]:
     world = World(random.Random(0), Weather(), 2)
     budget = Budget(None)
-    asked = launch.opened(target_of(2), "target", budget, {}, Path.cwd(), target=Model(world, target_of(2), "target"))
+    asked = opened(target_of(2), "target", budget, {}, Path.cwd(), target=Model(world, target_of(2), "target"))
     return world, Desk(world, [asked], Shards({0: iter([cell])}, [2], world.known), "the order", budget)
 
 

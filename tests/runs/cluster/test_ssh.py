@@ -116,6 +116,7 @@ async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_
     monkeypatch.setenv("SECRET_OF_THE_DRIVER", "s3")
     word = listed(tmp_path, server.line(), server.line())
     async with opening.opened(ClusterTerms(word=word), {"SECRET_OF_THE_PROJECT": "s3"}, False) as client:
+        await client.wait_for_workers(2)
         pids = await client.run(os.getpid)
         assert len(set(pids.values())) == 2
         assert all(address.startswith("tcp://127.0.0.1:") for address in (client.scheduler.address, *pids))

@@ -16,7 +16,7 @@ from tui_evals.datasets.model import Message
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.datasets.steps import item_of_messages
-from tui_evals.runs.launch import items_of, price_for
+from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import Settings, is_model, target_named

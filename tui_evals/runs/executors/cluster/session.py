@@ -19,7 +19,7 @@ from tui_evals.runs.asking import Asked
 from tui_evals.runs.executors.base import Cell, Stopped
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.runs.judges import Judges
-from tui_evals.runs.launch import opened
+from tui_evals.runs.opening import opened
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord

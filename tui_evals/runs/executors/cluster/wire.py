@@ -10,8 +10,8 @@ from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.launch import kept_prompt, prompt_kept
 from tui_evals.runs.plan import Plan
+from tui_evals.runs.prompting import kept_prompt, prompt_kept
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
 from tui_evals.targets.base import Price, TargetConfig
