@@ -55,6 +55,7 @@ def empty(prompt): return {}
 def no_text(prompt): return {"text": 1}
 def bad_cost(prompt): return {"text": "", "cost": float("nan")}
 def bad_usage(prompt): return {"text": "", "usage": {"input_tokens": True, "output_tokens": 1}}
+def vast_usage(prompt): return {"text": "", "usage": {"input_tokens": 1, "output_tokens": 2**64}}
 def bad_call(prompt): return {"text": "", "tool_calls": [{"arguments": {}}]}
 def bad_diagnostics(prompt): return {"text": "", "diagnostics": []}
 
@@ -130,6 +131,7 @@ async def test_a_function_may_say_more_than_a_text(root):
         ("no_text", "agentResponseUnparseable", "its text is not text"),
         ("bad_cost", "agentResponseUnparseable", "its cost must be a number of US dollars"),
         ("bad_usage", "agentResponseUnparseable", "its usage must hold"),
+        ("vast_usage", "agentResponseUnparseable", "its usage must hold"),
         ("bad_call", "agentResponseUnparseable", "tool call 1 has no name"),
         ("bad_diagnostics", "agentResponseUnparseable", "its diagnostics are not an object"),
     ],

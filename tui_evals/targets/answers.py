@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .base import Reply, TargetError, Usage
+from .base import MOST_TOKENS, Reply, TargetError, Usage
 
 _KEYS = ("text", "tool_calls", "usage", "cost", "model", "finish_reason", "diagnostics")
 
@@ -86,7 +86,7 @@ def _reply(value: object) -> Reply:
 def _usage(value: object) -> Usage:
     given = value if isinstance(value, Mapping) else {}
     asked, said = given.get("input_tokens"), given.get("output_tokens")
-    if type(asked) is not int or type(said) is not int or min(asked, said) < 0:
+    if type(asked) is not int or type(said) is not int or not 0 <= min(asked, said) <= max(asked, said) <= MOST_TOKENS:
         raise ValueError("its usage must hold input_tokens and output_tokens, whole numbers from 0")
     return Usage(asked, said)
 

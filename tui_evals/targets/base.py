@@ -33,6 +33,10 @@ class Request:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
+MOST_TOKENS = 2**53
+"""Beyond this a count is no count, and no store and no wire holds it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens a call took, as the provider counted them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, Usage
+from .base import MOST_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
 
 
 def resolved(value: str | None, environment: Mapping[str, str], setting: str, target: str) -> str | None:
@@ -99,7 +99,7 @@ def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 def _usage(counted: Mapping[str, Any]) -> Usage | None:
     asked, answered = counted.get("prompt_tokens"), counted.get("completion_tokens")
-    if not isinstance(asked, int) or not isinstance(answered, int):
+    if not isinstance(asked, int) or not isinstance(answered, int) or max(abs(asked), abs(answered)) > MOST_TOKENS:
         return None
     # Where a provider counts nothing, litellm puts zeros.
     return Usage(asked, answered) if asked or answered else None
