@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.runs.conftest import Project
+from tests.server import running
 from tui_evals.runs.executors.cluster import opening, ssh
 from tui_evals.runs.executors.cluster.hosts import Host
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
@@ -110,6 +112,19 @@ async def refused(word, **given):
         async with opening.opened(ClusterTerms(word=word, **given), {}, False):
             pass
     return str(caught.value)
+
+
+def test_a_run_goes_over_ssh_with_the_secrets_of_the_hosts(server, tmp_path):
+    (tmp_path / "project").mkdir()
+    with running() as answering:
+        project = Project(tmp_path / "project", answering)
+        project.configure(api_key="env:SECRET_OF_THE_HOST", concurrency=4)
+        project.dataset(30)
+        word = listed(tmp_path, server.line(), server.line())
+        assert project.do("run", "data.json", "--target", "main", "--quiet", "--cluster", word) == ""
+        assert [row[2] for row in project.table()] == ["pass"] * 30
+        assert answering.counts()["asked"] == 30
+        assert answering.last()["headers"]["Authorization"] == "Bearer s3"
 
 
 async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_path, monkeypatch):
