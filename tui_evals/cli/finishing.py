@@ -40,7 +40,8 @@ def finish(
     elif not quiet:
         _say_end(reader, run, found)
     if not outcome.finished:
-        warn(f"{run.key} stopped: {outcome.message.rstrip('.')}. {go_on}")
+        said = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
+        warn(f"{run.key} stopped: {said} {go_on}")
         return 130 if interrupted else 3 if outcome.configuration else 1
     for check in found.checks:
         for said in check.says:
