@@ -359,3 +359,18 @@ def test_a_closed_writer_says_so(path):
     writer.close()
     with pytest.raises(StoreError, match="closed already"):
         writer.session_put("a", 1)
+
+
+async def test_a_setting_that_is_taken_for_a_secret_breaks_no_json(path):
+    with Writer(path, secrets=["200000", "ollama"]) as writer, Reader(path) as reader:
+        digest = writer.snapshot({"items": [{"prompt": "ollama says 200000", "weight": 200000}]}, "evals.json")
+        run = writer.plan(new_run(snapshot=digest), cells(1))
+        (row,) = reader.window(run.id, 0, 1)
+        request = {"params": {"max_tokens": 200000}, "messages": ["ollama"]}
+        await writer.answered(row.id, said("so", request=request, input_tokens=200000), "answered")
+        await writer.scored(row.id, 1, [judged(details={"count": 200000, "said": "200000"})], "pass", 1.0)
+        found = reader.detail(row.id)
+        assert found.answer.request == {"params": {"max_tokens": 200000}, "messages": ["[redacted]"]}
+        assert found.answer.input_tokens == 200000
+        assert found.scores[1][0].details == {"count": 200000, "said": "[redacted]"}
+        assert reader.snapshot(digest)["items"] == [{"prompt": "[redacted] says [redacted]", "weight": 200000}]

@@ -127,6 +127,24 @@ def dumps(value: object) -> str:
     return text if storable(text) else json.dumps(value, separators=(",", ":"))
 
 
+def cleaned(written: str, clean: Callable[[str], str]) -> str:
+    """An object of JSON with its texts cleaned one by one: cleaned as a whole it might be JSON no more.
+
+    Its own names are ours, and stay.
+    """
+    if clean(written) == written:
+        return written
+    return dumps({name: _within(value, clean) for name, value in json.loads(written).items()})
+
+
+def _within(value: object, clean: Callable[[str], str]) -> object:
+    if isinstance(value, dict):
+        return {clean(name): _within(part, clean) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_within(part, clean) for part in value]
+    return clean(value) if isinstance(value, str) else value
+
+
 def storable(text: str) -> bool:
     """Whether the text can be written as UTF-8."""
     try:

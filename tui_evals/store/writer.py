@@ -30,7 +30,7 @@ from .records import (
 )
 from .redact import redacted, spellings, without
 from .results import CacheKey
-from .rows import body_of, call_values, dumps, plain, preview, score_values, worker_values
+from .rows import body_of, call_values, cleaned, dumps, plain, preview, score_values, worker_values
 from .runlock import alive, run_lock
 
 _PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
@@ -76,7 +76,7 @@ class Writer:
 
     def snapshot(self, document: Mapping[str, Any], name: str) -> str:
         """Keep a dataset document as it is now; returns its hash, the same for the same content."""
-        text = self.clean(dumps(document))
+        text = cleaned(dumps(document), self.clean)
         digest = snapshot_hash(json.loads(text))
         self.write("INSERT OR IGNORE INTO snapshots VALUES (?,?,?,?)", digest, name, text, time.time())
         return digest
@@ -271,13 +271,15 @@ class Writer:
             record.code,
             preview(record),
         )
-        body = (self.clean(request), text, self.clean(rest))
+        body = (cleaned(request, self.clean), text, cleaned(rest, self.clean))
         if cache is not None:
             cache = replace(cache, recipe=self.clean(cache.recipe))
         return results.Answered(answer, values, body, cache, time.time())
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
-        return tuple(self.clean(value) if isinstance(value, str) else value for value in score_values(record))
+        *texts, details, weight = score_values(record)
+        known = (self.clean(value) if isinstance(value, str) else value for value in texts)
+        return (*known, cleaned(details, self.clean), weight)
 
     def clean(self, text: str) -> str:
         """Without the secrets that are known."""

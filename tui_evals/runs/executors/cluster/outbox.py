@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
-from tui_evals.store.rows import answer_record, body_of, dumps
+from tui_evals.store.rows import answer_record, body_of, cleaned
 
 from .wire import Letter, call_row, score_rows
 
@@ -113,25 +112,11 @@ class Outbox:
 
     def _body(self, record: AnswerRecord) -> list[str | None]:
         request, text, rest = body_of(record)
-        return [self._cleaned(request), None if text is None else self._clean(text), self._cleaned(rest)]
+        return [cleaned(request, self._clean), text and self._clean(text), cleaned(rest, self._clean)]
 
     def _score(self, row: Sequence[Any]) -> list[Any]:
         *known, label, reason, details, weight = row
-        return [*known, label and self._clean(label), self._clean(reason), self._cleaned(details), weight]
-
-    def _cleaned(self, written: str) -> str:
-        """JSON with its texts cleaned one by one: as a whole it might be none any more."""
-        if self._clean(written) == written:
-            return written
-        return dumps({name: _within(value, self._clean) for name, value in json.loads(written).items()})
-
-
-def _within(value: object, clean: Callable[[str], str]) -> object:
-    if isinstance(value, dict):
-        return {clean(name): _within(part, clean) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_within(part, clean) for part in value]
-    return clean(value) if isinstance(value, str) else value
+        return [*known, label and self._clean(label), self._clean(reason), cleaned(details, self._clean), weight]
 
 
 def _resolve(waiting: asyncio.Future[Any] | None, value: object) -> None:
