@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tui_evals.store import door
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
@@ -374,3 +375,19 @@ async def test_a_setting_that_is_taken_for_a_secret_breaks_no_json(path):
         assert found.answer.input_tokens == 200000
         assert found.scores[1][0].details == {"count": 200000, "said": "[redacted]"}
         assert reader.snapshot(digest)["items"] == [{"prompt": "[redacted] says [redacted]", "weight": 200000}]
+
+
+async def test_a_crowd_at_the_door_is_let_in_bit_by_bit_and_nobody_is_forgotten(path, monkeypatch):
+    monkeypatch.setattr(door, "_QUEUE", 3)
+    with Writer(path) as writer, Reader(path) as reader:
+        run = writer.plan(new_run(), cells(60))
+        rows = reader.window(run.id, 0, 60)
+        tasks = [asyncio.create_task(writer.answered(row.id, said("so"), "answered")) for row in rows]
+        gone = tasks[1::3]
+        while not any(task.done() for task in tasks):
+            await asyncio.sleep(0)
+        for task in gone:
+            task.cancel()
+        done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
+        assert all(outcome is True for number, outcome in enumerate(done) if number % 3 != 1)
+        assert reader.totals(run.id).pending <= len(gone)

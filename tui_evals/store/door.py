@@ -62,7 +62,7 @@ class Door:
         self._awaited = False
         self._closed = False
         self._checkpointed = 0.0
-        self._outside: list[asyncio.Future[Any]] = []
+        self._outside: deque[asyncio.Future[None]] = deque()
         self._kept: list[_Entry] = []
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
@@ -86,7 +86,11 @@ class Door:
         """Hand over a row and wait until it is committed; while the queue is full, wait before that too."""
         loop = asyncio.get_running_loop()
         while room := self._room(loop):
-            await room
+            try:
+                await room
+            except asyncio.CancelledError:
+                self._let_in()  # whoever stands behind may have this one's place
+                raise
         waiter = loop.create_future()
         self._add(_Entry(kind, row, waiter))
         return await waiter
@@ -194,13 +198,27 @@ class Door:
                 _resolve(entry.waiter, outcome)
             elif entry.waiter is not None:
                 loops.setdefault(entry.waiter.get_loop(), []).append((entry.waiter, outcome))
-        with self._wake:
-            outside, self._outside = self._outside, []
-        for room in outside:
+        for room in self._next_in():
             loops.setdefault(room.get_loop(), []).append((room, None))
         for loop, waiting in loops.items():
             with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
                 loop.call_soon_threadsafe(_resume, waiting)
+
+    def _next_in(self) -> list[asyncio.Future[None]]:
+        """Those outside that there is room for now; all of them at once would only wait again."""
+        found: list[asyncio.Future[None]] = []
+        with self._wake:
+            while self._outside and len(found) < _QUEUE - len(self._queue):
+                room = self._outside.popleft()
+                if not room.done():
+                    found.append(room)
+        return found
+
+    def _let_in(self) -> None:
+        """Let those in that there is room for."""
+        for room in self._next_in():
+            with contextlib.suppress(RuntimeError):  # its loop has ended, so nobody waits
+                room.get_loop().call_soon_threadsafe(_resume, [(room, None)])
 
 
 def _damage(problem: Exception) -> TypeGuard[sqlite3.DatabaseError]:
