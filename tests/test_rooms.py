@@ -45,7 +45,7 @@ FOREIGN = {
 }
 NEIGHBOURS = ("datasets", "evaluators", "targets", "store")
 
-ON_WORKERS = "tui_evals.runs.executors.cluster.task"
+ON_WORKERS = "tui_evals.runs.executors.cluster.worker.task"
 """What Dask runs: the one module that is imported where Dask is, and so by no other module as a whole."""
 
 _IMPORT_ALL = f"""
@@ -120,7 +120,7 @@ def test_an_ordinary_run_loads_nothing_of_a_cluster(tmp_path, without):
 
 def test_without_its_extra_every_module_can_be_imported(tmp_path):
     loaded, _ = in_process(_WITHOUT + _IMPORT_ALL, tmp_path, "tui_evals.runs", *CLUSTER)
-    assert "tui_evals.runs.executors.cluster.executor" in loaded
+    assert "tui_evals.runs.executors.cluster.driver.executor" in loaded
 
 
 def test_without_its_extra_a_cluster_says_how_to_install_it(tmp_path):

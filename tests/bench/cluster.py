@@ -28,7 +28,7 @@ from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Engine
 from tui_evals.runs.executors.base import Executor
-from tui_evals.runs.executors.cluster.executor import ClusterExecutor
+from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
 from tui_evals.runs.launch import Terms, store_plan
 from tui_evals.runs.opening import opened
 from tui_evals.runs.plan import Plan

@@ -203,6 +203,7 @@ COST = 0.006
 """Of a call by these prices: two words asked, and four answered."""
 
 
+@pytest.mark.soak
 def test_a_budget_is_kept_by_all_workers_together_even_when_one_is_killed(project, cluster):
     project.server.behave(latency=0.1)
     project.configure(PRICED, concurrency=6)
@@ -304,7 +305,7 @@ def own(tmp_path) -> Iterator[ByHand]:
 def impatient(project: Project, *words: str) -> subprocess.Popen:
     """A run that waits three seconds for a worker that is silent."""
     code = (
-        "import sys; from tui_evals.runs.executors.cluster import executor; executor.SILENCE = 3.0\n"
+        "import sys; from tui_evals.runs.executors.cluster.driver import executor; executor.SILENCE = 3.0\n"
         "from tui_evals.__main__ import main; main()"
     )
     return subprocess.Popen(

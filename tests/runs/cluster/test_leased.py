@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.runs.cluster.imagined import Clock
 from tui_evals.runs.budget import BudgetSpent
-from tui_evals.runs.executors.cluster.leased import Flight, Lease, LeasedGate, LeasedPurse, Turnstile
+from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedGate, LeasedPurse, Turnstile
 
 
 async def settled() -> None:

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.runs.cluster.imagined import Clock
 from tui_evals.runs.budget import Budget, BudgetSpent
-from tui_evals.runs.executors.cluster.leased import Flight, Lease, LeasedPurse
-from tui_evals.runs.executors.cluster.leases import Pot, Rate, Treasury
+from tui_evals.runs.executors.cluster.driver.leases import Pot, Rate, Treasury
+from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedPurse
 from tui_evals.targets.base import TargetConfig
 
 picks = st.integers(0, 99)

@@ -15,8 +15,8 @@ from tests.runs.cluster.imagined import Model, Weather, World, lived, shared_out
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.desk import Desk, Worker
-from tui_evals.runs.executors.cluster.shards import Shards
+from tui_evals.runs.executors.cluster.driver.desk import Desk, Worker
+from tui_evals.runs.executors.cluster.driver.shards import Shards
 from tui_evals.runs.executors.cluster.wire import answer_row
 from tui_evals.runs.opening import opened
 from tui_evals.store.records import AnswerRecord

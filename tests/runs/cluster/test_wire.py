@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.registry import registry
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.executors.cluster.outbox import Outbox
 from tui_evals.runs.executors.cluster.wire import (
     Order,
     answer_row,
@@ -30,6 +29,7 @@ from tui_evals.runs.executors.cluster.wire import (
     scores_of,
     versions,
 )
+from tui_evals.runs.executors.cluster.worker.outbox import Outbox
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord

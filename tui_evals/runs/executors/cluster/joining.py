@@ -10,12 +10,12 @@ from pathlib import Path
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Stopped
+from tui_evals.runs.executors.cluster.driver.desk import ClusterSink
+from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
 from tui_evals.runs.plan import Plan
 from tui_evals.targets.base import ConfigurationError
 
 from .code import packed
-from .desk import ClusterSink
-from .executor import ClusterExecutor
 from .opening import opened
 from .terms import ClusterTerms
 from .wire import Order, header_of, order_text, prompts_of, versions

@@ -80,7 +80,7 @@ async def _local(workers: int, environment: Mapping[str, str], trusting: bool) -
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=QUIET,
-            preload=["tui_evals.runs.executors.cluster.apart"],
+            preload=["tui_evals.runs.executors.cluster.worker.apart"],
             env={**environment, **trust},
         )
         try:

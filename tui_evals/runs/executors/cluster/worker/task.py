@@ -6,9 +6,10 @@ import asyncio
 import secrets
 from typing import Any
 
-from .hidden import uncovered
+from tui_evals.runs.executors.cluster.hidden import uncovered
+from tui_evals.runs.executors.cluster.wire import OP, Letter
+
 from .session import Abandoned, Session
-from .wire import OP, Letter
 
 _HELLO = 3.0
 """Seconds without a letter after which a worker says again that it is there."""

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Sink, Stopped
+from tui_evals.runs.executors.cluster.wire import Letter, call_of, cells_text, scores_of
 from tui_evals.store.records import AnswerRecord, WorkerRow
 from tui_evals.store.rows import answer_record, body_of
 
 from .leases import Pot, Treasury
 from .shards import Shards
-from .wire import Letter, call_of, cells_text, scores_of
 
 PATIENCE = 1.0
 """Seconds a worker may wait for something to say."""

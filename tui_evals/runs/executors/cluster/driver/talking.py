@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from tui_evals.runs.executors.cluster.hidden import hidden
+from tui_evals.runs.executors.cluster.wire import OP, Letter
+
 from .desk import Worker
-from .hidden import hidden
-from .wire import OP, Letter
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tui_evals.runs.executors.cluster.wire import Letter, call_row, score_rows
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.rows import answer_record, body_of, cleaned
-
-from .wire import Letter, call_row, score_rows
 
 _KINDS = ("calls", "running", "answers", "scores", "keeps", "keys", "shards")
 _URGENT = ("keys", "shards")

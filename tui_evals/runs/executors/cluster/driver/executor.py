@@ -106,7 +106,7 @@ class ClusterExecutor:
 
     async def _submit(self, slots: int) -> None:
         """Hand out as many shards as there are threads for, and one in reserve for each worker."""
-        from .task import hold_shard
+        from tui_evals.runs.executors.cluster.worker.task import hold_shard
 
         if self._stopping:
             return await self._cancel(self._unheld())

@@ -17,6 +17,8 @@ from pydantic import ValidationError
 from tui_evals.evaluators.registry import UnknownEvaluator
 from tui_evals.runs.asking import Asked
 from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.runs.executors.cluster.code import unpacked
+from tui_evals.runs.executors.cluster.wire import Letter, Order, cells_of, order_of, plan_of, versions
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.opening import opened
@@ -27,10 +29,8 @@ from tui_evals.store.redact import secrets_of, spellings, without
 from tui_evals.store.rows import plain
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 
-from .code import unpacked
 from .leased import Lease, LeasedPurse, leased_room
 from .outbox import Outbox
-from .wire import Letter, Order, cells_of, order_of, plan_of, versions
 
 
 class Abandoned(Exception):

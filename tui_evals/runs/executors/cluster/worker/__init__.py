@@ -1,0 +1,1 @@
+"""The side of a clustered run that asks and judges."""
