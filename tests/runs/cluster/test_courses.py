@@ -170,6 +170,7 @@ def test_what_a_worker_lacks_is_a_sentence_that_names_it(project, cluster, tmp_p
         "run", "data.json", "-t", "main", *cluster.options, "--quiet", code=3, ONLY_AT_HOME="the-key-at-home"
     )
     assert "on the worker tcp://127.0.0.1:" in said and "ONLY_AT_HOME" in said
+    assert "hand yours on with --forward-env NAME" in said
     assert project.server.counts()["asked"] == 0
     project.configure(concurrency=2)
     project.dataset(20, "question {} [[401]]".format)

@@ -17,8 +17,10 @@ from tui_evals.targets.base import ConfigurationError
 
 from .code import packed
 from .opening import opened
-from .terms import ClusterTerms
+from .terms import ClusterTerms, Local, place
 from .wire import Order, header_of, order_text, prompts_of, versions
+
+_VARIABLES = " The variables of the worker count: set it where that starts, or hand yours on with --forward-env NAME."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,4 +64,9 @@ async def clustered(
             client = await stack.enter_async_context(opened(where.terms, where.environment, where.trusting))
         except ConfigurationError as problem:
             raise Stopped(str(problem), configuration=True) from None
-        yield ClusterExecutor(client, sink, [*targets, *judges.values()], order_text(order), budget)
+        try:
+            yield ClusterExecutor(client, sink, [*targets, *judges.values()], order_text(order), budget)
+        except Stopped as reason:
+            if "environment variable" not in str(reason) or isinstance(place(where.terms.word), Local):
+                raise
+            raise Stopped(f"{reason}{_VARIABLES}", configuration=reason.configuration) from None

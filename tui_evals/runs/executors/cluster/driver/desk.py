@@ -24,7 +24,6 @@ PATIENCE = 1.0
 _STARVED = 0.1
 _RATE_OVER = 10.0
 _RECORDS = ("calls", "answers", "scores", "keeps", "keys")
-_VARIABLES = " The variables of the worker count: set it where that starts, or hand yours on with --forward-env NAME."
 _GATHER = 0.05
 """Seconds a worker gathers what it has to say, where there are few."""
 _LETTERS = 1_000
@@ -142,8 +141,7 @@ class Desk:
             self._treasury.told(worker.name, *letter["money"])
         if letter.get("stopped"):
             message, configuration = letter["stopped"]
-            hint = _VARIABLES if configuration and "environment variable" in message else ""
-            self.stop(Stopped(f"on the worker {worker.address}: {message}{hint}", configuration=configuration))
+            self.stop(Stopped(f"on the worker {worker.address}: {message}", configuration=configuration))
         return self._reply(worker, firsts, kept)
 
     async def _commit(self, worker: Worker, letter: Letter) -> tuple[list[Any], list[Any]]:

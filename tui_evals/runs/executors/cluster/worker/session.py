@@ -178,14 +178,12 @@ class Session:
             return
         environment = {**os.environ, **order.environment}
         self._secrets = spellings([*secrets_of(environment), *order.environment.values()])
-        self._purse = LeasedPurse(order.budget, self.outbox.nudge)
+        purse = self._purse = LeasedPurse(order.budget, self.outbox.nudge)
         root = Path(order.root) if Path(order.root).is_dir() else Path.cwd()
 
         def asked(config: TargetConfig, kind: Any) -> Asked:
             lease = self._leases.setdefault(f"{kind} {config.name}", Lease(self.outbox.nudge))
-            room, purse = leased_room(lease, kind), self._purse
-            assert purse is not None
-            return opened(config, kind, purse, environment, root, room=room)
+            return opened(config, kind, purse, environment, root, room=leased_room(lease, kind))
 
         try:
             if order.versions != versions():
