@@ -12,9 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from .pictures.camera import Shot
-from .pictures.gallery import Gallery
-from .pictures.svg import slim
+from tests.pictures.camera import Shot
+from tests.pictures.gallery import Gallery
+from tests.pictures.svg import slim
 
 FOLDER = Path(__file__).parent.parent / "screenshots"
 COMMAND = "python -m tests.screenshots"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from .pictures.script import played
-from .screenshots import COMMAND, FOLDER, GALLERY, pictures_of_commands
+from tests.pictures.script import played
+from tests.screenshots import COMMAND, FOLDER, GALLERY, pictures_of_commands
 
 
 @pytest.fixture(scope="module")

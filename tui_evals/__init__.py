@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .api.bench import (
+    from tui_evals.api.bench import TestRun, TestSuite
+    from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
+    from tui_evals.api.evaluating import RunStopped, aevaluate, evaluate
+    from tui_evals.api.results import Answer, Run
+    from tui_evals.runs.suites.cases import (
         ArthurError,
         ArthurInternalError,
         ArthurUserError,
-        Category,
         NotFoundError,
-        Scorer,
-        ScoreResult,
-        TestRun,
-        TestSuite,
         UserTypeError,
         UserValueError,
     )
-    from .api.evaluating import RunStopped, aevaluate, evaluate
-    from .api.results import Answer, Run
 
 __all__ = [
     "Answer",

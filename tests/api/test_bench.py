@@ -14,19 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tui_evals
-from tui_evals.api.bench import (
-    ArthurError,
-    Category,
-    NotFoundError,
-    Scorer,
-    ScoreResult,
-    TestSuite,
-    UserTypeError,
-    UserValueError,
-)
+from tui_evals.api.bench import TestSuite
+from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
 from tui_evals.evaluators.base import verdict
-from tui_evals.runs.suites import keeping
-from tui_evals.runs.suites.cases import candidates_from
+from tui_evals.runs.suites import suite as keeping
+from tui_evals.runs.suites.cases import ArthurError, NotFoundError, UserTypeError, UserValueError, candidates_from
 from tui_evals.store.reader import Reader
 
 PAGE = Path(tui_evals.__file__).parent / "help" / "bench.md"

@@ -12,7 +12,7 @@ import pytest
 
 import tui_evals
 from tui_evals import RunStopped, aevaluate, evaluate
-from tui_evals.api.judging import evaluator_of
+from tui_evals.api.evaluating import evaluator_of
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.store.reader import Reader

@@ -29,9 +29,9 @@ from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Engine
 from tui_evals.runs.executors.base import Executor
 from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
-from tui_evals.runs.launch import Terms, store_plan
 from tui_evals.runs.opening import opened
 from tui_evals.runs.plan import Plan
+from tui_evals.runs.start import Terms, store_plan
 from tui_evals.runs.status import Status
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader

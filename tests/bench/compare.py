@@ -19,7 +19,7 @@ from random import Random
 
 from tests.bench.screen_stores import BATCH, WORDS, figure, name_of
 from tests.store.helpers import cells, judged, new_run, said
-from tui_evals.cli.trending_values import of_passes
+from tui_evals.cli.compare.trend import of_passes
 from tui_evals.compare.diff import side_by_side
 from tui_evals.compare.runs import read_comparison
 from tui_evals.store import results

@@ -22,7 +22,7 @@ from tests.bench.compare import texts
 from tests.bench.screen_stores import figure
 from tests.tui.stored_runs import add_run, fresh
 from tui_evals import tui
-from tui_evals.tui.screens.compare import CompareScreen
+from tui_evals.tui.compare.screen import CompareScreen
 
 _PAGES = 40
 

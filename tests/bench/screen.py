@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from . import screen_pane, screen_program
+from tests.bench import screen_pane, screen_program
 
 
 def paint(chosen: argparse.Namespace) -> None:

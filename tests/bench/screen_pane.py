@@ -14,12 +14,12 @@ from pathlib import Path
 from textual.app import App, ComposeResult
 
 import tui_evals.tui
-from tui_evals.tui.panes.results import ResultsPane
-from tui_evals.tui.state.pen import Pen
-from tui_evals.tui.state.watch import Order, Watch
-from tui_evals.tui.state.workspace import Workspace
-
-from .screen_stores import figure, store
+from tests.bench.screen_stores import figure, store
+from tui_evals.tui.results.order import AnswerOrder
+from tui_evals.tui.results.pane import ResultsPane
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.watch import Watch
+from tui_evals.tui.workspace import Workspace
 
 STYLES = Path(tui_evals.tui.__file__).parent / "styles" / "app.tcss"
 SIZE = (120, 40)
@@ -35,7 +35,7 @@ class Bench(App[None]):
         super().__init__()
         self.animation_level = "none"
         self.watching = Watch(path)
-        self.results = ResultsPane(Workspace(path.parent.parent, path), self.watching, Pen(path, dict))
+        self.results = ResultsPane(Workspace(path.parent.parent, path), self.watching, StoreWriter(path, dict))
 
     def compose(self) -> ComposeResult:
         yield self.results
@@ -84,11 +84,11 @@ async def opening(rows: int) -> None:
             await app.workers.wait_for_complete()
             await pilot.pause()
             figure("  memory it took", memory() - before, "MiB")
-            for order in (Order(sort="latency_ms", descending=True), Order(sort="evaluator:Relevance")):
+            for order in (AnswerOrder(sort="latency_ms", descending=True), AnswerOrder(sort="evaluator:Relevance")):
                 await timed(app, f"sort by {order.sort}", partial(pane._arrange, order, to_top=True), "≤ 150")
             for text in ("failed", "words score:<50"):
-                await timed(app, f"filter {text!r}", partial(pane._arrange, Order(text)), "≤ 150")
-            await timed(app, "plain again", partial(pane._arrange, Order()), "≤ 150")
+                await timed(app, f"filter {text!r}", partial(pane._arrange, AnswerOrder(text)), "≤ 150")
+            await timed(app, "plain again", partial(pane._arrange, AnswerOrder()), "≤ 150")
             await timed(app, "the next failure", pane.do_next_failure, "≤ 150")
             await timed(app, "to the end", to_the_end, "≤ 50")
             figure("  memory after all of it", memory() - before, "MiB")

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 
+from tests.bench.screen_stores import FILE, WORDS, answered, fed, figure, name_of, project, store
 from tests.tui.terminal import Terminal, workbench
-
-from .screen_stores import FILE, WORDS, answered, fed, figure, name_of, project, store
 
 WIDE, NARROW = (160, 45), (80, 24)
 READY = b"all keys"

@@ -1,6 +1,6 @@
 import pytest
 
-from .helpers import Shell
+from tests.cli.helpers import Shell
 
 
 @pytest.fixture

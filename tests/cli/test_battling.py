@@ -5,11 +5,10 @@ import re
 
 import pytest
 
+from tests.cli.past import Said, past
 from tests.tui.hostile import STRANGE
-from tui_evals.cli import battling_lines
+from tui_evals.cli.compare import battle
 from tui_evals.cli.tables import size
-
-from .past import Said, past
 
 # Each word of an answer that is a number is its worth, so that a test can say who wins.
 JUDGE = r"""
@@ -227,7 +226,7 @@ def test_equal_answers_do_not_hide_that_the_judge_gave_no_verdict(shell, asked, 
 
 @pytest.mark.parametrize("width", [80, 40])
 def test_strange_names_and_narrow_terminals_break_no_line(shell, asked, monkeypatch, width):
-    monkeypatch.setattr(battling_lines, "columns", lambda: width)
+    monkeypatch.setattr(battle, "columns", lambda: width)
     runs = [worth(value, value, name=STRANGE, targets=(STRANGE,)) for value in (1, 2)]
     done = shell("battle", *runs)
     assert done.code == 0

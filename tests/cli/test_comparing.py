@@ -12,16 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.cli.past import Said, passing, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
-from tui_evals.cli import comparing
+from tui_evals.cli.compare import compare
 from tui_evals.cli.tables import fit, wrapped
 from tui_evals.compare.verdicts import sentence
 from tui_evals.store.baselines import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
-
-from .past import Said, passing, past
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("project")
 @pytest.fixture
 def narrow(monkeypatch):
     """A terminal of 80 columns."""
-    monkeypatch.setattr(comparing, "columns", lambda: 80)
+    monkeypatch.setattr(compare, "columns", lambda: 80)
 
 
 def two():
@@ -59,8 +58,8 @@ def test_two_runs_have_a_verdict_and_their_changes_in_order(shell):
 
 def test_the_verdict_is_the_sentence_of_every_other_place(shell):
     first, later = past(*passing(20, 20)), past(*passing(20, 8))
-    with comparing.project.reader() as reader:
-        found = comparing.read_comparison(reader, [first.id, later.id])
+    with compare.project.reader() as reader:
+        found = compare.read_comparison(reader, [first.id, later.id])
     says = sentence(found.against[0], "A", "B")
     assert "12 fewer" in says and "shown" in says
     done = shell("compare", first.key, later.key)
@@ -163,7 +162,7 @@ def test_what_to_know_before_trusting_the_numbers_is_said(shell):
 
 def test_what_a_run_that_ended_had_in_flight_is_not_called_running(shell):
     first, later = past(Said()), past(Said(status="pending"), status="interrupted")
-    with Writer(comparing.project.store_path()) as writer:
+    with Writer(compare.project.store_path()) as writer:
         writer.write("UPDATE answers SET status = 'running' WHERE run = ?", later.id)
     assert "B · pending" in shell("compare", first.key, later.key).out
 
@@ -173,7 +172,7 @@ def test_what_a_run_that_ended_had_in_flight_is_not_called_running(shell):
 
 def test_a_run_alone_is_compared_with_its_baseline(shell):
     first, _, later = past(Said()), past(Said()), past(Said())
-    with Writer(comparing.project.store_path()) as writer:
+    with Writer(compare.project.store_path()) as writer:
         set_baseline(writer, "evals.json", first.id, "ada")
     for words in ((later.key,), ()):
         out = shell("compare", *words).out
@@ -202,7 +201,7 @@ def test_without_a_parent_it_is_the_finished_run_before_of_the_same_dataset(shel
 
 def test_the_baseline_itself_is_compared_with_the_run_before_it(shell):
     first, later = past(Said()), past(Said())
-    with Writer(comparing.project.store_path()) as writer:
+    with Writer(compare.project.store_path()) as writer:
         set_baseline(writer, "evals.json", later.id, "ada")
     assert re.search(rf"^A +{first.key} ", shell("compare").out, re.MULTILINE)
 
@@ -291,7 +290,7 @@ def test_as_json_it_says_everything_with_every_line_or_those_of_a_kind(shell):
 def test_a_parent_that_was_deleted_counts_as_none(shell):
     first = past(Said())
     child = past(Said(), parent=first.id)
-    with Writer(comparing.project.store_path()) as writer, Reader(comparing.project.store_path()) as reader:
+    with Writer(compare.project.store_path()) as writer, Reader(compare.project.store_path()) as reader:
         writer.delete_run(reader.run(first.id))
     assert f"there is nothing to compare {child.key}" in shell("compare").err
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.runs.conftest import until
-from tui_evals.datasets.demo_project import make_demo
 from tui_evals.datasets.document import load
 from tui_evals.datasets.resolve import resolve
+from tui_evals.datasets.starter import make_demo
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.registry import registry
 from tui_evals.store.reader import Reader

@@ -5,12 +5,11 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from tests.cli.past import Said, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
-from tui_evals.cli import differing
-from tui_evals.cli.differing_lines import below, beside
-
-from .past import Said, past
+from tui_evals.cli.compare import diff as differing
+from tui_evals.cli.compare.diff import below, beside
 
 pytestmark = pytest.mark.usefixtures("project")
 

@@ -12,9 +12,9 @@ from tests.datasets.test_promptfoo import BROKEN, BROKEN_FILES
 from tests.runs.recordings.test_inspect_log import HEADERS
 from tests.runs.recordings.test_results_json import DONE, MALFORMED
 from tui_evals.cli import main
-from tui_evals.cli.importing import DOORS
+from tui_evals.cli.imports.importing import DOORS
 from tui_evals.datasets.document import load
-from tui_evals.runs import recording
+from tui_evals.imports import recording
 from tui_evals.store.reader import Reader
 
 TESTS = Path(__file__).parent.parent
@@ -295,7 +295,7 @@ def test_no_prompt_file_is_written_over_another_or_without_its_dataset(shell, do
 
 
 def test_the_prompt_files_go_again_when_the_dataset_cannot_be_written(shell, doors, monkeypatch):
-    from tui_evals.cli import imported
+    from tui_evals.cli.imports import imported
     from tui_evals.datasets.save import CannotSave, write_atomically
 
     def full(file, content):

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.compare.helpers import answer, document, ran, scored
-from tui_evals.cli.commands.running import _LEVEL
+from tui_evals.cli.run.commands import _LEVEL
 from tui_evals.compare import measures
 from tui_evals.compare.runs import compare_runs
 from tui_evals.store.reader import Reader

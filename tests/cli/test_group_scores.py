@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.past import Said, past
 from tests.store.helpers import judged
 from tests.tui.hostile import FORBIDDEN, STRANGE
 from tui_evals.store.writer import Writer
-
-from .past import Said, past
 
 pytestmark = pytest.mark.usefixtures("project")
 

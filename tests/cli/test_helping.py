@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tui_evals import __version__
-from tui_evals.cli.helping import pages
+from tui_evals.cli.lookup.manual import pages
 from tui_evals.cli.main import SECTIONS
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
@@ -56,7 +56,7 @@ def test_doctor_finds_keys_without_showing_them(shell, project, monkeypatch):
 
 
 def test_doctor_refuses_a_malicious_release(shell, project, monkeypatch):
-    monkeypatch.setattr("tui_evals.cli.helping._version", lambda name: "1.82.8" if name == "litellm" else "1.0")
+    monkeypatch.setattr("tui_evals.cli.lookup.manual._version", lambda name: "1.82.8" if name == "litellm" else "1.0")
     done = shell("doctor")
     assert done.code == 1 and "malicious release" in done.out
 

@@ -14,7 +14,7 @@ from tui_evals.cli import main
 from tui_evals.datasets.document import load
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.registry import registry
-from tui_evals.runs import recording
+from tui_evals.imports import recording
 from tui_evals.store.reader import Reader
 
 RECORDED = Path(__file__).parent.parent / "generate" / "promptpex"

@@ -9,13 +9,13 @@ from rich.cells import cell_len
 from tests.reports.overviews import answered, baseline, compliance, golden, metric, ruled, run
 from tests.reports.stores import Ran, every, good, store
 from tests.tui.hostile import FORBIDDEN, STRANGE
-from tui_evals.cli import overview
+from tui_evals.cli.compare import report
 
 
 @pytest.fixture
 def narrow(monkeypatch):
     """A terminal of 80 columns."""
-    monkeypatch.setattr(overview, "columns", lambda: 80)
+    monkeypatch.setattr(report, "columns", lambda: 80)
 
 
 def test_alone_it_prints_a_table(shell, project):
@@ -110,7 +110,7 @@ def test_a_place_that_cannot_be_written_is_a_sentence(shell, project):
 
 @pytest.mark.parametrize("wide", [True, False])
 def test_no_name_reaches_the_terminal_as_it_is(shell, project, monkeypatch, wide):
-    monkeypatch.setattr(overview, "columns", lambda: None if wide else 60)
+    monkeypatch.setattr(report, "columns", lambda: None if wide else 60)
     broken = metric(None, STRANGE, STRANGE, result="error")
     judges = {"evaluators": {STRANGE: {"judge": STRANGE}}, "targets": (STRANGE, "b"), "name": STRANGE}
     run(project, ruled(1, scenario=STRANGE), every(answered(broken)), **judges)

@@ -15,10 +15,10 @@ import pytest
 
 from tests.server import Server, running
 from tests.tui.hostile import FORBIDDEN
-from tui_evals.cli import registries_running
-from tui_evals.cli.managing import export
-from tui_evals.reports.oaieval_log import final_report
-from tui_evals.reports.oaieval_log import text as log_text
+from tui_evals.cli.look.managing import export
+from tui_evals.cli.run import registry as registries_running
+from tui_evals.reports.oaieval import final_report
+from tui_evals.reports.oaieval import text as log_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 

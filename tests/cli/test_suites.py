@@ -7,7 +7,8 @@ import json
 import pytest
 
 from tui_evals.evaluators.registry import Registry, built_in
-from tui_evals.runs.suites import keeping, running
+from tui_evals.runs.suites import running
+from tui_evals.runs.suites import suite as keeping
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -119,7 +120,7 @@ def test_a_run_that_was_stored_and_never_begun_is_resumed(suite, shell, project)
     settings, known = Settings(), Registry(built_in())
     path = open_store(project / ".evals" / "evals.db")
     kept = keeping.found(project, suite)
-    asked = running.asked(kept, "r", ["007", "yes", "x"], None, {}, needs_context=False)
+    asked = running.suite_run(kept, "r", ["007", "yes", "x"], None, {}, needs_context=False)
     plan = running.plan_of(asked, project, settings, known, None)
     with Writer(path) as writer, Reader(path) as reader:
         run = running.store(asked, plan, project, reader, writer, {})

@@ -6,13 +6,12 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from tests.cli.past import Said, passing, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
-from tui_evals.cli import trending
-from tui_evals.cli.trending_values import signed
-from tui_evals.compare.history import bars, ends, lined_up, scale, thinned
-
-from .past import Said, passing, past
+from tui_evals.cli.compare import trend
+from tui_evals.cli.compare.trend import signed
+from tui_evals.compare.trend import bars, ends, lined_up, scale, thinned
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("project")
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal of so many columns."""
-    return lambda width: monkeypatch.setattr(trending, "columns", lambda: width)
+    return lambda width: monkeypatch.setattr(trend, "columns", lambda: width)
 
 
 def test_the_runs_of_the_latest_dataset_are_bars_and_a_table_with_the_oldest_first(shell):

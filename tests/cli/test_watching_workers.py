@@ -8,19 +8,18 @@ import pytest
 from rich.cells import cell_len
 
 from tests.store.helpers import cells, new_run, worker
-from tui_evals.cli.watching import Progress
-from tui_evals.cli.watching_workers import busiest, crew_lines, summary
+from tui_evals.cli.run.watching import Progress, busiest, crew_lines, summary
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import hold, run_lock
-from tui_evals.store.workers import Crew, together
+from tui_evals.store.workers import RunWorkers, together
 from tui_evals.store.writer import Writer
 
 HOSTILE = "\x1b]52;c;aGk=\x07[/b] 日本語 \u202e" * 9
 
 
 def crew_of(*rows):
-    crew = Crew()
+    crew = RunWorkers()
     crew.rows, crew.totals = rows, together(rows)
     return crew
 
@@ -80,7 +79,7 @@ def test_workers_that_are_all_gone_are_told_by_what_they_did():
 
 
 def test_a_run_of_one_process_says_nothing_of_workers():
-    assert crew_lines(Crew(), True, 79) == crew_lines(Crew(), False, None) == []
+    assert crew_lines(RunWorkers(), True, 79) == crew_lines(RunWorkers(), False, None) == []
 
 
 def test_a_person_sees_a_line_for_each_worker_by_name():
@@ -125,7 +124,7 @@ def test_a_run_without_workers_is_followed_as_ever(store, run, shell):
 
 def test_events_tell_of_workers_when_they_changed_and_only_then(store, run, capsys, monkeypatch):
     path, writer = store
-    monkeypatch.setattr("tui_evals.cli.watching._EVERY", 0)
+    monkeypatch.setattr("tui_evals.cli.run.watching._EVERY", 0)
     asked = []
     workers = Reader.workers
     monkeypatch.setattr(Reader, "workers", lambda reader, number: asked.append(number) or workers(reader, number))
@@ -147,9 +146,9 @@ def test_events_tell_of_workers_when_they_changed_and_only_then(store, run, caps
 def test_on_a_terminal_the_lines_of_workers_are_written_over(store, run, capsys, monkeypatch):
     path, writer = store
     screen = types.SimpleNamespace(stdout=types.SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr("tui_evals.cli.watching.sys", screen)
+    monkeypatch.setattr("tui_evals.cli.run.watching.sys", screen)
     monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
-    monkeypatch.setattr("tui_evals.cli.watching._EVERY", 0)
+    monkeypatch.setattr("tui_evals.cli.run.watching._EVERY", 0)
     writer.workers(run.id, [worker("a"), worker("b")])
     writer.flush()
     followed(path, run, [lambda: None] * 30)

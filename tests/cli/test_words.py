@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tui_evals.cli.helping import pages, words
+from tui_evals.cli.lookup.manual import pages, words
 from tui_evals.compare.runs import KINDS
 
 USED = (

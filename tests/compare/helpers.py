@@ -1,7 +1,7 @@
 """Runs without a store, for the tests of what is compared."""
 
 from tui_evals.compare.runs import compare_runs
-from tui_evals.compare.sides import Ran
+from tui_evals.compare.sides import ComparedRun
 from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerRow, RunRow
 
@@ -25,7 +25,7 @@ ONE = document("a")
 
 
 def ran(rows, asked=ONE, judged=(), **given):
-    return Ran(run(**given), rows, asked, judged)
+    return ComparedRun(run(**given), rows, asked, judged)
 
 
 def compared(*sides, asked=ONE, differing=lambda pairs: set(), **given):

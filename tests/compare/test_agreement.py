@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.agreement import Agreement, agreement, words
+from tui_evals.compare.labels import Agreement, agreement, words
 from tui_evals.compare.statistics import Interval
 
 with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.compare.labelled_runs import JUDGE, OTHER, SECRETS, label, labelled_run, score
 from tui_evals.compare.blind import Part, Sample, Session, draw, judged_by, said, sheet
-from tui_evals.store.author import author_here
+from tui_evals.store.baselines import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.canonical import MAX_DEPTH, Change, changes, lines
+from tui_evals.compare.diff import MAX_DEPTH, Change, canonical_lines, json_changes
 
 values = st.recursive(
     st.none()
@@ -30,7 +30,7 @@ def spelled(value):
 
 
 def test_a_value_a_line_with_sorted_keys_and_no_commas():
-    assert lines({"b": [1, {}], "a": "x\ny"}) == [
+    assert canonical_lines({"b": [1, {}], "a": "x\ny"}) == [
         "{\n",
         '  "a": "x\\ny"\n',
         '  "b": [\n',
@@ -43,19 +43,23 @@ def test_a_value_a_line_with_sorted_keys_and_no_commas():
 
 @given(values)
 def test_key_order_makes_no_difference(value):
-    assert lines(value) == lines(reordered(value))
-    assert not list(changes(value, reordered(value)))
+    assert canonical_lines(value) == canonical_lines(reordered(value))
+    assert not list(json_changes(value, reordered(value)))
 
 
 @given(values, values)
 def test_there_are_changes_exactly_where_the_lines_differ(left, right):
-    assert bool(list(changes(left, right))) == (lines(left) != lines(right)) == (spelled(left) != spelled(right))
+    assert (
+        bool(list(json_changes(left, right)))
+        == (canonical_lines(left) != canonical_lines(right))
+        == (spelled(left) != spelled(right))
+    )
 
 
 @given(values, values)
 def test_changes_are_symmetric(left, right):
     swap = {"changed": "changed", "removed": "added", "added": "removed"}
-    assert [Change(one.path, swap[one.kind]) for one in changes(left, right)] == list(changes(right, left))
+    assert [Change(one.path, swap[one.kind]) for one in json_changes(left, right)] == list(json_changes(right, left))
 
 
 @pytest.mark.parametrize(
@@ -72,12 +76,12 @@ def test_changes_are_symmetric(left, right):
     ],
 )
 def test_paths(left, right, found):
-    assert [(one.path, one.kind) for one in changes(left, right)] == found
+    assert [(one.path, one.kind) for one in json_changes(left, right)] == found
 
 
 def test_what_is_deeper_than_the_levels_stands_on_one_line():
     left, right = 1, 2
     for _ in range(MAX_DEPTH + 10):
         left, right = [left], [right]
-    assert len(lines(left)) == 2 * MAX_DEPTH + 1
-    assert [one.path for one in changes(left, right)] == ["$" + "[0]" * MAX_DEPTH]
+    assert len(canonical_lines(left)) == 2 * MAX_DEPTH + 1
+    assert [one.path for one in json_changes(left, right)] == ["$" + "[0]" * MAX_DEPTH]

@@ -1,9 +1,8 @@
 """What is said of a comparison whose numbers mean less than they seem to."""
 
+from tests.compare.helpers import answer, ran, scored
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.runs import compare_runs
-
-from .helpers import answer, ran, scored
 
 
 def said(*sides):

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from tests.compare.labelled_runs import JUDGE, OTHER, label, labelled_run, score
-from tui_evals.compare.agreeing import plain, told, verdicts
-from tui_evals.compare.agreement import Agreement
-from tui_evals.compare.labels import standings
+from tui_evals.compare.agreement_report import agreement_lines, standing_json, verdicts
+from tui_evals.compare.labels import Agreement, standings
 from tui_evals.store.reader import Reader
 
 PASS, FAIL = [score()], [score(value=0.0, result="fail")]
@@ -35,7 +34,7 @@ async def test_a_label_stands_against_the_verdict_on_the_whole_answer(tmp_path):
 
 async def test_labels_given_with_the_verdict_in_sight_are_said_to_be(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+", {}), ({1: "-", 2: "+"}, {"blind": True}))
-    assert (found.seen, plain(found)["not_blind"]) == (1, 1)
+    assert (found.seen, standing_json(found)["not_blind"]) == (1, 1)
     assert "1 label was given with the verdict in sight" in text([found])
     (tmp_path / "b").mkdir()
     (blind,) = await stood(tmp_path / "b", [PASS, FAIL], ("+-", {"blind": True}))
@@ -121,7 +120,7 @@ async def test_of_a_whole_answer_one_sure_fail_is_enough_and_a_pass_needs_all(tm
 async def test_a_disagreement_is_told_with_both_sides_and_the_command_that_shows_it(tmp_path):
     answers = [[score(value=2.0, result="fail", threshold=3.0, reason="too [/b] vague")], PASS]
     (found,) = await stood(tmp_path, answers, ("++", {"note": "it is clear"}))
-    lines = [line.text for line in told(found, "abc123")]
+    lines = [line.text for line in agreement_lines(found, "abc123")]
     at = lines.index("t-0: people say good, it fails with 2 of at least 3")
     assert lines[at + 1 :] == ["it says: too [/b] vague", "ada says: it is clear", "tui-evals show abc123 --item t-0"]
 
@@ -168,7 +167,7 @@ async def test_numbers_are_told_in_words(tmp_path):
 async def test_where_all_is_one_verdict_it_is_said_why_there_is_no_kappa(tmp_path, records, sign, word):
     (found,) = await stood(tmp_path, [records] * 3, (sign * 3, {}))
     assert f"Kappa is unknown: all are called {word}, so nothing shows" in text([found])
-    assert plain(found)["kappa"] is None and plain(found)["words"] is None
+    assert standing_json(found)["kappa"] is None and standing_json(found)["words"] is None
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ async def test_labels_that_meet_no_verdict_are_said_to(tmp_path):
 
 async def test_plain_data_holds_all_of_it(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+--", {"note": "no"}))
-    data = plain(found)
+    data = standing_json(found)
     assert (data["evaluator"], data["answers"], data["both_pass"], data["only_evaluator_passes"]) == (JUDGE, 3, 1, 1)
     (one,) = data["disagreements"]
     assert (one["item"], one["person"], one["evaluator"], one["score"], one["turn"]) == ("t-2", "fail", "pass", 1.0, 1)

@@ -2,11 +2,10 @@
 
 import pytest
 
+from tests.compare.helpers import answer, compared, document, ran, scored
 from tui_evals.compare.measures import LEVEL
 from tui_evals.compare.runs import compare_runs
 from tui_evals.compare.statistics import holm, mcnemar, paired_test
-
-from .helpers import answer, compared, document, ran, scored
 
 SIX = document(*"abcdef")
 

@@ -1,8 +1,7 @@
 """Which run a single one is compared with."""
 
-from tui_evals.compare.opponent import opponent
-
-from .helpers import run
+from tests.compare.helpers import run
+from tui_evals.compare.trend import opponent
 
 EARLY, CUT, HERE, LATE = (
     run(id=number, status=status) for number, status in enumerate(("finished", "interrupted", "finished", "finished"))

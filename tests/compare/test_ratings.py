@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tui_evals.compare.ratings import MEAN, ratings, strengths
+from tui_evals.compare.battles import MEAN, ratings, strengths
 
 
 def by_scipy(wins):

@@ -2,15 +2,14 @@
 
 import pytest
 
+from tests.compare.helpers import run
 from tests.store.helpers import judged, new_run, said
-from tui_evals.compare.repeated import alike, read_repeats
+from tui_evals.compare.repeats import alike, read_repeats
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.rows import ScoringPass
 from tui_evals.store.writer import Writer
-
-from .helpers import run
 
 JUDGE = {"judge": {"name": "j", "model": "m"}, "without_judges": False, "dataset": None}
 

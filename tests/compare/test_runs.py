@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.compare.helpers import ONE, answer, compared, document, ran, scored
 from tests.store.helpers import judged, new_run, said
 from tui_evals.compare.runs import KINDS, MOST, compare_runs, read_comparison
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
-
-from .helpers import ONE, answer, compared, document, ran, scored
 
 FINAL = ("pass", "fail", "partial", "error", "answered", "pending")
 

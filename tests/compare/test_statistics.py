@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.compare.statistics import (
-    Interval,
-    bootstrap,
-    holm,
-    mcnemar,
-    needed,
-    paired_test,
-    percent,
-    wilson,
-)
+from tui_evals.compare.statistics import Interval, bootstrap, holm, mcnemar, needed, paired_test, percent, wilson
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what they warn of while they load is not ours

@@ -2,22 +2,21 @@
 
 import pytest
 
+from tests.compare.helpers import answer, compared, document
 from tui_evals.compare import measures
 from tui_evals.compare.statistics import mcnemar
 from tui_evals.compare.verdicts import NAMES, chance, measured, power, sentence
 
-from .helpers import answer, compared, document
-
 
 def made(before=0.5, after=0.75, items=200, p=0.31, what="", column="", needed=None, **given):
     fields = {"interval": None, "p": p, "adjusted": p, "direction": 1}
-    return measures.Test(
+    return measures.MeasuredDifference(
         what=what, column=column, items=items, before=before, after=after, needed=needed, **{**fields, **given}
     )
 
 
 def found(test, broken=0, fixed=0):
-    return measures.Against(test.items, broken, fixed, test, ())
+    return measures.RunDifference(test.items, broken, fixed, test, ())
 
 
 def passing(before, after):

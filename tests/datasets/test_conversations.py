@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.datasets.conversations import item_from, read_conversations, read_messages, with_suggestions
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import typed
 from tui_evals.evaluators.base import Evidence, ToolCall, evaluate
 from tui_evals.evaluators.registry import registry
+from tui_evals.imports.chats import item_from, read_conversations, read_messages, with_suggestions
 
 
 def user(content):

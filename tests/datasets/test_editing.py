@@ -12,10 +12,9 @@ from tests.datasets.test_steps import datasets, some_step
 from tui_evals.datasets import steps
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.paths import same
+from tui_evals.datasets.paths import CannotEdit, same
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, ChangedOnDisk
-from tui_evals.datasets.steps import CannotEdit
 from tui_evals.datasets.validate import validate
 
 STYLED = """{

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_evals.datasets import samples, table
 from tui_evals.datasets.document import load
-from tui_evals.datasets.formats import m365, samples, table
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import refusal, validate
+from tui_evals.imports import m365
 from tui_evals.text import strictjson
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.datasets.formats.foundry import is_foundry, read, write
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import resolve
 from tui_evals.datasets.validate import typed, validate
 from tui_evals.evaluators.base import Evidence, ToolCall
 from tui_evals.evaluators.registry import registry
+from tui_evals.imports.foundry import is_foundry, read, write
 from tui_evals.runs.plan import Assigned
 from tui_evals.runs.scoring import judge
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_evals.datasets.from_chat import MOST_TURNS, item_of_messages
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.datasets.steps import MOST_TURNS, item_of_messages
 from tui_evals.datasets.validate import typed
 
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:"}}]

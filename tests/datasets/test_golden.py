@@ -14,7 +14,7 @@ from tui_evals.datasets.model import CURRENT_VERSION, Dataset
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import allowed_tools, resolve
-from tui_evals.datasets.upgrade import upgrade
+from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.validate import Report, validate
 
 

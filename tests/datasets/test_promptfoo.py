@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.datasets.formats.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
-from tui_evals.datasets.formats.promptfoo.providers import model_of, written_model
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import typed
+from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
+from tui_evals.imports.promptfoo.prompts import model_of, written_model
 from tui_evals.text.prompty import parse_prompty
 from tui_evals.text.yamls import load_mapping
 

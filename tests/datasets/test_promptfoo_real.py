@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.formats.promptfoo import Imported, read_config
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.resolve import resolve
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import registry
+from tui_evals.imports.promptfoo import Imported, read_config
 from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
 HERE = Path(__file__).parent / "promptfoo"

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.github_prompt import github_text
 from tui_evals.datasets.problems import DatasetError, sentence
-from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_name
-from tui_evals.runs.launch import prompts_from
+from tui_evals.datasets.prompts import github_text, is_prompt, load_prompt, prompt_name
+from tui_evals.runs.start import prompts_from
 from tui_evals.text.prompty import Section
 from tui_evals.text.yamls import load_mapping, load_yaml
 

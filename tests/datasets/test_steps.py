@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tui_evals.datasets import steps
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset, Item, Turn
-from tui_evals.datasets.paths import DOCUMENT_FIELDS, UNIT_FIELDS, same
+from tui_evals.datasets.paths import DOCUMENT_FIELDS, UNIT_FIELDS, CannotEdit, same
 from tui_evals.datasets.resolve import effective
-from tui_evals.datasets.steps import CannotEdit
 from tui_evals.datasets.validate import validate
 
 EVALUATORS = ("Relevance", "Coherence", "Equals")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evaluators.helpers import Judge
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.battling import (
     CRITERIA,
@@ -19,8 +20,6 @@ from tui_evals.evaluators.battling import (
     read_preference,
 )
 from tui_evals.evaluators.judging import Unreadable
-
-from .helpers import Judge
 
 ASKED = {"role": "user", "content": "Which city is the capital of Australia?"}
 RIGHT, WRONG = Contender((ASKED,), "Canberra."), Contender((ASKED,), "Sydney.")

@@ -4,10 +4,9 @@ import re
 
 import pytest
 
+from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import CannotJudge, Question
 from tui_evals.evaluators.canaries import canaries, check_judge
-
-from .test_rubrics import fenced
 
 
 def rating(score: int) -> str:

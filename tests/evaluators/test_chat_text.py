@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from tui_evals.evaluators.chat_text import chat_to_text, is_chat
-
-from .helpers import golden
+from tests.evaluators.helpers import golden
+from tui_evals.evaluators.judging import chat_to_text, is_chat
 
 
 @pytest.mark.parametrize("row", golden("openai_evals.json", "chat_prompt_to_text_prompt"), ids=str)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evaluators.helpers import golden
 from tui_evals.evaluators.choices import (
     INVALID,
     ChoiceError,
@@ -24,8 +25,6 @@ from tui_evals.evaluators.choices import (
 )
 from tui_evals.text.box import TemplateError
 from tui_evals.text.templates import fill
-
-from .helpers import golden
 
 FILE = "openai_evals.json"
 MATCH_FNS = ("starts_or_endswith", "endswith", "exact", "include", "contains")

@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.evaluators.compliance import (
-    Compliance,
-    discover_metrics,
-    metric_evaluator,
-    parse_metric,
-    parse_ok_err,
-)
-
-from .helpers import Judge, score
+from tests.evaluators.helpers import Judge, score
+from tui_evals.evaluators.compliance import Compliance, discover_metrics, metric_evaluator, parse_metric, parse_ok_err
 
 RULES = "The output is one tag."
 

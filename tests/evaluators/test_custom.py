@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators import custom, sandbox
 from tui_evals.evaluators.base import CannotJudge, Question
 from tui_evals.evaluators.base import Score as Record
 from tui_evals.evaluators.custom import custom_evaluator, discover, name_problem
 from tui_evals.evaluators.trust import Trust
-
-from .helpers import Judge, score
 
 CLASS = "class Evaluator:\n    def __init__(self, **settings): self.settings = settings\n"
 PROMPTY = "---\nname: x\ninputs:\n  user_prompt: {type: string}\n  response: {type: string}\n%s---\nuser:\n%s\n"

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.evaluators.fuzzy import FuzzyMatch, normalize, overlap_f1, token_f1
-
-from .helpers import golden, score
+from tests.evaluators.helpers import golden, score
+from tui_evals.evaluators.references import FuzzyMatch, normalize, overlap_f1, token_f1
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.evaluators.helpers import golden
 from tui_evals.evaluators.choices import choice_scores
 from tui_evals.evaluators.grading_specs import SpecError, load_spec, shipped_specs
-
-from .helpers import golden
 
 # name: fields of the prompt, choices about two answers, scores
 SHIPPED: dict[str, tuple[str, str, list[float] | None]] = {

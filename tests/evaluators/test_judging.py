@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evaluators.helpers import Judge
 from tui_evals.evaluators import judging
 from tui_evals.evaluators.base import CannotJudge, Question
-from tui_evals.evaluators.judging import Unreadable, ask_for, fence_mark, question, shipped_prompt
-from tui_evals.evaluators.replies import reply_object
+from tui_evals.evaluators.judging import Unreadable, ask_for, fence_mark, question, reply_object, shipped_prompt
 from tui_evals.text.prompty import parse_prompty
-
-from .helpers import Judge
 
 any_text = st.text(st.characters(exclude_categories=()))
 PROMPT = parse_prompty("---\nname: x\n---\nsystem:\nBy these rules: {{rules}}\n\nuser:\nA: {{answer}}\nB: {{other}}\n")

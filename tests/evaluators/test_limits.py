@@ -3,10 +3,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.limits import Cost, Latency, Tokens
-
-from .helpers import score
 
 MEASURED: list[tuple[type[Evaluator], str]] = [(Latency, "latency_ms"), (Cost, "cost"), (Tokens, "tokens")]
 

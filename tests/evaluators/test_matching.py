@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.matching import Citations, ExactMatch, PartialMatch
-
-from .helpers import score
 
 OAUTH = "You can authenticate using OAuth 2.0 or client credentials flow."
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))

@@ -8,12 +8,11 @@ import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from tests.evaluators.helpers import Judge, golden, score
 from tui_evals.evaluators.base import Score
 from tui_evals.evaluators.choices import INVALID
 from tui_evals.evaluators.grading_specs import load_spec, shipped_specs
 from tui_evals.evaluators.modelgraded import ModelGraded
-
-from .helpers import Judge, golden, score
 
 INLINE = {"prompt": "Q: {input}\nA: {completion}", "choice_strings": ["Yes", "No", "Unsure"]}
 SCORES = {"Yes": 1, "No": 0, "Unsure": 0.5}

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tui_evals.datasets.formats import samples
+from tests.evaluators.helpers import golden, score
+from tui_evals.datasets import samples
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.references import Includes, Match, MultipleChoice, pick
-
-from .helpers import golden, score
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 

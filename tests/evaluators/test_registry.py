@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.cli.judging import _fields, description, summary
+from tui_evals.cli.judge.evaluators import _fields, description, summary
 from tui_evals.evaluators import registry as registry_module
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, ToolCall, evaluate, negated, verdict
 from tui_evals.evaluators.registry import UnknownEvaluator, built_in, registry

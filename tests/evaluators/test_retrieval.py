@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.evaluators.helpers import Judge, score
+from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.evaluators.judging import Unreadable
 from tui_evals.evaluators.retrieval import RetrievalQuery, RetrievalResult, read_entailment
-
-from .helpers import Judge, score
-from .test_rubrics import fenced
 
 SHARE = "OneDriveAndSharePoint"
 

@@ -80,8 +80,8 @@ def test_the_reply_of_a_row_stands_in_for_the_judge():
 
 def test_the_documented_functions_are_where_scripts_look_for_them():
     from tui_evals.evaluators.choices import parse_choice
-    from tui_evals.evaluators.fuzzy import normalize
     from tui_evals.evaluators.readability import flesch_reading_ease
+    from tui_evals.evaluators.references import normalize
 
     assert (
         parse_choice("Because.\nYes", ["Yes", "No"], eval_type="cot_classify", match_fn="starts_or_endswith") == "Yes"

@@ -8,18 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators.base import Evaluator, Question
 from tui_evals.evaluators.judging import Unreadable, fence_mark, question
-from tui_evals.evaluators.rubrics import (
-    Coherence,
-    Groundedness,
-    Relevance,
-    Rubric,
-    Similarity,
-    read_rating,
-)
-
-from .helpers import Judge, score
+from tui_evals.evaluators.rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity, read_rating
 
 EVERY = [Relevance, Coherence, Groundedness, Similarity, Rubric]
 GOOD = '{"reason": "It fits.", "score": 4}'

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators.base import Evaluator, Evidence, evaluate
 from tui_evals.evaluators.structured import JsonMatch, JsonSchema, JsonValid
 from tui_evals.evaluators.values import Patience
 from tui_evals.text.patterns import PatternTimeout
-
-from .helpers import golden, score
 
 DEEP = "[" * 200_000
 LONG = "1" * 6_000

@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.text import ContainsAll, ContainsAny, Equals, Regex, StartsWith
 from tui_evals.evaluators.values import Patience, quoted, same_json
 from tui_evals.text.patterns import PatternTimeout
-
-from .helpers import golden, score
 
 ALL: list[tuple[type[Evaluator], dict[str, Any]]] = [
     (Equals, {"value": "x"}),

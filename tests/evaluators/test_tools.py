@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall
 from tui_evals.evaluators.tools import ToolCalled, ToolCalledWith, ToolCallExecution, ToolCallSelection
-
-from .helpers import score
 
 
 def tool(name: str | None, **more: object) -> dict[str, object]:

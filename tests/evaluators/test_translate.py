@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.evaluators.helpers import score
 from tui_evals.evaluators import translate
 from tui_evals.evaluators.translate import READ_CHARS, Translate
-
-from .helpers import score
 
 ASKED: list[tuple[str, Sequence[str]]] = []
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.evaluators.helpers import score
 from tui_evals.evaluators import sandbox
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.base import Score as Record
 from tui_evals.evaluators.unit_tests import PythonUnitTests, unfenced
-
-from .helpers import score
 
 DOUBLE = "def double(number):\n    return 2 * number\n"
 TEST = "assert double(4) == 8"

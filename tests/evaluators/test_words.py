@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
-from tui_evals.evaluators.words import WordCountMatch, word_count_match
+from tui_evals.evaluators.readability import WordCountMatch, word_count_match
 
 
 @pytest.mark.parametrize("row", golden("arthur_bench.json", "word_count_match"), ids=lambda row: str(row["args"]))

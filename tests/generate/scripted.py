@@ -11,8 +11,8 @@ from tui_evals.generate.asking import Prompts
 from tui_evals.generate.folder import Folder
 from tui_evals.generate.options import Options
 from tui_evals.generate.subject import subject_of
-from tui_evals.generate.work import Models, Work
-from tui_evals.runs.asking import Asked
+from tui_evals.generate.work import Generation, Models
+from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.opening import opened
 from tui_evals.store.records import AnswerRecord
@@ -31,7 +31,7 @@ class Script:
 
     async def say(
         self,
-        model: Asked,
+        model: PricedTarget,
         messages: Sequence[Mapping[str, Any]],
         step: str,
         *,
@@ -47,7 +47,7 @@ class Script:
         raise AssertionError("nobody stops a script")
 
 
-def model(name: str) -> Asked:
+def model(name: str) -> PricedTarget:
     return opened(TargetConfig(name=name, model="demo"), "judge", Budget(None), {}, Path())
 
 
@@ -61,7 +61,7 @@ def work_on(
     beside: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
     **options: Any,
-) -> Work:
+) -> Generation:
     """A generation for a prompt, with files beside the prompt and files that earlier steps wrote."""
     file = folder / name
     file.write_text(prompt)
@@ -74,7 +74,7 @@ def work_on(
         place.write(other, text)
     writer = model("writer")
     jury = tuple(model(judge) for judge in judges)
-    return Work(
+    return Generation(
         subject=subject,
         options=given,
         folder=place,
@@ -84,7 +84,7 @@ def work_on(
     )
 
 
-def notes_of(work: Work) -> tuple[Work, list[str]]:
+def notes_of(work: Generation) -> tuple[Generation, list[str]]:
     """The same generation, with a list that takes what it tells."""
     from dataclasses import replace
 

@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.generate.recorded.artefacts import gather, recognises
-from tui_evals.generate.recorded.items import Items, Tests, written_tests
-from tui_evals.generate.recorded.pieces import Piece
-from tui_evals.generate.recorded.rows import RecordedResult, RecordedTest, RecordedTestEval, rows_in
-from tui_evals.generate.recorded.runs import recording_of
-from tui_evals.generate.recorded.scores import evaluators_for, judged_by, keys_for, records_of
-from tui_evals.generate.recorded.totals import differences
 from tui_evals.generate.shapes import UnreadableFile
+from tui_evals.imports.promptpex.artefacts import gather, recognises
+from tui_evals.imports.promptpex.items import Items, Tests, written_tests
+from tui_evals.imports.promptpex.rows import Piece, RecordedResult, RecordedTest, RecordedTestEval, rows_in
+from tui_evals.imports.promptpex.runs import differences, evaluators_for, judged_by, keys_for, recording_of, records_of
 
 RECORDED = Path(__file__).parent / "promptpex"
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets.prompts import load_prompt
-from tui_evals.generate.exports.openai import Facts, evals_create, evals_run, exports, github_prompt
+from tui_evals.generate.openai_exports import Facts, evals_create, evals_run, exports, github_prompt
 from tui_evals.generate.options import Options
 from tui_evals.generate.shapes import Test, Truth
 from tui_evals.generate.subject import subject_of

@@ -110,7 +110,7 @@ def compare(folder: Path) -> int:
     """Score every recorded output anew and say where our score is another; how many are."""
     from tui_evals.evaluators.base import Evidence, evaluate
     from tui_evals.evaluators.registry import built_in
-    from tui_evals.runs.recordings.bench_runs import read
+    from tui_evals.imports.bench import read
 
     differ = 0
     _, recordings, losses = read(folder)

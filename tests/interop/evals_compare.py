@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.registries import Registry, load
 from tui_evals.datasets.resolve import resolve
 from tui_evals.evaluators.base import Evidence, Question, Score, evaluate
 from tui_evals.evaluators.registry import built_in
-from tui_evals.reports.oaieval_report import Event, report
+from tui_evals.imports.openai_evals import Registry, load
+from tui_evals.reports.oaieval import Event, report
 
 Rows = dict[str, dict[str, Any]]
 

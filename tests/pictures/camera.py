@@ -10,13 +10,12 @@ from pathlib import Path
 
 from textual.widgets import Input
 
+from tests.pictures.script import Project, UnderWay, under_way
+from tests.pictures.still import still_world
+from tests.pictures.svg import slim
 from tests.tui.story import Person, at_the_workbench
 from tui_evals.datasets.starter import make_project
 from tui_evals.targets.config_file import write_setting
-
-from .script import Project, UnderWay, under_way
-from .still import still_world
-from .svg import slim
 
 _NAME = "library"
 """What the folder of the project is called, wherever it is."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .camera import Shot, take
-from .script import played
+from tests.pictures.camera import Shot, take
+from tests.pictures.script import played
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from tui_evals.datasets.demo_project import make_demo
+from tests.pictures.still import Clock, still_world
 from tui_evals.datasets.document import load
+from tui_evals.datasets.starter import make_demo
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.registry import registry
-from tui_evals.runs import launch
-from tui_evals.runs.asking import Asked
+from tui_evals.runs import start
+from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.local import LocalExecutor
@@ -30,8 +31,6 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.demo.answering import Demo
-
-from .still import Clock, still_world
 
 _HOUR, _DAY = 3_600.0, 86_400.0
 _AT_ONCE = {"latency_ms": 0, "jitter_ms": 0, "error_rate": 1e-9}
@@ -104,9 +103,11 @@ async def _said(plan: Plan, seed: int) -> Said:
     """Hold all conversations of a plan with a target that answers at once."""
     said, config = Said(), plan.targets[0]
 
-    def asked(**more: str) -> Asked:
+    def asked(**more: str) -> PricedTarget:
         quick = replace(config, params={**_AT_ONCE, "seed": seed}, concurrency=8)
-        return Asked(quick, Demo(quick), {}, Price(0.0, 0.0), Budget(None), room_of(quick), cacheable=False, **more)
+        return PricedTarget(
+            quick, Demo(quick), {}, Price(0.0, 0.0), Budget(None), room_of(quick), cacheable=False, **more
+        )
 
     executor = LocalExecutor(plan, [asked()], Judges({None: asked(kind="judge")}, said, False), said, False)
     await executor.execute({0: _cells(plan)})
@@ -169,8 +170,8 @@ def _planned(project: Project, script: Script, writer: Writer) -> tuple[Plan, Ru
     dataset = dataset_of(document, known.catalogue, known.own)
     plan = Plan(dataset=dataset, targets=(target,), registry=known, judge=target)
     name, source = script.name or script.dataset, f"evals/{script.dataset}.json"
-    terms = launch.Terms()
-    run = launch.store_plan(plan, document.data, terms, writer, {}, name=name, source=source, tags=script.tags)
+    terms = start.Terms()
+    run = start.store_plan(plan, document.data, terms, writer, {}, name=name, source=source, tags=script.tags)
     if script.note:
         writer.edit(run.id, note=script.note)
     return plan, run

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.reports.stores import Given, Ran, _cells
 from tests.store.helpers import judged, new_run, said
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
-
-from .stores import Given, Ran, _cells
 
 JUDGE = {"judge": {"name": "gpt"}}
 

@@ -12,8 +12,7 @@ from markdown_it import MarkdownIt
 
 from tests.reports.stores import Given, Ran, bad, errored, every, good, store, unjudged
 from tests.store.helpers import judged, said
-from tui_evals.reports.markdown import summary
-from tui_evals.reports.quoting import block, code, code_element
+from tui_evals.reports.markdown import block, code, code_element, summary
 from tui_evals.store.reader import Reader
 
 HOSTILE = [

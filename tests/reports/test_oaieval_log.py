@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.cli.past import Said, past
 from tests.store.helpers import judged
 from tui_evals.reports.kinds import write
-from tui_evals.reports.oaieval_log import final_report, text
-from tui_evals.reports.oaieval_report import MISSING, Event, report
+from tui_evals.reports.oaieval import MISSING, Event, final_report, report, text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.writer import Writer

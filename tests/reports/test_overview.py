@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.reports.overview import NotFromRules, read_overview
-from tui_evals.reports.overview_rows import csv_text, json_text, percent, table
+from tests.reports.overviews import GOLDEN, again, answered, baseline, compliance, golden, item, metric, ruled, run
+from tests.reports.stores import Given, bad, errored, every
+from tui_evals.reports.overview import NotFromRules, csv_text, json_text, percent, read_overview, table
 from tui_evals.store.reader import Reader
-
-from .overviews import GOLDEN, again, answered, baseline, compliance, golden, item, metric, ruled, run
-from .stores import Given, bad, errored, every
 
 UNJUDGED = frozenset({"Match"})
 YES, NO, UNKNOWN = (compliance(good) for good in (True, False, None))

@@ -8,9 +8,8 @@ import signal
 import pytest
 
 from tests.cli.helpers import Shell
-
-from .conftest import kill, until
-from .test_terminal import Terminal
+from tests.runs.conftest import kill, until
+from tests.runs.test_terminal import Terminal
 
 JUDGES = r"""
 import json, re

@@ -7,14 +7,13 @@ import re
 
 import pytest
 
+from tests.runs.conftest import until
 from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.validate import validate
 from tui_evals.store.database import open_store
 from tui_evals.store.runlock import alive, run_lock
 from tui_evals.store.writer import Writer
-
-from .conftest import until
 
 SEED = {
     "schemaVersion": "1.2.0",

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from .conftest import Project, kill, until
+from tests.runs.conftest import Project, kill, until
 
 CONCURRENCY = 10
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
-from tui_evals.runs.columns import column_scores
 from tui_evals.runs.limits import ATTEMPTS, TIMEOUT_ATTEMPTS, Gate, persistent
+from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
 from tui_evals.store.records import AnswerRow, ScoreRecord
 from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.helpers import Shell
 from tests.runs.recordings.made import ITEMS, answer, keep, recording, store, table
 from tests.store.helpers import judged
+from tui_evals.imports.recording import RecordedGroup, digest_of
 from tui_evals.reports import results
-from tui_evals.runs.recordings.model import Together, digest_of
 from tui_evals.runs.status import RECORDED
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ScoreRecord
@@ -58,7 +58,7 @@ def test_the_second_import_makes_no_second_run(tmp_path):
 @pytest.mark.parametrize("survive", range(8))
 def test_an_import_that_was_cut_off_anywhere_is_completed_by_the_next(tmp_path, monkeypatch, survive):
     answers = [answer(0, f"{n}", judged(), repeat=n) for n in range(3)]
-    given = recording(*answers, together=(Together(0, 0, judged("best")),))
+    given = recording(*answers, together=(RecordedGroup(0, 0, judged("best")),))
     with store(tmp_path / "whole") as (writer, reader):
         whole = table(reader, keep(writer, reader, given)[0])
     left = survive

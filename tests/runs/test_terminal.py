@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from .conftest import Project
+from tests.runs.conftest import Project
 
 
 class Terminal:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.helpers import cells, new_run, process
 from tui_evals.store import database, migrations
 from tui_evals.store.database import StoreError, StoreLock, connect, open_store, problems
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
-
-from .helpers import cells, new_run, process
 
 
 def test_folder_and_files_are_for_their_owner_only(path, writer):

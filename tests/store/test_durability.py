@@ -9,12 +9,11 @@ import sys
 
 import pytest
 
+from tests.store.helpers import ROOT, cells, judged, new_run, process, said
 from tui_evals.store.database import StoreError, connect
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
 from tui_evals.store.writer import Writer
-
-from .helpers import ROOT, cells, judged, new_run, process, said
 
 WRITER = """
 import asyncio, os, sys

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.store.database import connect, open_store
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
-
-from .helpers import cells, judged, new_run, said
 
 TARGETS = ("openai/gpt", "demo", "50%_off")
 TAGS = {0: ["slow"], 1: ["Slow-ish", "b"], 2: []}

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.store.helpers import cells, new_run, process, worker
 from tui_evals.store import migrations
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
-
-from .helpers import cells, new_run, process, worker
 
 
 @pytest.fixture

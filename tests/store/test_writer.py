@@ -7,14 +7,13 @@ import threading
 
 import pytest
 
+from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.store import door
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer, snapshot_hash
-
-from .helpers import cells, judged, new_run, said
 
 
 def test_a_plan_is_seen_when_it_is_whole(path, writer, reader):

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.targets.base import ConfigurationError, Price, TargetConfig
-from tui_evals.targets.config import RunDefaults, Settings, environment, is_model, load_settings, target_named
+from tui_evals.targets.config import RunDefaults, Settings, is_model, load_settings, target_named
+from tui_evals.targets.environment import environment
 
 FULL = """
 [run]

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.text.templates import MAX_OUTPUT, TemplateError, fields, fill, render, variables
+from tui_evals.text.box import TemplateError
+from tui_evals.text.templates import MAX_OUTPUT, fields, fill, render, variables
 
 VALUES = {
     "a": "Ada",

@@ -1,12 +1,12 @@
 """Comparisons without a store, for the views that draw them."""
 
 from tests.compare.helpers import run
-from tui_evals.compare.measures import Against, Test
-from tui_evals.compare.runs import KINDS, Comparison, Line, Side
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
 from tui_evals.compare.sides import Answer, Rate
 from tui_evals.compare.statistics import mcnemar
 from tui_evals.store.records import ScoreRecord
-from tui_evals.tui.state.comparing import Faced
+from tui_evals.tui.compare.state import LineTexts
 
 
 def line(*kinds, statuses=("pass", "fail"), scores=(1.0, 0.25), **given):
@@ -16,18 +16,18 @@ def line(*kinds, statuses=("pass", "fail"), scores=(1.0, 0.25), **given):
         for number, (status, score) in enumerate(zip(statuses, scores, strict=True))
     )
     fields = {"item": "t-1", "turn": None, "repeat": None, "column": "", "category": "", "how": "testId"}
-    return Line(**{**fields, "answers": answers, "kinds": kinds or ("broken",), "edited": False, **given})
+    return ComparedLine(**{**fields, "answers": answers, "kinds": kinds or ("broken",), "edited": False, **given})
 
 
 def passes(broken=0, fixed=0, items=10, **given):
     p = mcnemar(broken, fixed)
     fields = {"what": "", "items": items, "before": 0.8, "after": 0.8 + (fixed - broken) / items, "interval": None}
-    return Test(**{**fields, "p": p, "adjusted": p, "needed": None, "direction": 1, **given})
+    return MeasuredDifference(**{**fields, "p": p, "adjusted": p, "needed": None, "direction": 1, **given})
 
 
 def against(broken=0, fixed=0, tests=(), items=10, **given):
     counts = {**dict.fromkeys(KINDS, 0), "broken": broken, "fixed": fixed}
-    return Against(items, broken, fixed, passes(broken, fixed, items, **given), tests, counts)
+    return RunDifference(items, broken, fixed, passes(broken, fixed, items, **given), tests, counts)
 
 
 def side(number, passed=8, judged=10, scores=None, **given):
@@ -47,4 +47,4 @@ def record(key, score, result, reason=""):
 
 def faced(*texts, one=None, **given):
     fields = {"line": one or line(), "asked": "2 + 2?", "expected": None, "judged": ()}
-    return Faced(**{**fields, "texts": texts or ("It is 4 today.", "It is 5 today."), **given})
+    return LineTexts(**{**fields, "texts": texts or ("It is 4 today.", "It is 5 today."), **given})

@@ -6,20 +6,20 @@ from collections import Counter
 import pytest
 
 from tui_evals.tui.actions import ACTIONS, PLACES, bindings, footer, key_names, of
+from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import Workbench
-from tui_evals.tui.commands import COMMANDS
+from tui_evals.tui.app_commands import COMMANDS
+from tui_evals.tui.compare.screen import CompareScreen
+from tui_evals.tui.item.pane import EditorPane
+from tui_evals.tui.judges.pane import JudgesPane
+from tui_evals.tui.key_help import help_rows, page
 from tui_evals.tui.keys import FILE
-from tui_evals.tui.panes.detail import DetailPane
-from tui_evals.tui.panes.editor import EditorPane
-from tui_evals.tui.panes.judges import JudgesPane
-from tui_evals.tui.panes.results import ResultsPane
-from tui_evals.tui.panes.runs import RunsPane
-from tui_evals.tui.panes.tree import TreePane
-from tui_evals.tui.screens.compare import CompareScreen
-from tui_evals.tui.screens.labelling import LabelScreen
-from tui_evals.tui.screens.playground import Playground
-from tui_evals.tui.screens.rules import RulesScreen
-from tui_evals.tui.views.keys import help_rows, page
+from tui_evals.tui.labels.screen import LabelScreen
+from tui_evals.tui.playground.screen import Playground
+from tui_evals.tui.results.pane import ResultsPane
+from tui_evals.tui.rules.screen import RulesScreen
+from tui_evals.tui.runs.pane import RunsPane
+from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.widgets.lines import Lines
 
 OWNERS = {

@@ -10,7 +10,7 @@ from tests.tui.stored_runs import HOSTILE, text_of
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.views.charts import (
+from tui_evals.tui.compare.charts import (
     category_rows,
     chart_rows,
     histogram_rows,
@@ -19,7 +19,7 @@ from tui_evals.tui.views.charts import (
     table_rows,
     verdict_word,
 )
-from tui_evals.tui.views.words import meanings, sections, word_rows
+from tui_evals.tui.words import meanings, sections, word_rows
 
 
 def fits(rows, width):
@@ -205,5 +205,5 @@ def test_words_are_explained_from_the_manual_in_two_sentences_and_unknown_ones_a
 
 
 def test_without_the_page_nothing_is_explained(monkeypatch):
-    monkeypatch.setattr("tui_evals.tui.views.words._PAGE", "no-such-page.md")
+    monkeypatch.setattr("tui_evals.tui.words._PAGE", "no-such-page.md")
     assert word_rows(("Holm",), 60) == []

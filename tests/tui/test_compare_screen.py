@@ -12,11 +12,9 @@ from tui_evals.compare.runs import KINDS
 from tui_evals.store.filters import FilterError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
-from tui_evals.tui.screens.ask import Reading
-from tui_evals.tui.screens.charts import Charts
-from tui_evals.tui.screens.compare import CompareScreen
-from tui_evals.tui.screens.menu import Menu
-from tui_evals.tui.state.comparing import kinds_in, read_runs
+from tui_evals.tui.compare.screen import Charts, CompareScreen
+from tui_evals.tui.compare.state import kinds_in, read_runs
+from tui_evals.tui.widgets.dialogs import Menu, Reading
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
 ALIKE = "the same long beginning " * 20

@@ -8,9 +8,9 @@ from tests.tui.stored_runs import HOSTILE, text_of
 from tui_evals.compare.runs import KINDS
 from tui_evals.store.records import AnswerRecord
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.state.comparing import Judged, chosen, said
-from tui_evals.tui.views.comparison import LineRows, columns_of, empty_lines, head_lines, line_row, verdict_style
-from tui_evals.tui.views.facing import Manner, beside_words, line_rows
+from tui_evals.tui.compare.pair import PairView, beside_words, line_rows
+from tui_evals.tui.compare.rows import LineRows, columns_of, empty_lines, head_lines, line_row, verdict_style
+from tui_evals.tui.compare.state import JudgedLine, chosen, said
 
 KIND_WORDS = ["✗ broken", "✓ fixed", "~ changed", "= same", "‹ gone", "› new", "? not comparable"]
 
@@ -169,14 +169,16 @@ def test_an_empty_list_says_what_was_asked_for():
 
 
 def shown(one, width=80, **manner):
-    return text_of(line_rows(one, Manner(**manner), width))
+    return text_of(line_rows(one, PairView(**manner), width))
 
 
 def test_a_line_in_full_shows_who_judged_otherwise_with_both_reasons_and_what_differs():
     judged = (
-        Judged("Match", (record("Match", 1.0, "pass", "word for word"), record("Match", 0.0, "fail", "not the same"))),
-        Judged("Tone", (record("Tone", 1.0, "pass"), record("Tone", 1.0, "pass", "still fine"))),
-        Judged("New", (None, record("New", None, "error", "no judge"))),
+        JudgedLine(
+            "Match", (record("Match", 1.0, "pass", "word for word"), record("Match", 0.0, "fail", "not the same"))
+        ),
+        JudgedLine("Tone", (record("Tone", 1.0, "pass"), record("Tone", 1.0, "pass", "still fine"))),
+        JudgedLine("New", (None, record("New", None, "error", "no judge"))),
     )
     text = "\n".join(shown(faced(judged=judged)))
     for part in ("✗ broken  t-1", "asked 2 + 2?", "✓ pass 1 → ✗ fail 0", "A word for word", "B not the same", "│"):
@@ -219,7 +221,7 @@ def test_where_there_is_room_what_was_expected_stands_beside_both_runs():
 def test_of_several_runs_the_one_that_calls_for_attention_faces_the_first_until_another_is_wanted():
     one = line("same", "broken", statuses=("pass", "pass", "fail"), scores=(1.0, 1.0, 0.0))
     records = (record("Match", 1.0, "pass"), record("Match", 1.0, "pass"), record("Match", 0.0, "fail", "because of C"))
-    texts = faced("yes", "yes", "no", one=one, judged=(Judged("Match", records),))
+    texts = faced("yes", "yes", "no", one=one, judged=(JudgedLine("Match", records),))
     text = "\n".join(shown(texts))
     assert "✗ broken  t-1" in text and "A → C  ✓ pass    → ✗ fail" in text and "C because of C" in text
     text = "\n".join(shown(texts, later=1))
@@ -243,9 +245,9 @@ def test_what_only_the_answers_say_stands_where_they_say_it():
 @pytest.mark.parametrize(
     ("manner", "says"),
     [
-        (Manner(), "A beside C"),
-        (Manner(beside="first"), "expected beside A"),
-        (Manner(beside="later", unified=True), "expected beside C, in one column"),
+        (PairView(), "A beside C"),
+        (PairView(beside="first"), "expected beside A"),
+        (PairView(beside="later", unified=True), "expected beside C, in one column"),
     ],
 )
 def test_it_is_said_what_stands_beside_what(manner, says):
@@ -273,9 +275,9 @@ def test_what_to_know_before_trusting_a_line_is_said():
 @pytest.mark.parametrize("width", [30, 80, 130])
 @pytest.mark.parametrize("manner", [{}, {"unified": True}, {"beside": "first"}])
 def test_a_line_in_full_fits_its_width_whatever_was_said(width, manner):
-    judged = (Judged(HOSTILE, (record("x", 1.0, "pass", HOSTILE), record("x", 0.0, "fail", HOSTILE))),)
+    judged = (JudgedLine(HOSTILE, (record("x", 1.0, "pass", HOSTILE), record("x", 0.0, "fail", HOSTILE))),)
     one = faced(HOSTILE, HOSTILE + "x", one=line(item="t"), expected="y" + HOSTILE, judged=judged, asked=HOSTILE)
-    rows = line_rows(one, Manner(**manner), width)
+    rows = line_rows(one, PairView(**manner), width)
     assert fits([row for row in rows if row], max(width, 60))
 
 

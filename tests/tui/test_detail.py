@@ -17,21 +17,20 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
-from tui_evals.tui.messages import Show
+from tui_evals.tui.answer import case
+from tui_evals.tui.answer import pane as presenting
+from tui_evals.tui.answer.acts import copies
+from tui_evals.tui.answer.case import Finder, Look, compared, place_of, unit_place
+from tui_evals.tui.answer.pane import DetailPane
+from tui_evals.tui.answer.rows import AnswerView, shown
+from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.pager import page, pager_command
-from tui_evals.tui.panes import presenting
-from tui_evals.tui.panes.detail import DetailPane
-from tui_evals.tui.screens.ask import Ask
-from tui_evals.tui.screens.menu import Menu
-from tui_evals.tui.state.pen import Pen
-from tui_evals.tui.state.watch import Order, Pulse, Watch
-from tui_evals.tui.state.workspace import Workspace
-from tui_evals.tui.views import case
-from tui_evals.tui.views.case import Finder, Look, place_of, unit_place
-from tui_evals.tui.views.copies import copies
-from tui_evals.tui.views.detail import Manner, shown
-from tui_evals.tui.views.diffs import compared
-from tui_evals.tui.views.parts import plain
+from tui_evals.tui.parts import plain
+from tui_evals.tui.results.order import AnswerOrder
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.widgets.dialogs import Ask, Menu
+from tui_evals.tui.workspace import Workspace
 
 HOSTILE = (
     "[/b] [@click=app.quit]x[/] \x1b]52;c;aGk=\x07 \x1b[2J \x9b31m \u202e 日本語 \ud800 "
@@ -106,7 +105,7 @@ class Project:
         return Finder(self.path).find(self.rows[place])
 
     def text(self, place, width=80, **manner):
-        rows = shown(Look(self.case(place)), Manner(**manner), width)
+        rows = shown(Look(self.case(place)), AnswerView(**manner), width)
         return "\n".join(plain(one).rstrip() for one in rows)
 
 
@@ -348,31 +347,31 @@ class Bench(App[None]):
         watch = Watch(project.path)
         watch.open_run(project.run)
         watch.answer = project.rows[place]
-        self.pane = DetailPane(Workspace(project.root, project.path), watch, Pen(project.path, dict))
+        self.pane = DetailPane(Workspace(project.root, project.path), watch, StoreWriter(project.path, dict))
         self.heard = []
         self.told = []
 
     def compose(self):
         yield self.pane
 
-    def on_said(self, message):
+    def on_status_message(self, message):
         self.heard.append(message.text)
 
-    def on_copy(self, message):
+    def on_copy_text(self, message):
         self.told.append((message.what, message.text))
 
-    def on_changed(self):
+    def on_state_changed(self):
         self.told.append("changed")
         self.pane.sync()
 
-    def on_went(self):
+    def on_item_shown(self):
         self.told.append("went")
 
-    def on_show(self, message):
-        if isinstance(message, Show):
+    def on_show_pane(self, message):
+        if isinstance(message, ShowPane):
             self.told.append(f"show {message.place}")
 
-    def on_looked(self):
+    def on_answer_shown(self):
         self.pane.sync()
 
     @property
@@ -461,10 +460,10 @@ async def test_of_a_run_that_goes_on_only_what_is_on_screen_is_fetched_again(pro
         pane, going_on = app.pane, replace(app.pane.watching.run, status="running")
         rows = pane.watching.reader.rows(project.rows)
         pane.watching.run = going_on
-        pane.pulse(Pulse(rows=[rows[0]], runs=True))
+        pane.pulse(StoreChange(rows=[rows[0]], runs=True))
         await pilot.pause(0.05)
         assert fetched == []
-        pane.pulse(Pulse(rows=[rows[2]], runs=True))
+        pane.pulse(StoreChange(rows=[rows[2]], runs=True))
         await until(pilot, lambda: fetched == [project.rows[3]])
 
 
@@ -513,7 +512,7 @@ async def test_what_was_laid_out_too_late_is_never_shown(project, monkeypatch):
 async def test_an_answer_the_filter_leaves_out_lies_before_the_first_and_behind_the_last(project):
     app = Bench(project)
     watch = app.pane.watching
-    watch.arrange(Order("turn"), array("q", project.rows[1:3]))
+    watch.arrange(AnswerOrder("turn"), array("q", project.rows[1:3]))
     async with app.run_test(size=(80, 20)) as pilot:
         for key, row in (("J", 1), ("K", 2)):
             watch.answer = project.rows[0]

@@ -3,9 +3,8 @@
 from textual.app import App
 
 from tui_evals.tui.lines import row
-from tui_evals.tui.screens.ask import Ask, Confirm, Reading
-from tui_evals.tui.screens.form import Field, Form, read_value, shown_value
-from tui_evals.tui.screens.menu import Entry, Menu
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu, Reading
+from tui_evals.tui.widgets.form import Field, Form, read_value, shown_value
 from tui_evals.tui.widgets.lines import Lines
 
 HOSTILE = "[/b][@click=app.quit]x[/] \x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202e日本語"

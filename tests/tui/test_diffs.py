@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.views.diffs import Sides, compared, summary, titles, unified_rows, unified_text
-from tui_evals.tui.views.parts import Cut, Joined, Texts, matching, paragraph, plain
+from tui_evals.tui.answer.case import Sides, compared, summary, titles, unified_rows, unified_text
+from tui_evals.tui.parts import Cut, Joined, Texts, matching, paragraph, plain
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma.", "δέλτα", "日本", "x\n", "\n"]), max_size=40).map(" ".join)
 HOSTILE = [

@@ -11,19 +11,16 @@ from rich.cells import cell_len
 from textual import events
 from textual.app import App
 
+from tests.tui.hostile import STRANGE
 from tui_evals import tui
-from tui_evals.datasets.paths import same
+from tui_evals.datasets.paths import CannotEdit, same
 from tui_evals.datasets.problems import Problem
-from tui_evals.datasets.steps import CannotEdit
 from tui_evals.datasets.validate import Report
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.panes.editor import EditorPane
-from tui_evals.tui.state import changes
-from tui_evals.tui.state.workspace import Workspace
-from tui_evals.tui.views import item_fields as fields
-from tui_evals.tui.views.item import badge, headline, page, preview
-
-from .hostile import STRANGE
+from tui_evals.tui.item import changes, fields
+from tui_evals.tui.item.pane import EditorPane
+from tui_evals.tui.item.rows import badge, headline, page, preview
+from tui_evals.tui.workspace import Workspace
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
 SINGLE = {"prompt": "Where is it?", "testId": "T-1", "expected_response": "here", "weight": 0.5, "tags": ["a", "b"]}
@@ -365,18 +362,18 @@ class Bench(App[None]):
     def compose(self):
         yield self.pane
 
-    def on_said(self, message):
+    def on_status_message(self, message):
         self.heard.append(message.text)
 
-    def on_show(self, message):
+    def on_show_pane(self, message):
         self.shows.append(message.place)
 
-    def on_changed(self):
+    def on_state_changed(self):
         self.changes += 1
         self.made.check()
         self.pane.sync()
 
-    def on_went(self):
+    def on_item_shown(self):
         self.pane.sync()
 
     @property

@@ -20,17 +20,16 @@ from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import app as workbench
-from tui_evals.tui.panes.judges import JudgesPane
-from tui_evals.tui.screens.form import Form
-from tui_evals.tui.screens.menu import Menu
-from tui_evals.tui.state.judging import as_shown, choices, free_key, with_options
-from tui_evals.tui.state.pen import Pen
-from tui_evals.tui.state.watch import Watch
-from tui_evals.tui.state.workspace import Workspace
-from tui_evals.tui.trying import CannotTry, Tried, apart
-from tui_evals.tui.views.judges import judge_rows, options_words
-from tui_evals.tui.views.standing import standing
+from tui_evals.tui.judges.pane import JudgesPane
+from tui_evals.tui.judges.rows import judge_rows, options_words, standing
+from tui_evals.tui.judges.state import as_shown, choices, free_key, with_options
+from tui_evals.tui.judges.trial import CannotTry, TrialResult, apart
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.watch import Watch
+from tui_evals.tui.widgets.dialogs import Menu
+from tui_evals.tui.widgets.form import Form
 from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Workspace
 
 HOSTILE = "[/b] [@click=app.quit]x[/] \x1b]52;c;aGk=\x07 \x1b[2J \x9b31m \u202e 日本語 \ud800 " + "long " * 1000
 STYLES = Path(workbench.__file__).parent / "styles" / "app.tcss"
@@ -185,7 +184,9 @@ def test_options_in_short_quote_what_could_be_misread_and_cut_what_is_long():
 def test_no_row_is_wider_than_the_pane_whatever_the_texts(width):
     data = document(default_evaluators={HOSTILE: {HOSTILE: HOSTILE}, "Regex": {"pattern": HOSTILE}})
     data["items"][0]["testId"] = data["items"][2]["turns"][0]["prompt"] = HOSTILE
-    tried = Tried(Effective("Regex", {"pattern": HOSTILE}, "dataset"), Score(1, "pass", 0.5, HOSTILE, HOSTILE), HOSTILE)
+    tried = TrialResult(
+        Effective("Regex", {"pattern": HOSTILE}, "dataset"), Score(1, "pass", 0.5, HOSTILE, HOSTILE), HOSTILE
+    )
     space = Workspace(Path(), Path(), registry=Registry(built_in()))
     for where in ((), SINGLE, TALK):
         here = as_shown(space, standing(data, where, False), {"Regex": tried})
@@ -233,7 +234,7 @@ class Bench(App[None]):
         self.heard = []
         self.space = space
         self.watching = Watch(space.database)
-        self.pane = JudgesPane(space, self.watching, Pen(space.database, dict))
+        self.pane = JudgesPane(space, self.watching, StoreWriter(space.database, dict))
         if where is not None:
             space.open_file(space.root / "evals.json")
             space.where = where
@@ -244,13 +245,13 @@ class Bench(App[None]):
     def on_unmount(self):
         self.watching.close()
 
-    def on_said(self, message):
+    def on_status_message(self, message):
         self.heard.append(message.text)
 
-    def on_changed(self):
+    def on_state_changed(self):
         self.pane.sync()
 
-    def on_went(self):
+    def on_item_shown(self):
         self.pane.sync()
 
     @property

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from textual.events import Key, Paste
 
-from .story import at_the_workbench, write
+from tests.tui.story import at_the_workbench, write
 
 NAMED = {"\r": "enter", "\x1b": "escape", " ": "space", "\x13": "ctrl+s"}
 

@@ -9,17 +9,16 @@ from tests.compare.labelled_runs import JUDGE, OTHER, SECRETS, TARGET, label, la
 from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.stored_runs import text_of
 from tests.tui.story import at_the_workbench
-from tui_evals.compare.agreeing import Told
+from tui_evals.compare.agreement_report import AgreementLine
 from tui_evals.compare.blind import Part, Sample, Session
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import of
-from tui_evals.tui.screens.ask import Ask, Reading
-from tui_evals.tui.screens.labelling import LabelScreen
-from tui_evals.tui.views.labelling import end_rows, head_rows, sheet_rows
+from tui_evals.tui.labels.screen import LabelScreen, end_rows, head_rows, sheet_rows
 from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.dialogs import Ask, Reading
 from tui_evals.tui.widgets.lines import Lines
 
 PASS, FAIL = [score(value=0.37)], [score(value=0.0, result="fail")]
@@ -90,7 +89,7 @@ def test_the_last_page_says_what_was_done_and_what_it_comes_to():
     one = session(3)
     one.go_on("pass")
     one.go_on(None)
-    lines = [Told("Judge", "title"), Told("a long tale " * 20, "", 2)]
+    lines = [AgreementLine("Judge", "title"), AgreementLine("a long tale " * 20, "", 2)]
     rows = text_of(end_rows(one, lines, 60))
     assert rows[0] == "1 of 3 labelled, and kept. What you skipped (2) comes again"
     assert rows[3] == "Judge" and rows[4].startswith("  a long tale")

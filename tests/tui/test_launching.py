@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.store.records import RunRow
-from tui_evals.tui.screens.runform import faults_of
-from tui_evals.tui.state.ending import why_stopped
-from tui_evals.tui.state.launching import WITHOUT, NotStarted, Order, costs, positions, refusal, told
+from tui_evals.tui.runs.ending import why_stopped
+from tui_evals.tui.runs.starting import (
+    WITHOUT,
+    NotStarted,
+    RunOrder,
+    ask_command_line,
+    costs,
+    faults_of,
+    positions,
+    refusal,
+)
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))
@@ -29,13 +37,15 @@ def test_an_order_says_all_its_values():
         "repeats": 3,
         "budget": 2.5,
     }
-    words = Order("abc", Path("/p/d.json"), (0, 1, 2, 7), values | {"concurrency": 4, "name": "n", "ask again": True})
+    words = RunOrder(
+        "abc", Path("/p/d.json"), (0, 1, 2, 7), values | {"concurrency": 4, "name": "n", "ask again": True}
+    )
     assert " ".join(words.arguments()) == (
         "run --snapshot abc --as /p/d.json --items 1-3,8 --target a --target b --target openai/x --target replay:y.csv "
         "--judge j --repeats 3 --concurrency 4 --max-cost 2.5 --name n --no-cache"
     )
-    assert Order("abc", Path("d"), (0,), {}, "k3y").arguments()[-2:] == ["--parent", "k3y"]
-    assert "--without-judges" in Order("abc", Path("d"), None, {"judge": WITHOUT}).arguments()
+    assert RunOrder("abc", Path("d"), (0,), {}, "k3y").arguments()[-2:] == ["--parent", "k3y"]
+    assert "--without-judges" in RunOrder("abc", Path("d"), None, {"judge": WITHOUT}).arguments()
 
 
 def test_what_a_run_costs_is_a_sentence():
@@ -58,7 +68,7 @@ async def test_a_missing_judge_is_told_by_the_name_of_the_evaluator(tmp_path):
     file = tmp_path / "data.json"
     file.write_text('{"default_evaluators": {"Relevance": {}}, "items": [{"prompt": "x"}]}')
     with pytest.raises(NotStarted) as found:
-        await told(tmp_path, tmp_path / "evals.db", ["run", str(file), "--target", "demo", "--plan"])
+        await ask_command_line(tmp_path, tmp_path / "evals.db", ["run", str(file), "--target", "demo", "--plan"])
     assert found.value.unjudged == "Relevance"
 
 
@@ -98,7 +108,7 @@ def test_the_end_of_a_log_of_any_kind_and_length_is_said(tmp_path):
 
 async def test_a_refusal_is_the_sentence_of_the_command_line(tmp_path):
     with pytest.raises(NotStarted, match="no-such"):
-        await told(tmp_path, tmp_path / "evals.db", ["run", "no-such.json", "--plan"])
+        await ask_command_line(tmp_path, tmp_path / "evals.db", ["run", "no-such.json", "--plan"])
 
 
 def test_the_form_refuses_what_the_command_line_would():

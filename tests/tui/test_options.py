@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tui_evals.evaluators.registry import Registry, registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.options import explained, faults, form_fields, form_values, options_of, summary, written
-from tui_evals.tui.screens.form import read_value
+from tui_evals.tui.judges.options import explained, faults, form_fields, form_values, options_of, summary, written
+from tui_evals.tui.widgets.form import read_value
 
 BUILT_IN = registry(None, Trust())
 KINDS = BUILT_IN.kinds

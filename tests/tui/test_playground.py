@@ -20,17 +20,16 @@ from tui_evals.evaluators.base import Evidence, ToolCall, evaluate
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import RunDefaults, Settings
-from tui_evals.tui.commands.talking import open_playground
-from tui_evals.tui.messages import Changed, Show
-from tui_evals.tui.screens.form import Form
-from tui_evals.tui.screens.menu import Entry, Menu
-from tui_evals.tui.screens.playground import Playground
-from tui_evals.tui.state.checks import suggested_checks, together, with_checks
-from tui_evals.tui.state.talk import Beginning, CannotTalk, Talk, beginning_of, first_target
-from tui_evals.tui.state.workspace import Workspace
-from tui_evals.tui.views.playground import Transcript, note_of, parts_of
+from tui_evals.tui.messages import ShowPane, StateChanged
+from tui_evals.tui.playground.checks import suggested_checks, together, with_checks
+from tui_evals.tui.playground.rows import Transcript, note_of, parts_of
+from tui_evals.tui.playground.screen import Playground, open_playground
+from tui_evals.tui.playground.talk import CannotTalk, Conversation, ConversationStart, beginning_of, first_target
 from tui_evals.tui.widgets.bar import Status
+from tui_evals.tui.widgets.dialogs import Entry, Menu
+from tui_evals.tui.widgets.form import Form
 from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Workspace
 
 HOSTILE = "[/b][@click=app.quit]x[/] \x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202e\ud800 日本語"
 FORBIDDEN = {"\x1b", "\x07", "\x9b", "\u202e", "\ud800"}
@@ -70,14 +69,14 @@ def scripted(monkeypatch):
 
     def use(*outcomes):
         target = Scripted(*outcomes)
-        monkeypatch.setattr("tui_evals.tui.state.talk.open_target", lambda *_: target)
+        monkeypatch.setattr("tui_evals.tui.playground.talk.open_target", lambda *_: target)
         return target
 
     return use
 
 
 def talk_in(root, config=DEMO):
-    return Talk(root, dict, config)
+    return Conversation(root, dict, config)
 
 
 def dataset(root, data=PROMPT, name="evals.json"):
@@ -110,7 +109,7 @@ async def test_question_and_answer_go_into_the_next_question(tmp_path, scripted)
 async def test_the_target_is_opened_once_and_closed(tmp_path, scripted, monkeypatch):
     target = scripted("one", "two", "three")
     opened = []
-    monkeypatch.setattr("tui_evals.tui.state.talk.open_target", lambda *given: opened.append(given) or target)
+    monkeypatch.setattr("tui_evals.tui.playground.talk.open_target", lambda *given: opened.append(given) or target)
     talk = talk_in(tmp_path)
     await talk.ask("1?")
     await talk.ask("2?")
@@ -378,7 +377,7 @@ def test_a_part_is_wrapped_once_for_a_width(tmp_path, monkeypatch):
     talk.messages = [{"role": "assistant", "content": "word " * 200_000}]
     transcript = Transcript()
     first, _ = transcript.made(parts_of(talk), 60)
-    monkeypatch.setattr("tui_evals.tui.views.playground.paragraph", None)
+    monkeypatch.setattr("tui_evals.tui.playground.rows.paragraph", None)
     again, _ = transcript.made(parts_of(talk), 60)
     assert len(again) == len(first) > 10_000
 
@@ -400,10 +399,10 @@ class Bench(App[None]):
     def action_hear(self, key):
         self.heard.append(key)
 
-    def on_changed(self, message: Changed):
+    def on_state_changed(self, message: StateChanged):
         self.heard.append("changed")
 
-    def on_show(self, message: Show):
+    def on_show_pane(self, message: ShowPane):
         self.heard.append(message.place)
 
 
@@ -672,4 +671,4 @@ async def test_an_optional_menu_takes_nothing_unless_something_is_marked():
 
 def test_a_dataset_without_a_prompt_begins_with_nothing(tmp_path):
     document = dataset(tmp_path, {"items": [{"prompt": "q"}]})
-    assert beginning_of(document, document.data) == Beginning()
+    assert beginning_of(document, document.data) == ConversationStart()

@@ -12,23 +12,22 @@ from textual.app import App
 from textual.widgets import Input
 
 from tests.store.helpers import cells, judged, new_run, said
+from tests.tui.test_totals import NOW, a_run, an_answer
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui import app as workbench
-from tui_evals.tui.messages import Looked, Show
-from tui_evals.tui.panes.results import ResultsPane
-from tui_evals.tui.screens.menu import Menu
-from tui_evals.tui.state.pen import Pen
-from tui_evals.tui.state.watch import Order, Watch
-from tui_evals.tui.state.workspace import Selection, Workspace
-from tui_evals.tui.views.columns import Several, heading, layout
-from tui_evals.tui.views.ordering import described, empty, sorts, turned
-from tui_evals.tui.views.results import Table, drawn, judgement, sampled
+from tui_evals.tui.messages import AnswerShown, ShowPane
+from tui_evals.tui.results.order import AnswerOrder
+from tui_evals.tui.results.ordering import described, empty, sorts, turned
+from tui_evals.tui.results.pane import ResultsPane
+from tui_evals.tui.results.rows import Several, Table, drawn, heading, judgement, layout, sampled
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.watch import Watch
+from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
-
-from .test_totals import NOW, a_run, an_answer
+from tui_evals.tui.workspace import Selection, Workspace
 
 STYLES = Path(workbench.__file__).parent / "styles" / "app.tcss"
 HOSTILE = (
@@ -197,24 +196,24 @@ def test_pieces_of_one_style_are_one_piece():
 
 def test_choosing_the_column_again_turns_the_order_round():
     plan, score, cost = sorts(())[0], sorts(())[2], sorts(())[4]
-    assert turned(Order("failed"), score) == Order("failed", "score", False)
-    assert turned(Order("failed", "score"), score) == Order("failed", "score", True)
-    assert turned(Order(), cost) == Order("", "cost", True)
-    assert turned(Order(), plan) == Order("", None, True)
-    assert turned(Order("", "score", True), plan) == Order()
+    assert turned(AnswerOrder("failed"), score) == AnswerOrder("failed", "score", False)
+    assert turned(AnswerOrder("failed", "score"), score) == AnswerOrder("failed", "score", True)
+    assert turned(AnswerOrder(), cost) == AnswerOrder("", "cost", True)
+    assert turned(AnswerOrder(), plan) == AnswerOrder("", None, True)
+    assert turned(AnswerOrder("", "score", True), plan) == AnswerOrder()
 
 
 def test_the_title_tells_filter_and_sorting():
-    assert described(Order(), None) == ""
-    assert described(Order("failed", "latency_ms", True), None) == "failed · by latency ▼"
-    assert described(Order("", "evaluator:Match"), None) == "by Match ▲"
-    assert described(Order("", None, True), None) == "by plan ▼"
-    assert "as of " in described(Order("failed"), NOW)
+    assert described(AnswerOrder(), None) == ""
+    assert described(AnswerOrder("failed", "latency_ms", True), None) == "failed · by latency ▼"
+    assert described(AnswerOrder("", "evaluator:Match"), None) == "by Match ▲"
+    assert described(AnswerOrder("", None, True), None) == "by plan ▼"
+    assert "as of " in described(AnswerOrder("failed"), NOW)
 
 
 def test_an_empty_pane_says_what_belongs_there_and_the_key_that_makes_one():
-    assert [text(line).split()[0] for line in empty(None, Order(), 60)[-2:]] == ["r", "6"]
-    assert "failed" in text(empty(a_run(), Order("failed"), 60)[0])
+    assert [text(line).split()[0] for line in empty(None, AnswerOrder(), 60)[-2:]] == ["r", "6"]
+    assert "failed" in text(empty(a_run(), AnswerOrder("failed"), 60)[0])
 
 
 # -- the table
@@ -268,14 +267,14 @@ class Bench(App[None]):
     def compose(self):
         yield self.pane
 
-    def on_said(self, message):
+    def on_status_message(self, message):
         self.said.append(message.text)
 
-    def on_looked(self, message):
-        self.heard.append(Looked)
+    def on_answer_shown(self, message):
+        self.heard.append(AnswerShown)
 
-    def on_show(self, message):
-        if isinstance(message, Show):
+    def on_show_pane(self, message):
+        if isinstance(message, ShowPane):
             self.heard.append(message.place)
 
 
@@ -297,7 +296,7 @@ class World:
         self.path, self.writer, self.clock = path, writer, NOW
         self.watch = Watch(path)
         self.workspace = Workspace(path.parent.parent, path)
-        self.pane = ResultsPane(self.workspace, self.watch, Pen(path, dict), now=lambda: self.clock)
+        self.pane = ResultsPane(self.workspace, self.watch, StoreWriter(path, dict), now=lambda: self.clock)
 
     def plan(self, planned, **given):
         self.run = self.writer.plan(new_run(**given), planned if isinstance(planned, list) else cells(planned))
@@ -379,7 +378,7 @@ async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):
         assert world.lines()[0].split() == ["#1", "✓", "pass", "100", "✓", "1.00", "20", "ms", "5+7", "$0.500", "yes"]
         assert world.lines()[2].split() == ["#3", "·", "pending"]
         assert world.watch.answer == world.ids[0]
-        assert Looked in pilot.app.heard
+        assert AnswerShown in pilot.app.heard
 
 
 async def test_columns_of_heading_and_rows_stand_below_each_other_at_every_width(world):
@@ -461,7 +460,7 @@ async def test_a_filter_is_checked_while_one_types_and_applied_with_enter(world)
         hint = str(world.pane._filter._hint.render())
         assert "there is no status 'odd'" in hint
         await world.press(pilot, "enter")
-        assert world.watch.order == Order()
+        assert world.watch.order == AnswerOrder()
         pilot.app.query_one(Input).value = "failed"
         await world.press(pilot, "enter")
         assert world.names() == ["#4", "#5"]
@@ -525,7 +524,7 @@ async def test_sorted_answers_keep_their_places_until_the_run_is_over(world, wri
         world.look_first = world.watch.poll()
         async with world.bench() as pilot:
             await world.idle(pilot)
-            await world.pane._arrange(Order(sort="score", descending=True))
+            await world.pane._arrange(AnswerOrder(sort="score", descending=True))
             assert world.names() == ["#1", "#2", "#3"]
             await world.answer(2, score=90.0)
             world.look()
@@ -554,10 +553,10 @@ async def test_an_older_order_never_replaces_a_later_one(world, monkeypatch):
 
     async with world.bench() as pilot:
         await world.idle(pilot)
-        monkeypatch.setattr("tui_evals.tui.panes.results_table.asyncio.to_thread", held)
-        first = asyncio.create_task(world.pane._arrange(Order("failed")))
+        monkeypatch.setattr("tui_evals.tui.results.table.asyncio.to_thread", held)
+        first = asyncio.create_task(world.pane._arrange(AnswerOrder("failed")))
         await asyncio.sleep(0)
-        second = asyncio.create_task(world.pane._arrange(Order("status:pass")))
+        second = asyncio.create_task(world.pane._arrange(AnswerOrder("status:pass")))
         await asyncio.sleep(0)
         gates["status:pass"].set()
         await second

@@ -13,18 +13,30 @@ from tests.tui.ruled import INVERSE, ITEMS, RULES, add_verdicts, case_of, datase
 from tests.tui.stored_runs import fresh, text_of
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.steps import CannotEdit
+from tui_evals.datasets.paths import CannotEdit
 from tui_evals.generate.shapes import Test, UnreadableFile, relinked, rows_of
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.state.launching import NotStarted
-from tui_evals.tui.state.making import Making, Remake, price
-from tui_evals.tui.state.rules import BASELINE, LOOSE, Texts, fitting, owners, read_sheet, texts_of
-from tui_evals.tui.state.rules_edits import reworded, rewritten, with_rule, without, write_files
-from tui_evals.tui.state.rules_origin import read_origin
-from tui_evals.tui.state.rules_rates import Board, Rater, Rates, Tally, board
-from tui_evals.tui.views.rules import Columns, RuleRows, head_rows, no_rules, rate_text, rule_rows, status_text
+from tui_evals.tui.rules.making import Regeneration, RegenerationProgress, price
+from tui_evals.tui.rules.rates import Rates, Tally, VerdictBoard, VerdictReader, board
+from tui_evals.tui.rules.rows import Columns, RuleRows, head_rows, no_rules, rate_text, rule_rows, status_text
+from tui_evals.tui.rules.state import (
+    BASELINE,
+    LOOSE,
+    Texts,
+    fitting,
+    owners,
+    read_origin,
+    read_sheet,
+    reworded,
+    rewritten,
+    texts_of,
+    with_rule,
+    without,
+    write_files,
+)
+from tui_evals.tui.runs.starting import NotStarted
 
 TEXTS = Texts(RULES, INVERSE)
 
@@ -240,7 +252,7 @@ async def test_each_test_counts_as_each_model_was_asked_last(tmp_path):
     await add_verdicts(path, {"test-1": ["fail", "pass"], "test-2": ["pass", "pass"]}, targets=("a", "b"))
     await add_verdicts(path, {"test-1": ["pass"], "test-2": ["error"]}, targets=("a",))
     await add_verdicts(path, {"test-1": ["fail"]}, targets=("a",), source="other/tags.json")
-    rates = Rater(path, tmp_path).read(file)
+    rates = VerdictReader(path, tmp_path).read(file)
     assert rates.compliance and list(rates.by_target) == ["a", "b"]
     found = board(sheet_of(), rates)
     assert found.row((False, 1)) == (Tally(1, 1, 1), Tally(2, 2))
@@ -250,7 +262,7 @@ async def test_each_test_counts_as_each_model_was_asked_last(tmp_path):
 async def test_without_compliance_the_status_of_an_answer_counts_and_is_said(tmp_path):
     path, file = fresh(tmp_path), ruled_project(tmp_path)
     await add_verdicts(path, {"test-3": ["pass"]}, key="Match")
-    rates = Rater(path, tmp_path).read(file)
+    rates = VerdictReader(path, tmp_path).read(file)
     assert rates.by_target == {"demo": {"test-3": Tally(0, 1)}} and not rates.compliance
     head = text_of(head_rows(sheet_of(), board(sheet_of(), rates), [], 80))
     assert (
@@ -261,7 +273,7 @@ async def test_without_compliance_the_status_of_an_answer_counts_and_is_said(tmp
 async def test_answers_to_come_are_under_way_only_while_their_run_goes_on(tmp_path):
     path, file = fresh(tmp_path), ruled_project(tmp_path)
     run = await add_verdicts(path, {"test-1": ["pass"], "test-2": [None]}, status="interrupted")
-    rater = Rater(path, tmp_path)
+    rater = VerdictReader(path, tmp_path)
     assert rater.read(file).by_target["demo"] == {"test-1": Tally(1, 1)}
     with Writer(path) as writer, hold(run_lock(path, run.key)):
         writer.run_status(run.id, "running")
@@ -272,7 +284,7 @@ async def test_answers_to_come_are_under_way_only_while_their_run_goes_on(tmp_pa
 async def test_a_generation_is_no_run_of_the_dataset(tmp_path):
     path, file = fresh(tmp_path), ruled_project(tmp_path)
     await add_verdicts(path, {}, source="tags.prompty", config={"generation": {"prompt": "tags.prompty"}})
-    assert Rater(path, tmp_path).read(file) == Rates({}, True)
+    assert VerdictReader(path, tmp_path).read(file) == Rates({}, True)
 
 
 # -- rows
@@ -329,24 +341,24 @@ def test_a_narrow_list_says_which_models_have_no_room():
 def test_a_rule_in_full_names_its_inverse_its_ground_and_its_tests():
     evals = [{"ruleid": 1, "rule": RULES[0], "grounded": "err", "groundedText": "Nobody asked for it."}]
     sheet = sheet_of(dataset(ruleEvals=evals))
-    rows = text_of(RuleRows(sheet, Board(), (False, 1), (0, 1), 80))
+    rows = text_of(RuleRows(sheet, VerdictBoard(), (False, 1), (0, 1), 80))
     assert rows[0] == "Rule 1" and rows[1] == RULES[0]
     assert rows[2] == "✗ the prompt does not say so: Nobody asked for it."
     assert rows[3] == f"its inverse 4: {INVERSE[0]}"
     assert rows[4].startswith("2 tests") and rows[5].startswith("word 1") and "TAG1" in rows[5]
-    listed = text_of(rule_rows(sheet, Board(), fitting(sheet, []), Columns(Board(), [], 80)))
+    listed = text_of(rule_rows(sheet, VerdictBoard(), fitting(sheet, []), Columns(VerdictBoard(), [], 80)))
     assert "✗ The tag is upper case." in listed[0] and listed[3].startswith("4    inverts 1: The tag")
 
 
 def test_a_rule_that_is_not_tested_says_so():
-    rows = text_of(RuleRows(sheet_of(most=2), Board(), (False, 3), (), 80))
+    rows = text_of(RuleRows(sheet_of(most=2), VerdictBoard(), (False, 3), (), 80))
     assert rows[0] == "Rule 3" and "It is not tested; t has tests made for it." in rows[-1]
     assert "tested: the first 2" in text_of(head_rows(sheet_of(most=2), None, [], 90))[0]
 
 
 def test_ten_thousand_tests_are_laid_out_when_they_come_into_view():
     sheet = sheet_of(dataset([case_of(number, 1, RULES[0]) for number in range(10_000)]))
-    rows = RuleRows(sheet, Board(), (False, 1), sheet.lines[0].tests, 80)
+    rows = RuleRows(sheet, VerdictBoard(), (False, 1), sheet.lines[0].tests, 80)
     assert len(rows) > 10_000 and rows.find(9_999) == len(rows) - 1 and rows.find("x") is None
     assert text_of([rows[-1]])[0].startswith("word 9999")
 
@@ -367,14 +379,14 @@ def test_hostile_rules_reach_no_row_that_is_drawn_as_it_is():
 
 
 def test_an_order_is_what_the_command_line_understands():
-    one = Remake(Path("/p/tags"), "rule", 2, "the tests of rule 2", 5)
+    one = Regeneration(Path("/p/tags"), "rule", 2, "the tests of rule 2", 5)
     words = " ".join(one.arguments({"target": "a", "other target": " openai/b ", "budget": 0.5}))
     assert words == "generate /p/tags --rule 2 --yes --max-rules 5 --target openai/b --max-cost 0.5"
-    assert Remake(Path("t"), "inverse", 1, "").arguments({}) == ["generate", "t", "--inverse", "1", "--yes"]
+    assert Regeneration(Path("t"), "inverse", 1, "").arguments({}) == ["generate", "t", "--inverse", "1", "--yes"]
 
 
 def test_what_a_generation_says_is_kept_as_sentences():
-    making = Making(Remake(Path("t"), "rule", 1, "the tests of rule 1"), None)
+    making = RegenerationProgress(Regeneration(Path("t"), "rule", 1, "the tests of rule 1"), None)
     events = [
         {"event": "step", "step": "rules", "state": "kept", "file": "rules.txt", "text": ""},
         {"event": "step", "step": "tests", "state": "made", "file": "tests.json", "text": ""},
@@ -398,6 +410,6 @@ def test_what_a_generation_says_is_kept_as_sentences():
 
 async def test_a_price_that_cannot_be_had_says_why(tmp_path):
     fresh(tmp_path)
-    remake = Remake(tmp_path / "nowhere", "rule", 1, "")
+    remake = Regeneration(tmp_path / "nowhere", "rule", 1, "")
     with pytest.raises(NotStarted, match="nowhere"):
         await price(tmp_path, tmp_path / ".evals" / "evals.db", remake, {})

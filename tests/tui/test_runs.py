@@ -10,23 +10,23 @@ from textual.app import App
 
 from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_of, until
 from tui_evals import tui
-from tui_evals.compare.history import bars
+from tui_evals.compare.trend import bars
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.panes import run_loading
-from tui_evals.tui.panes.run_edits import tags_of, why_no_baseline
-from tui_evals.tui.panes.runs import RunsPane
-from tui_evals.tui.screens.ask import Ask, Confirm
-from tui_evals.tui.screens.compare import CompareScreen
-from tui_evals.tui.state import history
-from tui_evals.tui.state.history import History, Past, Shelf, to_compare
-from tui_evals.tui.state.pen import Pen
-from tui_evals.tui.state.watch import Watch
-from tui_evals.tui.state.workspace import Workspace
-from tui_evals.tui.views.runs import RunRows, about_lines, age, empty_lines, money, run_line
+from tui_evals.tui.compare.screen import CompareScreen
+from tui_evals.tui.runs import history
+from tui_evals.tui.runs import pane as run_loading
+from tui_evals.tui.runs.acts import tags_of, why_no_baseline
+from tui_evals.tui.runs.history import History, ListedRun, RunList, to_compare
+from tui_evals.tui.runs.pane import RunsPane
+from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, money, run_line
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.watch import Watch
+from tui_evals.tui.widgets.dialogs import Ask, Confirm
+from tui_evals.tui.workspace import Workspace
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
 PASS, FAIL = ("pass", "yes"), ("fail", "no")
@@ -44,7 +44,7 @@ def totals(passed=7, failed=3, **given):
 
 
 def past(id=1, *, passed=7, failed=3, **given):
-    return Past(run(id, **given), totals(passed, failed))
+    return ListedRun(run(id, **given), totals(passed, failed))
 
 
 # -- rows
@@ -79,7 +79,7 @@ def test_money_says_when_not_all_of_it_is_known():
 
 
 def test_runs_are_grouped_by_suite_and_else_by_file_under_the_trend_of_what_finished():
-    shelf = Shelf(
+    shelf = RunList(
         (
             past(5, suite="nightly", passed=0, failed=4),
             past(4, source="a/b/evals.json"),
@@ -97,7 +97,7 @@ def test_runs_are_grouped_by_suite_and_else_by_file_under_the_trend_of_what_fini
 
 def test_only_the_last_twelve_runs_make_the_trend():
     runs = (past(n, suite="s", passed=int(n > 3), failed=int(n <= 3)) for n in range(20, 0, -1))
-    shelf = Shelf(tuple(runs))
+    shelf = RunList(tuple(runs))
     assert text_of(RunRows(shelf, 60, None, ()))[0].split() == ["s", "█" * 12]
 
 
@@ -110,7 +110,7 @@ def test_a_row_fits_its_width_whatever_the_run_is_called(width):
 
 
 def test_a_narrow_row_says_how_it_stands_in_a_word_and_a_wide_one_says_more():
-    one = Past(run(status="interrupted", tags=("slow",), parent=1, note="x"), totals(cost=0.5))
+    one = ListedRun(run(status="interrupted", tags=("slow",), parent=1, note="x"), totals(cost=0.5))
     narrow, wide = (text_of([run_line(one, width, True, True, 180.0)])[0] for width in (37, 110))
     assert narrow.startswith("▪›3 min  run 1")
     assert "! interrupted" in narrow and "70 %" in narrow and "↳✎" in narrow
@@ -118,12 +118,12 @@ def test_a_narrow_row_says_how_it_stands_in_a_word_and_a_wide_one_says_more():
 
 
 def test_totals_that_are_not_counted_yet_are_left_open_and_no_rate_is_no_zero():
-    assert "…" in text_of([run_line(Past(run(), None), 60, False, False, 0.0)])[0]
+    assert "…" in text_of([run_line(ListedRun(run(), None), 60, False, False, 0.0)])[0]
     assert "0 %" not in text_of([run_line(past(passed=0, failed=0), 60, False, False, 0.0)])[0]
 
 
 def test_a_run_that_goes_on_says_how_far_it_is():
-    one = Past(run(status="running"), totals(2, 1, total=10, pending=6, running=1))
+    one = ListedRun(run(status="running"), totals(2, 1, total=10, pending=6, running=1))
     assert "(3/10)" in text_of([run_line(one, 80, False, False, 0.0)])[0]
 
 
@@ -159,19 +159,19 @@ def test_what_is_compared_is_what_is_marked_else_what_it_came_from():
 
 
 def test_the_other_runs_are_those_of_the_same_dataset():
-    runs = (Past(run(number), totals(), dataset) for number, dataset in ((4, "a"), (3, "b"), (2, "a"), (1, "b")))
-    shelf = Shelf(tuple(runs))
+    runs = (ListedRun(run(number), totals(), dataset) for number, dataset in ((4, "a"), (3, "b"), (2, "a"), (1, "b")))
+    shelf = RunList(tuple(runs))
     assert [[one.id for one in shelf.others(number)] for number in (4, 3, 9)] == [[4, 2], [3, 1], []]
 
 
 def test_the_baseline_of_a_dataset_holds_for_all_its_runs():
-    shelf = Shelf((Past(run(2), totals(), "a"), Past(run(1), totals(), "b")), baselines=(("a", 9),))
+    shelf = RunList((ListedRun(run(2), totals(), "a"), ListedRun(run(1), totals(), "b")), baselines=(("a", 9),))
     assert [shelf.baseline_of(number) for number in (2, 1, 5)] == [9, None, None]
 
 
 @pytest.mark.parametrize(("width", "says"), [(37, "⚑ "), (80, "⚑ baseline"), (120, "⚑ baseline")])
 def test_a_baseline_is_a_sign_and_a_word_where_there_is_room(width, says):
-    one = Past(run(name="the one that went out"), totals(), "evals/a.json", True)
+    one = ListedRun(run(name="the one that went out"), totals(), "evals/a.json", True)
     assert says in text_of([run_line(one, width, False, False, 0.0)])[0]
     assert "⚑ baseline of evals/a.json" in "\n".join(text_of(about_lines(one, "", 60)))
     assert "⚑" not in text_of([run_line(past(), width, False, False, 0.0)])[0]
@@ -181,10 +181,10 @@ def test_a_baseline_is_a_sign_and_a_word_where_there_is_room(width, says):
     ("one", "why"),
     [
         (past(), None),
-        (Past(run(), None), None),
+        (ListedRun(run(), None), None),
         (past(status="interrupted"), "is interrupted"),
         (past(passed=0, failed=0), "no answer that was judged"),
-        (Past(run(status="interrupted"), totals(), "a", True), None),
+        (ListedRun(run(status="interrupted"), totals(), "a", True), None),
     ],
 )
 def test_only_a_run_that_is_finished_and_judged_can_be_a_baseline_and_any_can_be_taken_back(one, why):
@@ -274,7 +274,7 @@ class Bench(App):
     def __init__(self, path):
         super().__init__()
         self.watch = Watch(path)
-        self.pen = Pen(path, dict)
+        self.pen = StoreWriter(path, dict)
         self.pane = RunsPane(Workspace(path.parent.parent, path), self.watch, self.pen)
         self.said, self.opened = [], []
 
@@ -289,7 +289,7 @@ class Bench(App):
         if pulse := self.watch.poll():
             self.pane.pulse(pulse)
 
-    def on_said(self, message):
+    def on_status_message(self, message):
         self.said.append((message.kind, message.text))
 
     def on_open_run(self, message):

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from tests.pictures.script import played
-
-from .snapshots import GALLERY
+from tests.tui.snapshots import GALLERY
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ import pytest
 
 from tests.runs.conftest import Project
 from tests.server import running
+from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.reader import Reader
-
-from .story import at_the_workbench, configure, write
 
 SIZES = [(80, 24), (120, 40), (160, 45)]
 

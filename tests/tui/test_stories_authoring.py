@@ -10,9 +10,8 @@ from textual import events
 
 from tests.runs.conftest import Project
 from tests.server import running
-
-from .story import at_the_workbench, write
-from .terminal import workbench
+from tests.tui.story import at_the_workbench, write
+from tests.tui.terminal import workbench
 
 ITEMS = [
     {"testId": "A-1", "prompt": "first", "expected_response": "one", "category": "facts"},

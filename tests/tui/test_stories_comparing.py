@@ -3,15 +3,13 @@
 import pytest
 from textual.widgets import Input
 
+from tests.tui.hostile import BYTES, FORBIDDEN, MARKUP, STRANGE
 from tests.tui.stored_runs import add_run, fresh
+from tests.tui.story import at_the_workbench
 from tui_evals.store.baselines import baselines
 from tui_evals.store.reader import Reader
-from tui_evals.tui.screens.charts import Charts
-from tui_evals.tui.screens.compare import CompareScreen
-from tui_evals.tui.screens.labelling import LabelScreen
-
-from .hostile import BYTES, FORBIDDEN, MARKUP, STRANGE
-from .story import at_the_workbench
+from tui_evals.tui.compare.screen import Charts, CompareScreen
+from tui_evals.tui.labels.screen import LabelScreen
 
 GOOD, BAD = ("pass", "Seven days."), ("fail", "I am not sure.")
 

@@ -11,13 +11,11 @@ from tests.tui.ruled import INVERSE, RULES, add_verdicts, case_of, dataset, rule
 from tests.tui.stored_runs import fresh
 from tests.tui.story import at_the_workbench
 from tui_evals.store.reader import Reader
-from tui_evals.tui.screens.ask import Confirm, Reading
-from tui_evals.tui.screens.asklong import AskLong
-from tui_evals.tui.screens.makeform import MakeForm
-from tui_evals.tui.screens.menu import Menu
-from tui_evals.tui.screens.rules import RulesScreen
-from tui_evals.tui.screens.runform import RunForm
+from tui_evals.tui.rules.acts import MakeForm
+from tui_evals.tui.rules.screen import RulesScreen
+from tui_evals.tui.runs.starting import RunForm
 from tui_evals.tui.widgets.bar import Status
+from tui_evals.tui.widgets.dialogs import AskLong, Confirm, Menu, Reading
 
 SIZES = [(80, 24), (160, 45)]
 FILE = "tags/tags.json"

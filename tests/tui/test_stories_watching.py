@@ -8,11 +8,10 @@ import pytest
 
 from tests.runs.conftest import Project
 from tests.server import running
+from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.runlock import run_lock
 from tui_evals.tui.app import Workbench
 from tui_evals.tui.widgets.lines import Lines
-
-from .story import at_the_workbench, configure, write
 
 TARGET = '[targets.main]\nmodel = "openai/test-model"\nbase_url = "{}"\n[run]\ntargets = ["main"]\n'
 

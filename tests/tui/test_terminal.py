@@ -8,11 +8,10 @@ import sys
 import pytest
 
 from tests.runs.conftest import until
+from tests.tui.hostile import FORBIDDEN, LITERAL, hostile_project
+from tests.tui.terminal import OURS, Terminal, workbench
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
-
-from .hostile import FORBIDDEN, LITERAL, hostile_project
-from .terminal import OURS, Terminal, workbench
 
 PANES = {"1": "1 Dataset", "2": "2 Item", "3": "3 Evaluators", "4": "4 Results", "5": "5 Answer", "6": "6 Runs"}
 
@@ -88,7 +87,7 @@ def test_hostile_texts_in_dialogs_palette_search_and_toasts(hostile):
 
 
 BROKEN = """
-import tui_evals.tui.panes.tree as tree
+import tui_evals.tui.tree.pane as tree
 def broken(self):
     secret = "sk-value-of-a-local-variable"
     raise RuntimeError("a defect [/b] \\x1b[2J" + secret[:0])

@@ -10,10 +10,10 @@ from rich.cells import cell_len
 
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.figures import compact, duration, money, number
-from tui_evals.tui.state.counting import Counting
-from tui_evals.tui.state.pulse import Pulse
-from tui_evals.tui.state.questions import Count
-from tui_evals.tui.views.totals import Pace, Tally, done, totals_rows
+from tui_evals.tui.results.order import RunCount
+from tui_evals.tui.results.table import Counting
+from tui_evals.tui.results.totals import Pace, Tally, done, totals_rows
+from tui_evals.tui.watch import StoreChange
 
 NOW = 1_000_000.0
 
@@ -279,15 +279,15 @@ class Held:
 
 async def test_counts_come_one_at_a_time_and_take_at_most_a_hundredth_of_the_time(monkeypatch):
     watch, clock = Held(), [NOW]
-    watch.found = Count(1, 0, True, some(pending=1000), (), {}, False, False)
+    watch.found = RunCount(1, 0, True, some(pending=1000), (), {}, False, False)
     counting = Counting(watch, lambda: clock[0])
     ticks = iter([0.0, 0.05])
-    monkeypatch.setattr("tui_evals.tui.state.counting.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("tui_evals.tui.results.table.time.perf_counter", lambda: next(ticks))
     assert counting.due()
     work = counting.count()
     assert await work
     assert not counting.due()  # nothing changed
-    counting.note(Pulse(rows=[an_answer(1, seq=1)]))
+    counting.note(StoreChange(rows=[an_answer(1, seq=1)]))
     assert not counting.due()
     clock[0] += 4.9
     assert not counting.due()
@@ -310,12 +310,12 @@ async def test_no_count_begins_while_one_is_under_way():
 
 async def test_a_run_that_is_over_is_counted_at_once_and_a_count_of_another_run_is_not_taken():
     watch = Held()
-    watch.found = Count(1, 0, True, some(), (), {}, False, False)
+    watch.found = RunCount(1, 0, True, some(), (), {}, False, False)
     counting = Counting(watch, lambda: NOW)
     assert await counting.count()
-    counting.note(Pulse(run=True))
+    counting.note(StoreChange(run=True))
     assert counting.due()
-    watch.found = Count(2, 0, True, some(), (), {}, False, False)
+    watch.found = RunCount(2, 0, True, some(), (), {}, False, False)
     assert not await counting.count()
     assert len(watch.taken) == 1
     watch.found = None
@@ -334,8 +334,8 @@ async def test_a_count_that_fails_ends_the_wait_for_it():
 
 def test_the_latest_is_the_last_that_became_final():
     counting = Counting(Held(), lambda: NOW)
-    counting.note(Pulse(rows=[an_answer(4, seq=1), an_answer(5, seq=2), an_answer(6, "running", seq=3)]))
-    counting.note(Pulse(rows=[an_answer(7, "running", seq=4)]))
+    counting.note(StoreChange(rows=[an_answer(4, seq=1), an_answer(5, seq=2), an_answer(6, "running", seq=3)]))
+    counting.note(StoreChange(rows=[an_answer(7, "running", seq=4)]))
     assert counting.latest == 5
 
 

@@ -14,10 +14,10 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui.actions import of
-from tui_evals.tui.panes.tree import TreePane
-from tui_evals.tui.state.pen import Pen
-from tui_evals.tui.state.watch import Watch
-from tui_evals.tui.state.workspace import Workspace
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.tree.pane import TreePane
+from tui_evals.tui.watch import Watch
+from tui_evals.tui.workspace import Workspace
 
 ITEMS = [
     {"testId": "MT-1", "prompt": "Hello there", "category": "Safety"},
@@ -40,18 +40,18 @@ class Bench(App):
     def compose(self):
         yield self.pane
 
-    def on_said(self, message):
+    def on_status_message(self, message):
         self.said.append((message.kind, message.text))
 
-    def on_changed(self):
+    def on_state_changed(self):
         self.changes += 1
         self.pane.sync()
 
-    def on_went(self):
+    def on_item_shown(self):
         self.went += 1
         self.pane.sync()
 
-    def on_show(self, message):
+    def on_show_pane(self, message):
         self.shown.append(message.place)
 
     def action_leave(self):
@@ -70,7 +70,7 @@ class Tried:
             self.write("d.json", items)
             self.space.look()
             self.space.open_file(self.root / "d.json")
-        self.pane = TreePane(self.space, self.watch, Pen(self.database, dict))
+        self.pane = TreePane(self.space, self.watch, StoreWriter(self.database, dict))
         self.app = Bench(self.pane)
 
     def write(self, name, items):

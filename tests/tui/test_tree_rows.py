@@ -9,11 +9,9 @@ from rich.cells import cell_len
 
 from tui_evals.datasets.problems import Problem
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.state.latest import item_key
-from tui_evals.tui.views.first import first_page
-from tui_evals.tui.views.tree import Other, Tree, TreeRows, counts, preview
-from tui_evals.tui.views.tree_outline import DATASET, above, grouped, matching, outline, remapped
-from tui_evals.tui.views.tree_shape import Shape
+from tui_evals.tui.tree.latest import item_key
+from tui_evals.tui.tree.outline import DATASET, Shape, above, grouped, matching, outline, remapped
+from tui_evals.tui.tree.rows import Other, Tree, TreeRows, counts, first_page, preview
 
 ITEMS = [
     {"testId": "MT-1", "prompt": "Hello there", "category": "Safety", "tags": ["smoke"]},

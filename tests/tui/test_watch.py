@@ -16,9 +16,9 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
-from tui_evals.tui.state import watch as watch_module
-from tui_evals.tui.state.watch import Order, Watch
-from tui_evals.tui.state.windows import PAGE
+from tui_evals.tui import watch as watch_module
+from tui_evals.tui.results.order import AnswerOrder
+from tui_evals.tui.watch import PAGE, Watch
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_where_a_part_is_deleted_already_every_other_answer_keeps_its_row(watch,
     ids = ids_of(path, run)
     watch.open_run(run.id)
     if not plain:
-        watch.arrange(Order(sort="name", descending=True), array("q", ids[::-1]))
+        watch.arrange(AnswerOrder(sort="name", descending=True), array("q", ids[::-1]))
     writer.write("DELETE FROM answers WHERE id IN (?, ?)", ids[0], ids[3])
     kept = [None if one in (ids[0], ids[3]) else one for one in ids]
     assert shown(watch) == (kept if plain else kept[::-1])
@@ -219,7 +219,7 @@ def test_paging_while_answers_come_always_shows_what_the_store_holds(watch, writ
     watch.open_run(run.id)
     if not plain:
         mixed = random.Random(1).sample(ids, len(ids))
-        watch.arrange(Order(sort="name"), array("q", mixed))
+        watch.arrange(AnswerOrder(sort="name"), array("q", mixed))
     chance = random.Random(2)
     waiting = list(ids)
     for _ in range(25):
@@ -234,11 +234,11 @@ def test_paging_while_answers_come_always_shows_what_the_store_holds(watch, writ
 
 
 def test_pages_that_were_left_are_fetched_anew_and_keep_no_place(watch, writer, path, monkeypatch):
-    monkeypatch.setattr("tui_evals.tui.state.windows._PAGES", 2)
+    monkeypatch.setattr("tui_evals.tui.watch._PAGES", 2)
     run = writer.plan(new_run(), cells(PAGE * 4))
     ids = ids_of(path, run)
     watch.open_run(run.id)
-    watch.arrange(Order(sort="name"), array("q", ids))
+    watch.arrange(AnswerOrder(sort="name"), array("q", ids))
     first = watch.row(0)
     assert watch.place(first) == 0
     for number in range(0, PAGE * 4, PAGE):
@@ -284,17 +284,17 @@ def test_an_order_is_fetched_apart_and_shown_when_it_is_arranged(watch, writer, 
     for place, status in enumerate(["pass", "fail", "fail"]):
         answer(writer, [ids[place]], status, score=10.0 * place)
     watch.open_run(run.id)
-    order = Order("failed", "score", descending=True)
+    order = AnswerOrder("failed", "score", descending=True)
     found = watch.sorted(order)
     assert shown(watch) == ids
     watch.arrange(order, found)
     assert shown(watch) == [ids[2], ids[1]]
     assert [watch.find(ids[2]), watch.find(ids[0]), watch.find("x")] == [0, None, None]
-    assert watch.sorted(Order()) is None
-    watch.arrange(Order(), None)
+    assert watch.sorted(AnswerOrder()) is None
+    watch.arrange(AnswerOrder(), None)
     assert shown(watch) == ids
     with pytest.raises(FilterError):
-        watch.sorted(Order("status:odd"))
+        watch.sorted(AnswerOrder("status:odd"))
 
 
 def test_an_answer_of_another_run_has_no_row(watch, writer, path):
@@ -314,7 +314,7 @@ def test_failures_are_gone_through_in_the_order_shown_and_round_the_end(watch, w
     watch.open_run(run.id)
     bad = [2, 5, 6]
     if not plain:
-        watch.arrange(Order(sort="pos", descending=True), array("q", ids[::-1]))
+        watch.arrange(AnswerOrder(sort="pos", descending=True), array("q", ids[::-1]))
         bad = [1, 2, 5]
     there, back = [watch.failure(-1, 1)], [watch.failure(8, -1)]
     for _ in range(3):
@@ -330,7 +330,7 @@ def test_where_nothing_failed_there_is_no_failure(watch, writer, path):
     answer(writer, ids_of(path, run))
     watch.open_run(run.id)
     assert watch.failure(0, 1) is None
-    watch.arrange(Order("failed"), array("q"))
+    watch.arrange(AnswerOrder("failed"), array("q"))
     assert watch.failure(0, -1) is None
 
 
@@ -362,7 +362,7 @@ def test_a_run_deleted_while_it_is_counted_has_no_count(watch, writer):
     writer.delete_run(run)
     assert watch.count() is None
     assert watch.failure(0, 1) is None
-    assert list(watch.sorted(Order(sort="score"))) == []
+    assert list(watch.sorted(AnswerOrder(sort="score"))) == []
 
 
 def test_another_database_in_its_place_is_looked_into(watch, writer, path, tmp_path):

@@ -7,16 +7,14 @@ from rich.cells import cell_len
 
 from tests.store.helpers import cells, new_run, worker
 from tests.tui.stored_runs import HOSTILE, add_run, fresh, text_of
+from tests.tui.story import at_the_workbench
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.workers import WorkerTotals, together
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.screens.workers import Workers
-from tui_evals.tui.state.watch import Watch
-from tui_evals.tui.views.workers import WorkerRows, heading, none_there, workers_line
-
-from .story import at_the_workbench
+from tui_evals.tui.results.workers import WorkerRows, Workers, heading, none_there, workers_line
+from tui_evals.tui.watch import Watch
 
 SIZES = [(80, 24), (160, 45)]
 

@@ -1,44 +1,211 @@
-"""`TestSuite` and `TestRun`: named suites of cases and named runs over them, as Arthur Bench has them, in our store."""
+"""Carrying out a run of a suite in a store, and keeping one later that was made apart."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.starter import make_project
 from tui_evals.evaluators.registry import Registry, registry
-from tui_evals.runs.suites import cases, keeping, running
-from tui_evals.runs.suites.methods import Method, method_named
-from tui_evals.runs.suites.problems import (
-    ArthurError,
+from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
+from tui_evals.runs import start
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.suites import cases, running, suite
+from tui_evals.runs.suites.cases import (
     ArthurInternalError,
-    ArthurUserError,
-    NotFoundError,
     UserTypeError,
     UserValueError,
 )
+from tui_evals.runs.suites.running import Row, average
+from tui_evals.runs.suites.suite import Method, method_named
+from tui_evals.store.database import open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.store.redact import secrets_of
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import Target, TargetConfig
+from tui_evals.targets.config import Settings, load_settings, target_named
+from tui_evals.targets.environment import environment
+from tui_evals.targets.function import given_function
 
-from .bench_execution import execute
-from .bench_results import TestRun, apart
-from .bench_scorers import Category, Scorer, ScoreResult, evaluator_of_scorer, method_of
+from .bench_scorers import Scorer, evaluator_of_scorer, method_of
 
-__all__ = [
-    "ArthurError",
-    "ArthurInternalError",
-    "ArthurUserError",
-    "Category",
-    "NotFoundError",
-    "ScoreResult",
-    "Scorer",
-    "TestRun",
-    "TestSuite",
-    "UserTypeError",
-    "UserValueError",
-]
+Judge = str | Callable[..., Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A run that was carried out; `key` is None where it is in no store."""
+
+    asked: running.SuiteRun
+    key: str | None
+    rows: tuple[running.Row, ...]
+    metadata: Mapping[str, str]
+    targets: tuple[str, ...]
+    judges: tuple[str, ...]
+    answers: tuple[RecordedAnswer, ...]
+    started: float
+
+
+async def execute(asked: running.SuiteRun, known: Registry, judge: Judge, root: Path, store: Path) -> FinishedRun:
+    """Judge the candidates of a run in the project at `root` and keep the run in the store of `store`."""
+    started = time.time()
+    settings, variables = load_settings(root), environment(root, None)[0]
+    config, ready = _judge(judge, settings)
+    try:
+        plan = running.plan_of(asked, store, settings, known, config)
+    except (CannotPlan, DatasetError) as problem:
+        raise UserValueError(str(problem)) from None
+    if store != root:
+        with Reader(_store(root)) as reader:
+            running.refuse_twice(reader, asked.suite.name, asked.name)
+    path = _store(store)
+    with Writer(path, secrets=secrets_of(variables)) as writer, Reader(path) as reader:
+        run = running.store(asked, plan, store, reader, writer, variables)
+        with hold(run_lock(path, run.key)):
+            engine = start.assemble(plan, run, start.Terms(), writer, reader, settings, variables, store, ready=ready)
+            outcome = await engine.execute()
+            writer.flush()
+        if not outcome.finished:
+            again = f"; `tui-evals resume {run.key}` goes on with it" if store == root else ""
+            raise ArthurInternalError(f"the run {asked.name!r} stopped: {outcome.message.rstrip('.')}{again}")
+        run = reader.find_run(run.key)
+        return FinishedRun(
+            asked=asked,
+            key=run.key,
+            rows=tuple(running.rows_of(reader, run)),
+            metadata=running.metadata_of(reader, run),
+            targets=run.targets,
+            judges=(config.name,) if config is not None else (),
+            answers=_answers(reader, run) if store != root else (),
+            started=started,
+        )
+
+
+def save_made(made: FinishedRun, root: Path) -> str:
+    """Keep a run that was made apart; nothing is judged again."""
+    asked = made.asked
+    settings, variables = load_settings(root), environment(root, None)[0]
+    path = _store(root)
+    with Writer(path, secrets=secrets_of(variables)) as writer, Reader(path) as reader:
+        running.refuse_twice(reader, asked.suite.name, asked.name)
+        file = suite.run_file(root, asked.suite.name, asked.name)
+        suite.write_below(root, file, asked.answered)
+        recording = Recording(
+            by="tui-evals",
+            digest=digest_of(asked.suite.name, asked.name, asked.answered, made.started),
+            document=asked.document,
+            source=running.source_of(root, asked.suite.name),
+            name=asked.name,
+            targets=made.targets,
+            answers=made.answers,
+            judges=made.judges,
+            suite=asked.suite.name,
+            started=made.started,
+        )
+        return store_recording(writer, reader, recording, settings, variables)[0].key
+
+
+def _store(root: Path) -> Path:
+    make_project(root)
+    return open_store(root / ".evals" / "evals.db")
+
+
+def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[str, Target]]:
+    """The judge's configuration, and the judge itself where it is a function at hand."""
+    if callable(judge):
+        name = getattr(judge, "__name__", type(judge).__name__)
+        return TargetConfig(name=name, model=f"python:{judge.__module__}:{name}"), {name: given_function(judge, name)}
+    word = judge or settings.judge
+    return (target_named(word, settings) if word else None), {}
+
+
+def _answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
+    """The answers of a run with their scores, to be kept elsewhere."""
+    found = []
+    for row in reader.all_rows(run.id):
+        detail = reader.detail(row.id)
+        if detail.answer is not None:
+            scores = detail.scores.get(run.scoring_pass, ())
+            found.append(RecordedAnswer(item=row.item, answer=detail.answer, scores=scores))
+    return tuple(found)
+
+
+_Found = TypeVar("_Found")
+
+
+class TestRun:
+    """A named run over a suite: the candidates with their scores, in the order of the suite."""
+
+    __test__ = False
+
+    def __init__(self, made: FinishedRun, root: Path) -> None:
+        self._made: FinishedRun | None = None if made.key else made
+        self._root = root
+        self.name = made.asked.name
+        self.suite = made.asked.suite.name
+        self.id = made.key
+        """The id of the run in the store, which `tui-evals show` takes; None while it is not saved."""
+        self.rows: tuple[Row, ...] = made.rows
+        self.metadata: Mapping[str, str] = made.metadata
+
+    @property
+    def scores(self) -> list[float | None]:
+        """The score of each case; None where it could not be judged, and `problems` says why."""
+        return [row.score for row in self.rows]
+
+    @property
+    def categories(self) -> list[str | None]:
+        """The category of each case; None where the scorer gives none."""
+        return [row.category for row in self.rows]
+
+    @property
+    def outputs(self) -> list[str | None]:
+        """The candidate of each case; None where it was blank."""
+        return [row.output for row in self.rows]
+
+    @property
+    def problems(self) -> list[str | None]:
+        """Why a case has no answer or could not be judged."""
+        return [row.problem for row in self.rows]
+
+    @property
+    def average(self) -> float | None:
+        """The mean of the scores there are; None where there are none."""
+        return average(self.scores)
+
+    def save(self) -> str:
+        """Keep a run that was made with `save=False`; returns its id."""
+        if self._made is None:
+            raise UserValueError(f"the run {self.name!r} is saved already, as {self.id}")
+        made, root = self._made, self._root
+        self.id = apart(lambda: save_made(made, root))
+        self._made = None
+        return self.id
+
+    def __repr__(self) -> str:
+        mean = "n/a" if self.average is None else f"{self.average:.3f}"
+        return f"TestRun({self.name!r}, id={self.id!r}, cases={len(self.rows)}, average={mean})"
+
+
+def apart(work: Callable[[], _Found]) -> _Found:
+    """What some work returns; in a thread of its own where a loop runs here already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
 
 Scoring = str | Mapping[str, Mapping[str, Any]] | Scorer
 """The name of an evaluator, its name with options as in {"exact_match": {"case_sensitive": False}}, or a scorer."""
@@ -84,7 +251,7 @@ class TestSuite:
         self._root = project_root(Path(project) if project is not None else Path.cwd())
         self._known = registry(self._root)
         self.scorer = scoring_method if isinstance(scoring_method, Scorer) else None
-        kept = keeping.kept(self._root, name)
+        kept = suite.kept(self._root, name)
         if kept is not None:
             self._suite = self._opened(kept, scoring_method)
             return
@@ -98,9 +265,9 @@ class TestSuite:
             reference_column=reference_column,
             needs_reference=method.requires_reference,
         )
-        self._suite = keeping.keep(self._root, name, keeping.document_of(name, data, method, description))
+        self._suite = suite.keep(self._root, name, suite.document_of(name, data, method, description))
 
-    def _opened(self, kept: keeping.Suite, given: Scoring) -> keeping.Suite:
+    def _opened(self, kept: suite.Suite, given: Scoring) -> suite.Suite:
         """The suite that was kept, whose own way of scoring counts."""
         name = kept.method["name"]
         if kept.method.get("type") != "custom":
@@ -173,7 +340,7 @@ class TestSuite:
             made = await execute(asked, known, judge, self._root, Path(folder))
         return TestRun(replace(made, key=None), self._root)
 
-    def _asked(self, name: str, frame: Any, options: RunOptions) -> running.Asked:
+    def _asked(self, name: str, frame: Any, options: RunOptions) -> running.SuiteRun:
         """What a run is to judge."""
         contexts = options.get("context_input_list")
         candidates, contexts = cases.candidates_from(
@@ -186,7 +353,7 @@ class TestSuite:
         )
         metadata = {key: options.get(key) for key in running.METADATA}
         needs_context = self.scorer is None and self._stored_method().requires_context
-        return running.asked(self._suite, name, candidates, contexts, metadata, needs_context=needs_context)
+        return running.suite_run(self._suite, name, candidates, contexts, metadata, needs_context=needs_context)
 
     def _stored_method(self) -> Method:
         (_, options), *_ = self._suite.data["default_evaluators"].items()
@@ -198,7 +365,7 @@ class TestSuite:
         return f"TestSuite({self.name!r}, {self.scoring_method!r}, cases={len(self.input_texts)})"
 
 
-def _cases(asked: running.Asked) -> list[tuple[str, str | None, str, str | None]]:
+def _cases(asked: running.SuiteRun) -> list[tuple[str, str | None, str, str | None]]:
     pairs = zip(asked.document["items"], asked.candidates, strict=True)
     return [
         (said, item.get("expected_response"), item["prompt"], item.get("context"))

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured
 from tui_evals.evaluators.registry import Registry
-from tui_evals.runs.suites.methods import Method
-from tui_evals.runs.suites.problems import UserTypeError, UserValueError
+from tui_evals.runs.suites.cases import UserTypeError, UserValueError
+from tui_evals.runs.suites.suite import Method
 
 Case = tuple[str, str | None, str, str | None]
 """A candidate with its reference, its input and its context."""

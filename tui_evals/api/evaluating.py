@@ -1,4 +1,4 @@
-"""`evaluate` and `aevaluate`: a dataset asked of targets and judged, kept in the store like any other run."""
+"""A function of the user's as an evaluator: it is given what its parameters name, and returns a verdict."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document, load
@@ -17,10 +17,10 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.starter import make_project
 from tui_evals.datasets.validate import dataset_of, typed
-from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured, verdict
 from tui_evals.evaluators.registry import Registry, registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.runs import launch
+from tui_evals.runs import start
 from tui_evals.runs.plan import Plan
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import open_store
@@ -34,8 +34,47 @@ from tui_evals.targets.environment import environment
 from tui_evals.targets.function import given_function
 from tui_evals.text import strictjson
 
-from .judging import evaluator_of
 from .results import Run, read_run
+
+_EVIDENCE = tuple(field.name for field in fields(Evidence))
+_SYNONYMS: Mapping[str, str] = {"output": "response", "answer": "response", "reference": "expected", "input": "prompt"}
+
+
+def evaluator_of(name: str, function: Callable[..., Any]) -> type[Evaluator]:
+    """The evaluator a function is.
+
+    Its parameters are words of evidence (response or output or answer, expected, prompt, context, variables, …). True
+    and False are verdicts, a number is a score from 0 to 1 that passes from 0.5, a Score says all there is to say.
+    """
+    wanted = {one: _SYNONYMS.get(one, one) for one in inspect.signature(function).parameters}
+    if unknown := [one for one, field in wanted.items() if field not in _EVIDENCE]:
+        known = ", ".join([*_EVIDENCE, *_SYNONYMS])
+        raise TypeError(f"the evaluator {name} asks for {unknown[0]}, which is no evidence; there are {known}")
+    about = inspect.getdoc(function) or f"Passes when {name} says so."
+    return type(
+        name, (_Function,), {"name": name, "function": staticmethod(function), "wanted": wanted, "__doc__": about}
+    )
+
+
+class _Function(Evaluator):
+    family = "custom"
+    function: ClassVar[Callable[..., Any]]
+    wanted: ClassVar[Mapping[str, str]]
+
+    async def score(self, evidence: Evidence) -> Score:
+        """What the function says of the evidence."""
+        given = {one: getattr(evidence, field) for one, field in self.wanted.items()}
+        said = type(self).function(**given)
+        if inspect.isawaitable(said):
+            said = await said
+        if isinstance(said, Score):
+            return said
+        if isinstance(said, bool):
+            return verdict(said, f"{self.name} says {'yes' if said else 'no'}")
+        if isinstance(said, int | float):
+            return measured(float(said), 0.5, f"{self.name} gives {said:g}")
+        raise TypeError(f"{self.name} returned {type(said).__name__}, not True, False, a number or a Score")
+
 
 Answers = Callable[..., Any]
 """A function that answers: it takes the prompt (or `messages`, or `request`) and returns text, now or when awaited."""
@@ -108,14 +147,14 @@ async def aevaluate(
         registry=known,
         judge=judges[0][0] if judges else target_named(settings.judge, settings) if settings.judge else None,
         without_judges=without_judges,
-        prompts=launch.prompts_from(files or ([named] if named else [])),
+        prompts=start.prompts_from(files or ([named] if named else [])),
         repeats=repeats or settings.run.repeats or 1,
         only=frozenset(only) if only is not None else None,
     )
     if not plan.targets:
         raise ConfigurationError("no target is named: give one, such as a function that answers, or a model's name")
     plan.check_judges()
-    terms = launch.Terms(
+    terms = start.Terms(
         concurrency=concurrency or settings.run.concurrency,
         max_cost=max_cost or settings.run.max_cost,
         use_cache=use_cache,
@@ -130,7 +169,7 @@ async def aevaluate(
 async def _run(
     plan: Plan,
     document: Document,
-    terms: launch.Terms,
+    terms: start.Terms,
     root: Path,
     settings: Settings,
     variables: Mapping[str, str],
@@ -139,9 +178,9 @@ async def _run(
 ) -> Run:
     store = _store(root)
     with Writer(store, secrets=secrets_of(variables)) as writer, Reader(store) as reader:
-        run = launch.store_plan(plan, document.data, terms, writer, variables, **about)
+        run = start.store_plan(plan, document.data, terms, writer, variables, **about)
         with hold(run_lock(store, run.key)):
-            engine = launch.assemble(plan, run, terms, writer, reader, settings, variables, root, ready=ready)
+            engine = start.assemble(plan, run, terms, writer, reader, settings, variables, root, ready=ready)
             outcome = await engine.execute()
             writer.flush()
         found = read_run(reader, reader.find_run(run.key))

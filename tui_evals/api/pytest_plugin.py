@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tui_evals.api.results import Answer, Run
+    from .results import Answer, Run
 
 _SUFFIXES = (".json", ".jsonl", ".csv")
 _NO_MARK = re.compile(r"\W+")
@@ -101,7 +101,7 @@ class DatasetFile(pytest.File):
         return found
 
     def _evaluate(self, positions: Iterable[int]) -> Run:
-        from tui_evals.api.evaluating import RunStopped, evaluate
+        from .evaluating import RunStopped, evaluate
 
         option = self.config.getoption
         try:

@@ -6,17 +6,17 @@ import os
 import tempfile
 from pathlib import Path
 
-from tui_evals.datasets.demo_project import make_demo
+from tui_evals.cli.run.start import ExecutionOptions, execute, start_apart
 from tui_evals.datasets.save import CannotSave
-from tui_evals.runs import launch
+from tui_evals.datasets.starter import make_demo
+from tui_evals.runs import start
 from tui_evals.runs.plan import Plan
 
 from . import project
-from .executing import Manner, execute, start_apart
 from .opening import Opening, need_terminal
 from .output import Stop, say
+from .project import world
 from .sources import checked_dataset, targets_named
-from .world import world
 
 _AT_ONCE = 30
 """Calls in flight where nobody watches them one by one."""
@@ -39,11 +39,11 @@ def demo(plain: bool, mouse: bool) -> int | Opening:
     )
     with project.writer(here.environment) as writer:
         name, source = document.file.stem, str(document.file)
-        terms = launch.Terms(concurrency=_AT_ONCE if plain else None)
-        run = launch.store_plan(plan, document.data, terms, writer, here.environment, name=name, source=source)
+        terms = start.Terms(concurrency=_AT_ONCE if plain else None)
+        run = start.store_plan(plan, document.data, terms, writer, here.environment, name=name, source=source)
         if plain:
             say(f"the sample project is in {folder}")
-            code = execute(run, plan, terms, writer, here, Manner())
+            code = execute(run, plan, terms, writer, here, ExecutionOptions())
             say(f"look around with `cd {folder}` and `tui-evals show last`; delete the folder when you are done")
             return code
     start_apart(run, ("resume", run.key, "--quiet"))

@@ -12,62 +12,62 @@ import click
 
 from tui_evals.version import __version__
 
-from .opening import Opening, Wish, is_dataset, opening
+from .opening import GlobalOptions, Opening, is_dataset, opening
 from .output import Stop, warn
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
-        "demo": ("opening", "Open the workbench on a sample project with a live run, offline."),
+        "demo": ("opening_commands", "Open the workbench on a sample project with a live run, offline."),
     },
     "Write": {
-        "init": ("authoring", "Make a starter dataset and the project folder."),
-        "validate": ("authoring", "Say everything that is wrong with datasets and prompt files."),
-        "resolve": ("authoring", "Show which evaluators judge each item, and who said so."),
-        "upgrade": ("authoring", "Bring an older dataset to the current format."),
-        "convert": ("authoring", "Write a dataset as another format."),
-        "item": ("authoring", "Make items of conversations: `item from-conversation FILE --into DATASET`."),
-        "registry": ("registries", "What a registry of OpenAI Evals holds, and what of it runs here."),
-        "import": ("importing", "Bring in datasets and finished runs of other tools."),
-        "generate": ("generating", "Make rules, tests and ground truth for a prompt."),
+        "init": ("write.commands", "Make a starter dataset and the project folder."),
+        "validate": ("write.commands", "Say everything that is wrong with datasets and prompt files."),
+        "resolve": ("write.commands", "Show which evaluators judge each item, and who said so."),
+        "upgrade": ("write.commands", "Bring an older dataset to the current format."),
+        "convert": ("write.commands", "Write a dataset as another format."),
+        "item": ("write.commands", "Make items of conversations: `item from-conversation FILE --into DATASET`."),
+        "registry": ("imports.commands", "What a registry of OpenAI Evals holds, and what of it runs here."),
+        "import": ("imports.commands", "Bring in datasets and finished runs of other tools."),
+        "generate": ("generate.commands", "Make rules, tests and ground truth for a prompt."),
     },
     "Judge": {
-        "evaluators": ("judging", "List the evaluators, or show one with options and an example."),
-        "score": ("judging", "Judge one answer, or rows of answers, by hand."),
-        "trust": ("judging", "Let evaluators written in this project run."),
+        "evaluators": ("judge.commands", "List the evaluators, or show one with options and an example."),
+        "score": ("judge.commands", "Judge one answer, or rows of answers, by hand."),
+        "trust": ("judge.commands", "Let evaluators written in this project run."),
     },
     "Run": {
-        "run": ("running", "Ask every item of every target, judge the answers, keep all of it."),
-        "suite": ("suites", "Named suites and runs of outputs you have: create, run, list, show, compare."),
-        "watch": ("running", "Follow a run, whichever process executes it."),
-        "pause": ("running", "Let a run start nothing new until it is resumed."),
-        "stop": ("running", "End a run once what is in flight has its answer."),
-        "resume": ("running", "Go on with a run where it stopped."),
-        "rerun": ("running", "Ask items of a run again, in a new run."),
-        "rescore": ("running", "Judge the answers of a run again."),
-        "targets": ("reading", "List the targets; `targets check NAME` makes one call."),
-        "judge": ("reading", "`judge check` says whether a judge can be trusted."),
+        "run": ("run.commands", "Ask every item of every target, judge the answers, keep all of it."),
+        "suite": ("run.suite_commands", "Named suites and runs of outputs you have: create, run, list, show, compare."),
+        "watch": ("run.commands", "Follow a run, whichever process executes it."),
+        "pause": ("run.commands", "Let a run start nothing new until it is resumed."),
+        "stop": ("run.commands", "End a run once what is in flight has its answer."),
+        "resume": ("run.commands", "Go on with a run where it stopped."),
+        "rerun": ("run.commands", "Ask items of a run again, in a new run."),
+        "rescore": ("run.commands", "Judge the answers of a run again."),
+        "targets": ("look.commands", "List the targets; `targets check NAME` makes one call."),
+        "judge": ("look.commands", "`judge check` says whether a judge can be trusted."),
     },
     "Look at runs": {
-        "runs": ("reading", "List the runs; `runs prune` deletes old ones."),
-        "show": ("reading", "Show a run, or one item of it."),
-        "search": ("reading", "Find a text in the answers of all runs."),
-        "export": ("reading", "Write the results of a run as JSON, CSV or JSON lines."),
-        "label": ("reading", "Give a verdict of your own on an answer, or on a blind sample."),
-        "delete": ("reading", "Delete a run."),
-        "cache": ("reading", "What need not be asked again: info, clear, why."),
+        "runs": ("look.commands", "List the runs; `runs prune` deletes old ones."),
+        "show": ("look.commands", "Show a run, or one item of it."),
+        "search": ("look.commands", "Find a text in the answers of all runs."),
+        "export": ("look.commands", "Write the results of a run as JSON, CSV or JSON lines."),
+        "label": ("look.commands", "Give a verdict of your own on an answer, or on a blind sample."),
+        "delete": ("look.commands", "Delete a run."),
+        "cache": ("look.commands", "What need not be asked again: info, clear, why."),
     },
     "Compare": {
-        "compare": ("comparing", "What changed between runs, and whether it is real."),
-        "diff": ("comparing", "Expected responses beside the answers of a run."),
-        "trend": ("comparing", "How the runs of a dataset went, one after the other."),
-        "baseline": ("comparing", "The run later ones are measured against: set, show, clear."),
-        "battle": ("comparing", "Let a judge choose between the answers of runs."),
-        "agreement": ("comparing", "How far evaluators agree with the labels of people."),
-        "report": ("comparing", "Write a run, or runs compared, as HTML, Markdown, JUnit, CSV or JSON."),
+        "compare": ("compare.commands", "What changed between runs, and whether it is real."),
+        "diff": ("compare.commands", "Expected responses beside the answers of a run."),
+        "trend": ("compare.commands", "How the runs of a dataset went, one after the other."),
+        "baseline": ("compare.commands", "The run later ones are measured against: set, show, clear."),
+        "battle": ("compare.commands", "Let a judge choose between the answers of runs."),
+        "agreement": ("compare.commands", "How far evaluators agree with the labels of people."),
+        "report": ("compare.commands", "Write a run, or runs compared, as HTML, Markdown, JUnit, CSV or JSON."),
     },
     "Look up": {
-        "help": ("helping", "Show a page of the manual."),
-        "doctor": ("helping", "Check this installation, the project and the terminal."),
+        "help": ("lookup.commands", "Show a page of the manual."),
+        "doctor": ("lookup.commands", "Check this installation, the project and the terminal."),
     },
 }
 _COMMANDS = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
@@ -82,7 +82,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"tui_evals.cli.commands.{_COMMANDS[name][0]}")
+        module = importlib.import_module(f"tui_evals.cli.{_COMMANDS[name][0]}")
         command: click.Command = getattr(module, f"{name}_command")
         return command
 
@@ -90,7 +90,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and is_dataset(args[0]):
-            from .commands.opening import open_command
+            from .opening_commands import open_command
 
             return args[0], open_command, args[1:]
         if args and args[0] not in _COMMANDS:
@@ -123,7 +123,7 @@ def cli(ctx: click.Context, db: str | None, no_mouse: bool) -> Opening | None:
     """
     if db is not None:
         os.environ["TUI_EVALS_DB"] = db
-    ctx.obj = Wish(mouse=not no_mouse)
+    ctx.obj = GlobalOptions(mouse=not no_mouse)
     return opening(None, ctx.obj.mouse) if ctx.invoked_subcommand is None else None
 
 

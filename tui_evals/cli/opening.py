@@ -25,7 +25,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GlobalOptions:
     """What was said before the name of a command."""
 
     mouse: bool = True

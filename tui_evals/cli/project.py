@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -22,9 +23,12 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import Settings, load_settings
+from tui_evals.targets.environment import environment
 
 from .opening import DATASETS
-from .output import Stop, say
+from .output import Stop, say, warn
 
 SUFFIXES = (*DATASETS, *OWN_SUFFIXES)
 
@@ -81,7 +85,7 @@ def run_meant(reader: Reader, word: str) -> RunRow:
     except LookupError as problem:
         if not os.path.isfile(word):
             raise Stop(str(problem.args[0])) from None
-    from .importing_runs import run_in
+    from tui_evals.cli.imports.importing_runs import run_in
 
     run = run_in(Path(word))
     if run is None:
@@ -135,3 +139,26 @@ def found_or_started() -> Path:
     make_project(Path.cwd())
     say(f"wrote {STARTER}; edit it, then run this command again")
     raise SystemExit(0)
+
+
+@dataclass(frozen=True)
+class World:
+    """Where a command runs: the project, its settings, its environment, its evaluators."""
+
+    root: Path
+    settings: Settings
+    environment: Mapping[str, str]
+    registry: Registry
+
+
+def world(env_name: str | None, trusting: bool, prompt: Path | None = None) -> World:
+    """The project's world, or the end of the command with what is wrong in it."""
+    root = project_root(Path.cwd())
+    try:
+        settings = load_settings(root)
+        values, notes = environment(root, env_name)
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+    for note in notes:
+        warn(f"note: {note}")
+    return World(root, settings, values, evaluators(trusting, prompt))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from tui_evals.store.documents import references
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow
+from tui_evals.store.rows import references
 
 Verdict = Literal["pass", "fail"]
 SAMPLE = 50

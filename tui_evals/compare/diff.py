@@ -1,18 +1,181 @@
-"""What differs between two texts: lines or sentences side by side, and the words that changed inside them."""
+"""JSON in one spelling, a value a line, and the places where two JSON values differ."""
 
 from __future__ import annotations
 
+import json
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby, islice, zip_longest
 from operator import itemgetter
-from typing import Literal
+from typing import Any, Literal
 
-from tui_evals.compare import canonical
-from tui_evals.compare.align import Pairs, Work, facing, gaps, matches
 from tui_evals.text import strictjson
+
+MAX_DEPTH = 24  # levels that get lines of their own; what is deeper stands on one line
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One place where two JSON values differ, as a JSON path."""
+
+    path: str
+    kind: Literal["changed", "removed", "added"]
+
+
+def canonical_lines(value: object) -> list[str]:
+    """The value with sorted keys and without commas, which would make a line differ for what follows it."""
+    into: list[str] = []
+    _print(value, "", 0, into)
+    return into
+
+
+def json_changes(left: Any, right: Any, path: str = "$", depth: int = 0) -> Iterator[Change]:
+    """The deepest places that differ; elements of arrays are told apart by their position."""
+    if _compact(left) == _compact(right):
+        return
+    if depth == MAX_DEPTH or type(left) is not type(right) or not isinstance(left, dict | list):
+        yield Change(path, "changed")
+        return
+    one, other = (value if isinstance(value, dict) else dict(enumerate(value)) for value in (left, right))
+    for key in sorted(one.keys() | other.keys()):
+        below = path + _step(key)
+        if key in one and key in other:
+            yield from json_changes(one[key], other[key], below, depth + 1)
+        else:
+            yield Change(below, "removed" if key in one else "added")
+
+
+def _step(key: str | int) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if _NAME.fullmatch(key) else f"[{key[:80]!r}]"
+
+
+def _print(value: Any, lead: str, depth: int, into: list[str]) -> None:
+    indent = "  " * depth
+    if depth == MAX_DEPTH or not isinstance(value, dict | list) or not value:
+        into.append(f"{indent}{lead}{_compact(value)}\n")
+        return
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    into.append(f"{indent}{lead}{opening}\n")
+    if isinstance(value, dict):
+        for key in sorted(value):
+            _print(value[key], f"{_compact(key)}: ", depth + 1, into)
+    else:
+        for element in value:
+            _print(element, "", depth + 1, into)
+    into.append(f"{indent}{closing}\n")
+
+
+Pairs = list[tuple[int, int]]
+"""Positions left and right that belong together, rising on both sides."""
+
+MAX_TABLE = 2**27  # cells of one alignment table, a bit each: 16 MB
+WORK = 2**29  # cells of all tables together; one costs about 0.4 ns
+CALL = 5_000  # what starting a table costs, in cells
+GRAMS = (1, 4, 16)  # pieces in a row that are looked for where a table would be too large
+
+
+@dataclass(slots=True)
+class AlignBudget:
+    """What may still be spent, and whether something had to be left undone."""
+
+    left: int = WORK
+    coarse: bool = False
+
+    def spend(self, cost: int) -> bool:
+        """Take so much if there is as much; what cannot be paid is not done."""
+        if cost > self.left:
+            return False
+        self.left -= cost
+        return True
+
+
+def matches(left: Sequence[str], right: Sequence[str], work: AlignBudget) -> Pairs:
+    """Equal pieces in equal order, as many as can be while the work allows it."""
+    if (len(right), right) < (len(left), left):
+        # Equally good alignments are many; with one order for both directions swapped texts get the same one.
+        return [(i, j) for j, i in matches(right, left, work)]
+    start = next((k for k, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), len(left))
+    end = next((k for k in range(len(left) - start) if left[-1 - k] != right[-1 - k]), len(left) - start)
+    both = set(left[start : len(left) - end]) & set(right[start : len(right) - end])
+    ids = {piece: number for number, piece in enumerate(sorted(both))}
+    rows = [i for i in range(start, len(left) - end) if left[i] in ids]
+    columns = [j for j in range(start, len(right) - end) if right[j] in ids]
+    inner = _longest([ids[left[i]] for i in rows], [ids[right[j]] for j in columns], GRAMS, work)
+    tail = zip(range(len(left) - end, len(left)), range(len(right) - end, len(right)), strict=True)
+    return [*((k, k) for k in range(start)), *((rows[i], columns[j]) for i, j in inner), *tail]
+
+
+def gaps(pairs: Pairs, n: int, m: int) -> Iterator[tuple[int, int, int, int]]:
+    """The stretches before, between and after pairs: from and to on the left, from and to on the right."""
+    i = j = 0
+    for a, b in [*pairs, (n, m)]:
+        yield i, a, j, b
+        i, j = a + 1, b + 1
+
+
+def facing(pairs: Pairs, n: int, m: int) -> Iterator[tuple[int | None, int | None]]:
+    """Every position once: pairs face each other, what lies between them in order."""
+    for number, (i, a, j, b) in enumerate(gaps(pairs, n, m)):
+        yield from zip_longest(range(i, a), range(j, b))
+        if number < len(pairs):
+            yield a, b
+
+
+def _longest(left: list[int], right: list[int], grams: tuple[int, ...], work: AlignBudget) -> Pairs:
+    """A longest common subsequence; where its table is too large, one through what stands once on each side."""
+    if not left or not right:
+        return []
+    cells = len(left) * len(right)
+    if cells <= MAX_TABLE and work.spend(cells + CALL):
+        from rapidfuzz.distance import LCSseq
+
+        same = (code for code in LCSseq.opcodes(left, right) if code.tag == "equal")
+        return [
+            (code.src_start + k, code.dest_start + k) for code in same for k in range(code.src_end - code.src_start)
+        ]
+    if not grams:
+        work.coarse = True
+        return [(k, k) for k, (a, b) in enumerate(zip(left, right, strict=False)) if a == b]
+    anchors = _anchors(_grams(left, grams[0]), _grams(right, grams[0]))
+    found: Pairs = []
+    for number, (i, a, j, b) in enumerate(gaps(anchors, len(left), len(right))):
+        found += ((i + x, j + y) for x, y in _longest(left[i:a], right[j:b], grams[1:], work))
+        found += anchors[number : number + 1]
+    return found
+
+
+def _grams(pieces: list[int], size: int) -> list[tuple[int, ...]]:
+    return list(zip(*(pieces[k:] for k in range(size)), strict=False))
+
+
+def _anchors(left: list[tuple[int, ...]], right: list[tuple[int, ...]]) -> Pairs:
+    """The longest rising run of what stands once on each side."""
+    count, other = Counter(left), Counter(right)
+    where = {gram: j for j, gram in enumerate(right) if other[gram] == 1 == count[gram]}
+    tops: list[int] = []  # the smallest right position that ends a run of each length
+    ends: list[int] = []  # and where in `runs` that end is
+    runs: list[tuple[int, int, int]] = []  # left, right, the run it continues
+    for i, gram in enumerate(left):
+        if (j := where.get(gram)) is not None:
+            length = bisect_left(tops, j)
+            tops[length : length + 1] = [j]
+            ends[length : length + 1] = [len(runs)]
+            runs.append((i, j, ends[length - 1] if length else -1))
+    pairs: Pairs = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        i, j, at = runs[at]
+        pairs.append((i, j))
+    return pairs[::-1]
+
 
 Kind = Literal["same", "changed", "removed", "added"]
 Unit = Literal["line", "sentence", "json"]
@@ -81,7 +244,7 @@ class Diff:
     coarse: bool
     """Some of it was too much work: rows face each other in order only or are marked whole, changes are left out,
     or JSON was compared as text."""
-    changes: tuple[canonical.Change, ...] = ()
+    changes: tuple[Change, ...] = ()
     """The places that differ, when JSON was compared as JSON."""
 
     @property
@@ -111,17 +274,17 @@ class TurnDiff:
 
 def side_by_side(left: str, right: str) -> Diff:
     """Two texts aligned by lines, or by sentences where one of them runs in long paragraphs."""
-    return _text_diff(left, right, Work())
+    return _text_diff(left, right, AlignBudget())
 
 
 def diff_json(left: str, right: str) -> Diff:
     """Two JSON objects or arrays aligned whatever their spacing and key order; anything else as text."""
-    return _json_diff(left, right, Work())
+    return _json_diff(left, right, AlignBudget())
 
 
 def diff_turns(left: Sequence[TurnText], right: Sequence[TurnText]) -> tuple[TurnDiff, ...]:
     """Two conversations turn by turn: turns with the same prompt face each other, those between them in order."""
-    work = Work()
+    work = AlignBudget()
     same_prompt = matches([turn.prompt for turn in left], [turn.prompt for turn in right], work)
     found = []
     for i, j in facing(same_prompt, len(left), len(right)):
@@ -151,29 +314,29 @@ def unified(diff: Diff, context: int = 3) -> tuple[Row | Gap, ...]:
     return tuple(found)
 
 
-def _text_diff(left: str, right: str, work: Work) -> Diff:
+def _text_diff(left: str, right: str, work: AlignBudget) -> Diff:
     texts = [_LINE.findall(text) for text in (left, right)]
     if all(len(line) <= _LONG_LINE for text in texts for line in text):
         return _compare(texts[0], texts[1], "line", work)
     return _compare(_SENTENCE.findall(left), _SENTENCE.findall(right), "sentence", work)
 
 
-def _json_diff(left: str, right: str, work: Work) -> Diff:
+def _json_diff(left: str, right: str, work: AlignBudget) -> Diff:
     if max(len(left), len(right)) > _MAX_JSON:
         return replace(_text_diff(left, right, work), coarse=True)
     try:
         one, other = strictjson.loads(left), strictjson.loads(right)
         if not (isinstance(one, dict | list) and isinstance(other, dict | list)):
             return _text_diff(left, right, work)
-        lines, other_lines = canonical.lines(one), canonical.lines(other)
-        changes = tuple(islice(canonical.changes(one, other), _MAX_CHANGES + 1))
+        lines, other_lines = canonical_lines(one), canonical_lines(other)
+        changes = tuple(islice(json_changes(one, other), _MAX_CHANGES + 1))
     except (ValueError, RecursionError):  # not JSON, or nested too deeply to write back: text like any other
         return _text_diff(left, right, work)
     diff = _compare(lines, other_lines, "json", work)
     return replace(diff, changes=changes[:_MAX_CHANGES], coarse=diff.coarse or len(changes) > _MAX_CHANGES)
 
 
-def _compare(left: list[str], right: list[str], unit: Unit, work: Work) -> Diff:
+def _compare(left: list[str], right: list[str], unit: Unit, work: AlignBudget) -> Diff:
     work.coarse = False
     left, right = _cut(left, work), _cut(right, work)
     equal = matches(left, right, work)
@@ -186,7 +349,7 @@ def _compare(left: list[str], right: list[str], unit: Unit, work: Work) -> Diff:
     return Diff(tuple(_row(left, right, i, j, work) for i, j in pairs), unit, work.coarse)
 
 
-def _row(left: list[str], right: list[str], i: int | None, j: int | None, work: Work) -> Row:
+def _row(left: list[str], right: list[str], i: int | None, j: int | None, work: AlignBudget) -> Row:
     if i is None or j is None:
         one = None if i is None else Side(i + 1, (Span(left[i], True),))
         other = None if j is None else Side(j + 1, (Span(right[j], True),))
@@ -198,7 +361,7 @@ def _row(left: list[str], right: list[str], i: int | None, j: int | None, work: 
     return Row(Side(i + 1, before), Side(j + 1, after), "changed")
 
 
-def _word_spans(left: str, right: str, work: Work) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+def _word_spans(left: str, right: str, work: AlignBudget) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Two versions of a line in spans; what is not marked reads the same on both sides."""
     head, tail = _ends(left, right)
     middle, other = left[head : len(left) - tail], right[head : len(right) - tail]
@@ -237,7 +400,7 @@ def _spans(ends: tuple[str, str], pieces: list[str], same: list[int]) -> tuple[S
     return tuple(Span("".join(map(_TEXT, run)), flag) for flag, run in groupby(filled, key=_FLAG))
 
 
-def _alike(left: list[str], right: list[str], work: Work) -> Pairs:
+def _alike(left: list[str], right: list[str], work: AlignBudget) -> Pairs:
     """The unequal units of a block that are versions of each other: each shares most of its words with the other."""
     if len(left) * len(right) <= 1:
         return []
@@ -275,7 +438,7 @@ def _bare(pieces: list[str]) -> list[str]:
     return [piece.rstrip() or piece for piece in pieces]
 
 
-def _cut(pieces: list[str], work: Work) -> list[str]:
+def _cut(pieces: list[str], work: AlignBudget) -> list[str]:
     if len(pieces) <= _MAX_PIECES:
         return pieces
     work.coarse = True

@@ -24,7 +24,7 @@ Both = tuple[Mapping[Cell, Answer], Mapping[Cell, Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
+class MeasuredDifference:
     """One number of a later run against the first, over the items that both judged."""
 
     what: str
@@ -67,7 +67,7 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class RunDifference:
     """A later run against the first."""
 
     items: int
@@ -75,19 +75,19 @@ class Against:
     broken: int
     """Items that passed and do not any more, by the majority of their repeats."""
     fixed: int
-    passes: Test
+    passes: MeasuredDifference
     """Whether the items pass, all columns together."""
-    tests: tuple[Test, ...]
+    tests: tuple[MeasuredDifference, ...]
     """Each evaluator, and each column where there are several."""
     counts: Mapping[Kind, int] = field(default_factory=dict)
     """How many lines are of each kind."""
 
-    def worse(self, level: float = LEVEL) -> tuple[Test, ...]:
+    def worse(self, level: float = LEVEL) -> tuple[MeasuredDifference, ...]:
         """What got worse, beyond chance."""
         return tuple(test for test in (self.passes, *self.tests) if test.worse(level))
 
 
-def against(items: Sequence[Both], first: Answers, later: Answers) -> Against:
+def run_difference(items: Sequence[Both], first: Answers, later: Answers) -> RunDifference:
     """Every test of a later run, from the items that both runs have."""
     columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
     whole: list[tuple[float, float]] = []
@@ -108,7 +108,7 @@ def against(items: Sequence[Both], first: Answers, later: Answers) -> Against:
     tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
     counted = sum(map(len, columns.values()))
     broken, fixed = verdicts["pass", "fail"], verdicts["fail", "pass"]
-    return Against(counted, broken, fixed, _test(whole, "", "", 1), tests)
+    return RunDifference(counted, broken, fixed, _test(whole, "", "", 1), tests)
 
 
 def _shares(both: Both, verdicts: Counter[tuple[Verdict, Verdict]]) -> Iterator[tuple[Column, tuple[float, float]]]:
@@ -199,14 +199,14 @@ def _mean(pairs: Collection[tuple[float, float]]) -> tuple[float, float]:
     return fmean(before), fmean(after)
 
 
-def _test(pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int) -> Test:
+def _test(pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int) -> MeasuredDifference:
     # The means of one and of three equal scores may differ by a rounding, and all to the same side.
     pairs = [(before, before if isclose(before, after, rel_tol=_ROUNDING) else after) for before, after in pairs]
     differences = [after - before for before, after in pairs]
     before, after = _mean(pairs) if pairs else (0.0, 0.0)
     p = paired_test(differences)
     spread = bootstrap(differences)
-    return Test(
+    return MeasuredDifference(
         what=what,
         column=column,
         items=len(pairs),

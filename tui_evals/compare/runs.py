@@ -15,8 +15,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, Kind, Outcome, Verdict, match, verdict
-from .measures import Against, Both, against, value_of
-from .sides import Answer, Answers, Cell, Ran, Rate, facing
+from .measures import Both, RunDifference, run_difference, value_of
+from .sides import Answer, Answers, Cell, ComparedRun, Rate, facing
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MOST = 4
@@ -30,7 +30,7 @@ Pairs = Iterable[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparedLine:
     """The same turn of the same item in every run; turn and repeat are None where there is only one."""
 
     item: str
@@ -66,15 +66,15 @@ class Side:
 class Comparison:
     """Runs line by line, and each later one against the first."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ComparedLine, ...]
     sides: tuple[Side, ...]
-    against: tuple[Against, ...]
+    against: tuple[RunDifference, ...]
     categories: Mapping[str, tuple[Rate, ...]]
     """The rates of every run in each category; empty without categories."""
 
 
 def compare_runs(
-    runs: Sequence[Ran], differing: Callable[[Pairs], set[tuple[int, int]]] = lambda pairs: set()
+    runs: Sequence[ComparedRun], differing: Callable[[Pairs], set[tuple[int, int]]] = lambda pairs: set()
 ) -> Comparison:
     """Line the answers of runs up; `differing` picks, of pairs that look the same, those whose texts differ."""
     if not 2 <= len(runs) <= MOST:
@@ -83,7 +83,7 @@ def compare_runs(
     sides = [Answers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
     plain = all(len(side.columns) == 1 for side in sides)
     known = all(one.document is other.document for one, other in pairwise(runs))
-    lines: list[Line] = []
+    lines: list[ComparedLine] = []
     items: tuple[list[Both], ...] = tuple([] for _ in runs[1:])
     for group in match([side.entries(known) for side in sides]):
         cells = [
@@ -95,7 +95,7 @@ def compare_runs(
                 items[number].append((cells[0], later))
     settled = _settled(lines, differing)
     found = [
-        replace(against(both, sides[0], later), counts=_counted(line.kinds[number] for line in settled))
+        replace(run_difference(both, sides[0], later), counts=_counted(line.kinds[number] for line in settled))
         for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
     ]
     names = sorted({name for side in sides for name in side.categories.values()})
@@ -125,14 +125,14 @@ def _uncollected() -> Iterator[None]:
 def _compared(reader: Reader, rows: Sequence[RunRow]) -> Comparison:
     documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
     return compare_runs(
-        [Ran(row, reader.all_rows(row.id), documents[row.snapshot], reader.judged(row.id)) for row in rows],
+        [ComparedRun(row, reader.all_rows(row.id), documents[row.snapshot], reader.judged(row.id)) for row in rows],
         reader.differing,
     )
 
 
 def _lines(
     group: Group, cells: Sequence[Mapping[Cell, Answer]], sides: Sequence[Answers], plain: bool
-) -> Iterable[Line]:
+) -> Iterable[ComparedLine]:
     entry, side = next((entry, side) for entry, side in zip(group.entries, sides, strict=True) if entry)
     name, category = side.names[entry.key.position], side.categories[entry.key.position]
     edited = len({one.key.content_hash for one in group.entries if one}) > 1
@@ -144,7 +144,7 @@ def _lines(
         column = (
             "" if plain else next(side.columns[prompt, target] for side in sides if (prompt, target) in side.columns)
         )
-        yield Line(
+        yield ComparedLine(
             name,
             turn if several else None,
             repeat if repeated else None,
@@ -168,7 +168,7 @@ def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
     return "same" if (before.score, before.look) == (after.score, after.look) else "changed"
 
 
-def _settled(lines: Sequence[Line], differing: Callable[[Pairs], set[tuple[int, int]]]) -> list[Line]:
+def _settled(lines: Sequence[ComparedLine], differing: Callable[[Pairs], set[tuple[int, int]]]) -> list[ComparedLine]:
     """The lines once the texts that look the same have been read."""
     found = differing(pair for line in lines for pair in _alike(line) if pair)
     if not found:
@@ -176,7 +176,7 @@ def _settled(lines: Sequence[Line], differing: Callable[[Pairs], set[tuple[int, 
     return [_changed(line, found) for line in lines]
 
 
-def _alike(line: Line) -> list[tuple[int, int] | None]:
+def _alike(line: ComparedLine) -> list[tuple[int, int] | None]:
     first = line.answers[0]
     return [
         (first.id, later.id) if first and later and kind == "same" else None
@@ -184,7 +184,7 @@ def _alike(line: Line) -> list[tuple[int, int] | None]:
     ]
 
 
-def _changed(line: Line, found: set[tuple[int, int]]) -> Line:
+def _changed(line: ComparedLine, found: set[tuple[int, int]]) -> ComparedLine:
     kinds = tuple("changed" if pair in found else kind for pair, kind in zip(_alike(line), line.kinds, strict=True))
     return line if kinds == line.kinds else replace(line, kinds=kinds)
 

@@ -23,7 +23,7 @@ _ASKED = ("prompt", "expected_response", "ideal", "context", "messages", "variab
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ComparedRun:
     """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
 
     run: RunRow
@@ -68,7 +68,7 @@ def column_name(run: RunRow, prompt: int, target: int) -> str:
 class Answers:
     """The answers of a run by item; `prompts` and `targets` say under which numbers the other runs know its columns."""
 
-    def __init__(self, ran: Ran, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
+    def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
         run = self.run = ran.run
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.names: dict[int, str] = {}

@@ -1,15 +1,59 @@
-"""How far a rate, a mean, or the difference of two, can be trusted."""
+"""The middle and the spread of values, without what rounding adds to them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, comb, erfc, floor, fsum, log2, sqrt
+from math import ceil, comb, erfc, floor, frexp, fsum, isfinite, ldexp, log2, sqrt
 from operator import add
 from random import Random
 from statistics import NormalDist
 
-from .moments import check_finite, moments
+
+def check_finite(values: Sequence[float]) -> None:
+    """Refuse values with which nothing can be reckoned, rather than let every test come out as it happens to."""
+    if not all(map(isfinite, values)):
+        raise ValueError("one of the values is infinite or not a number; leave out what has no score")
+
+
+def moments(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of one value or more, and the sum of the squared distances from it: exactly 0 when all are equal."""
+    check_finite(values)
+    unit = (
+        ldexp(1.0, frexp(max(map(abs, values)))[1] - 1) or 1.0
+    )  # sums of values close to the largest float stay finite
+    first = values[0] / unit
+    moved = [value / unit - first for value in values]
+    middle = fsum(moved) / len(moved)
+    return (first + middle) * unit, fsum((value - middle) ** 2 for value in moved) * unit * unit
+
+
+BINS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """How many values of each run fall into each bin; a bin holds its lower edge, the last one its upper edge too."""
+
+    edges: tuple[float, ...]
+    """One more than there are bins."""
+    counts: tuple[tuple[int, ...], ...]
+
+
+def histograms(runs: Sequence[Sequence[float]], bins: int = BINS) -> Histograms:
+    """Equal bins from 0, or the lowest value below it, to 1, or the highest value above it."""
+    values = [value for own in runs for value in own]
+    low, high = min([0.0, *values]), max([1.0, *values])
+    edges = (*(low + (high - low) * number / bins for number in range(bins)), high)
+    counts = []
+    for own in runs:
+        found = [0] * bins
+        for value in own:
+            found[min(bisect_right(edges, value) - 1, bins - 1)] += 1
+        counts.append(tuple(found))
+    return Histograms(edges, tuple(counts))
+
 
 _MANY = 1_000  # values beyond which the normal limit stands for draws at random
 _EXACT = 12  # differences up to which every choice of signs is tried

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .measures import LEVEL, Against, Test
+from .measures import LEVEL, MeasuredDifference, RunDifference
 from .statistics import Interval, percent
 
 NAMES = "ABCD"
 """What runs are called beside each other, in the order they were given."""
 
 
-def sentence(found: Against, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
+def sentence(found: RunDifference, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
     """Whether the later run passes more items than the first, and whether that can be chance."""
     test = found.passes
     if not test.items:
@@ -28,7 +28,7 @@ def sentence(found: Against, before: str = "A", after: str = "B", level: float =
     return f"{says}; {chance(test, level)}.{power(test, level)}"
 
 
-def measured(test: Test, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
+def measured(test: MeasuredDifference, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
     """One evaluator, or one column, in a sentence."""
     name = test.what or test.column
     if not test.difference:
@@ -38,7 +38,7 @@ def measured(test: Test, before: str = "A", after: str = "B", level: float = LEV
     return f"{name}: {numbers}; {chance(test, level)}."
 
 
-def chance(test: Test, level: float = LEVEL) -> str:
+def chance(test: MeasuredDifference, level: float = LEVEL) -> str:
     """How often chance alone gives such a gap, and what follows."""
     verdict = "shown" if test.adjusted < level else "not shown"
     if test.adjusted < 0.001:
@@ -48,7 +48,7 @@ def chance(test: Test, level: float = LEVEL) -> str:
     return f"chance alone gives a gap this large in {100 * test.adjusted:.{digits}f} % of cases: {verdict}"
 
 
-def power(test: Test, level: float = LEVEL) -> str:
+def power(test: MeasuredDifference, level: float = LEVEL) -> str:
     """How many items it would take, where there were too few."""
     if test.adjusted < level or test.needed is None or test.needed <= test.items:
         return ""
@@ -60,7 +60,7 @@ def between(ends: Interval | None) -> str:
     return "" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
 
 
-def _items(test: Test) -> str:
+def _items(test: MeasuredDifference) -> str:
     return f"{test.items:,} item" if test.items == 1 else f"{test.items:,} items"
 
 

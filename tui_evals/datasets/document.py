@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 from tui_evals.text import strictjson
 
-from .formats import eval_document, samples, table
+from . import samples, table
 from .layout import Layout, Path
+from .model import CURRENT_VERSION
 from .problems import DatasetError, Problem
 
 Dialect = Literal["document", "array", "parallel", "csv", "jsonl"]
@@ -52,7 +53,7 @@ class Document:
     def line(self, path: Path) -> int | None:
         """The line on which a value of the document stands."""
         if self.dialect in ("document", "array", "parallel"):
-            return self._layout.line(eval_document.written_path(path, self.dialect))
+            return self._layout.line(written_path(path, self.dialect))
         if path[:1] == ("items",) and len(path) > 1 and isinstance(path[1], int):
             return self.item_lines[path[1]] if path[1] < len(self.item_lines) else None
         return None
@@ -138,7 +139,7 @@ def _samples(file: File, text: str, digest: str) -> Document:
 
 
 def _fresh(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return eval_document.as_document(items, "array")
+    return as_document(items, "array")
 
 
 def _json(file: File, text: str, digest: str) -> Document:
@@ -151,11 +152,11 @@ def _json(file: File, text: str, digest: str) -> Document:
     except strictjson.JsonError as problem:
         at = f" (column {problem.column})" if problem.column else ""
         raise _refuse(file, f"{problem}{at}", problem.line) from None
-    shape = eval_document.shape_of(value)
+    shape = shape_of(value)
     if shape is None:
         raise _refuse(file, "must hold an object with items, or a list of items", 1)
     try:
-        return Document(file, text, digest, shape, eval_document.as_document(value, shape))
+        return Document(file, text, digest, shape, as_document(value, shape))
     except ValueError as problem:
         raise _refuse(file, str(problem), 1) from None
 
@@ -173,3 +174,47 @@ def _line_of_duplicate(text: str) -> int | None:
             seen.add(member.key)
             places.append(member.start)
     return None
+
+
+Shape = Literal["document", "array", "parallel"]
+
+
+def shape_of(value: object) -> Shape | None:
+    """Which of the accepted shapes a JSON value has."""
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, dict) and "items" not in value and isinstance(value.get("prompts"), list):
+        return "parallel"
+    return "document" if isinstance(value, dict) else None
+
+
+def as_document(value: Any, shape: Shape) -> dict[str, Any]:
+    """The value as an eval document; a document without a version stays without one until it is upgraded."""
+    if shape == "array":
+        return {"schemaVersion": CURRENT_VERSION, "items": value}
+    if shape == "parallel":
+        rest = {key: part for key, part in value.items() if key not in ("prompts", "expected_responses")}
+        return {"schemaVersion": CURRENT_VERSION, **rest, "items": _paired(value)}
+    return {"schemaVersion": CURRENT_VERSION, **value} if "schemaVersion" not in value else dict(value)
+
+
+def _paired(value: dict[str, Any]) -> list[dict[str, Any]]:
+    prompts = value["prompts"]
+    expected = value.get("expected_responses", [None] * len(prompts))
+    if not isinstance(expected, list) or len(expected) != len(prompts):
+        count = len(expected) if isinstance(expected, list) else "no list of"
+        raise ValueError(f"there are {len(prompts)} prompts but {count} expected_responses; give one for each")
+    return [
+        {"prompt": prompt} if reference is None else {"prompt": prompt, "expected_response": reference}
+        for prompt, reference in zip(prompts, expected, strict=True)
+    ]
+
+
+def written_path(path: Path, shape: Shape) -> Path:
+    """Where a value of the document stands in the file as it was written."""
+    if shape == "document" or path[:1] != ("items",):
+        return path
+    if shape == "array":
+        return path[1:]
+    column = "expected_responses" if path[2:3] == ("expected_response",) else "prompts"
+    return (column, *path[1:2])

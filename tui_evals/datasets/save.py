@@ -6,13 +6,17 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import samples, table
 from .document import Document, digest_of, load
-from .formats import samples, table
 from .layout import pretty, rewrite
+from .model import CURRENT_VERSION
+from .problems import DatasetError, Problem
+from .validate import placed, typed
 
 _OF_EVERY_FILE = frozenset(("schemaVersion", "items"))
 
@@ -130,3 +134,24 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What an upgrade did: the version before (None for an unversioned shape) and the backup, where one was made."""
+
+    before: str | None
+    backup: Path | None
+
+
+def upgrade(document: Document) -> Upgrade:
+    """Write the document with the current version; only an older shape is rewritten, and then backed up first."""
+    if document.dialect in ("csv", "jsonl"):
+        message = "is no eval document; `tui-evals convert --to m365` writes one beside it"
+        raise DatasetError(str(document.file), [Problem(message)])
+    before = None if document.needs_upgrade else document.data["schemaVersion"]
+    _, problems = typed(document.data)
+    if problems:
+        raise DatasetError(str(document.file), placed(problems, document))
+    saved = save(document, {**document.data, "schemaVersion": CURRENT_VERSION})
+    return Upgrade(before, saved.backup)

@@ -10,9 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from .base import Ask, Evidence, Question
-from .chat_text import chat_to_text
-from .judging import Unreadable, ask_for, question
-from .replies import spoken, verdict_object
+from .judging import Unreadable, ask_for, chat_to_text, question, spoken, verdict_object
 from .rubrics import references
 
 CRITERIA = (

@@ -34,8 +34,7 @@ from .base import (
     error,
     measured,
 )
-from .judging import ask_for, question
-from .replies import reply_object
+from .judging import ask_for, question, reply_object
 from .trust import Trust, TrustError, contents
 
 FOLDER = "custom-evaluators"

@@ -13,8 +13,7 @@ from pydantic import AliasChoices, Field
 from tui_evals.text.tokens import estimate_tokens
 
 from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Question, Score, error, measured, verdict
-from .judging import Unreadable, ask_for, question
-from .replies import spoken, verdict_object
+from .judging import Unreadable, ask_for, question, spoken, verdict_object
 from .values import listed
 
 REPLY_TOKENS = 150

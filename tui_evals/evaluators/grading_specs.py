@@ -14,10 +14,14 @@ from typing import ClassVar, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from tui_evals.text.box import TemplateError
 from tui_evals.text.templates import fields as template_fields
+from tui_evals.text.templates import fill
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .choices import EvalType, MatchFn, choice_strings
+from .base import CannotJudge, Question
+from .choices import EvalType, MatchFn, choice_strings, concat_completions
+from .judging import explained, fence_mark, fenced, refuse_too_much
 
 MAX_FILE = 100_000  # bytes
 _LEGACY = frozenset({"format_type", "key", "group", "cls"})  # once meaningful, ignored by the original as well
@@ -162,3 +166,51 @@ def _spec(entry: Mapping[str, object], name: str, source: str) -> Spec:
         first = max(problem.errors(), key=lambda error: len(error["loc"]))  # of a union's, the nearest
         place = ".".join(map(str, first["loc"]))
         raise SpecError(f"the grading spec {source!r} cannot be used: {place}: {first['msg']}") from None
+
+
+_UNFIT = "evaluatorConfigurationError"
+
+
+def grading_question(
+    spec: Spec,
+    texts: Mapping[str, Sequence[str]],
+    trusted: Mapping[str, str],
+    templates: Mapping[str, str],
+    instruction: str = "",
+    judge: str | None = None,
+) -> Question:
+    """The question to the judge.
+
+    `texts` are the untrusted values of the fields, each in one piece or several; `templates` say how the pieces of a
+    field are joined. `trusted` values win over them. The instruction follows the last message.
+    """
+    _require(spec, {**texts, **trusted})
+    shown = {name: texts[name] for name in spec.fields if name not in trusted}
+    refuse_too_much(piece for pieces in shown.values() for piece in pieces)
+    mark = fence_mark({f"{name} {at}": piece for name, pieces in shown.items() for at, piece in enumerate(pieces)})
+    try:
+        values = {**trusted, **{name: _joined(mark, name, shown[name], templates.get(name)) for name in shown}}
+        filled: list[dict[str, str]] = [
+            {"role": message["role"], "content": fill(message["content"], values)} for message in spec.messages
+        ]
+    except TemplateError as problem:
+        raise CannotJudge(_UNFIT, f"the grading prompt of {spec.name} cannot be filled: {problem}") from None
+    if instruction:
+        filled[-1]["content"] += f"\n\n{instruction}"
+    return Question(messages=explained(mark, filled), judge=judge)
+
+
+def _require(spec: Spec, given: Mapping[str, object]) -> None:
+    if missing := [name for name in spec.fields if name not in given]:
+        reason = (
+            f"the grading prompt of {spec.name} needs {', '.join(spec.fields)}; "
+            f"given: {', '.join(given) or 'nothing'}; missing: {', '.join(missing)}. "
+            "Give it in spec_args or among the item's variables"
+        )
+        raise CannotJudge(_UNFIT, reason)
+
+
+def _joined(mark: str, name: str, pieces: Sequence[str], template: str | None) -> str:
+    """The pieces of a field, each inside a fence of its own so that none can pass for its neighbour."""
+    fences = [fenced(mark, name, piece) for piece in pieces]
+    return concat_completions(fences, template) if template is not None else "\nor\n".join(fences)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import AliasChoices, Field
 
 from .base import Evaluator, Evidence, Score, ValueOptions, measured, verdict
-from .fuzzy import overlap_f1
+from .references import overlap_f1
 from .values import listed, response_texts
 
 _WORD = re.compile(r"\w+")

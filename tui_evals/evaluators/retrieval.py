@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Options, Score, measured
-from .judging import Unreadable, ask_for, question
-from .replies import spoken, verdict_object
+from .judging import Unreadable, ask_for, question, spoken, verdict_object
 from .values import listed, quoted
 
 Text = Annotated[str, Field(min_length=1)]

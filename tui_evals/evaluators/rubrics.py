@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, measured
-from .chat_text import chat_to_text
-from .judging import Unreadable, ask_for, question
-from .replies import score_line, spoken, verdict_object
+from .judging import Unreadable, ask_for, chat_to_text, question, score_line, spoken, verdict_object
 
 RATING_SCHEMA: Mapping[str, Any] = {
     "type": "object",

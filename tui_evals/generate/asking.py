@@ -12,7 +12,7 @@ from typing import Any
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.judging import explained, fence_mark, fenced
-from tui_evals.runs.asking import Asked, recalled
+from tui_evals.runs.asking import PricedTarget, recalled
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
@@ -110,7 +110,7 @@ class Talk:
 
     async def say(
         self,
-        model: Asked,
+        model: PricedTarget,
         messages: Sequence[Mapping[str, Any]],
         step: str,
         *,

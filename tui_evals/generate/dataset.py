@@ -21,19 +21,19 @@ from .reviewing import evals_of
 from .shapes import Rule, Test, TestEval, Truth, label, lines_of, short_hash
 from .subject import Unbindable, bound
 from .truth import BAD
-from .work import Work
+from .work import Generation
 
 Data = dict[str, Any]
 _FACTS = ("ruleid", "rule", "inverse", "scenario", "generation", "baseline", "testid", "testinput")
 _MORE_FACTS = ("testinputOriginal", "expectedoutput", "reasoning")
 
 
-def dataset_file(work: Work) -> Path:
+def dataset_file(work: Generation) -> Path:
     """Where the dataset of a generation lies."""
     return work.folder.path / f"{work.subject.name}.json"
 
 
-def built(work: Work) -> Data:
+def built(work: Generation) -> Data:
     """The dataset as the files of the folder make it."""
     rules = {rule.number: rule for rule in work.rules}
     evals, truths = evals_of(work), work.truths
@@ -59,11 +59,11 @@ def built(work: Work) -> Data:
     return {**data, "extensions": {"promptpex": _facts(work)}, "items": items}
 
 
-def _description(work: Work) -> str:
+def _description(work: Generation) -> str:
     return f"Tests of the prompt {work.subject.file.name}, made from its rules. {work.text('intent.txt')}".strip()
 
 
-def _prompt_file(work: Work) -> str:
+def _prompt_file(work: Generation) -> str:
     """The prompt as the dataset names it; one outside the dataset's project is copied beside the dataset."""
     folder, prompt = work.folder.path.resolve(), work.subject.file.resolve()
     if prompt.is_relative_to(project_of(folder / "dataset")):
@@ -73,7 +73,7 @@ def _prompt_file(work: Work) -> str:
     return prompt.name
 
 
-def _evaluators(work: Work) -> Data:
+def _evaluators(work: Generation) -> Data:
     """Compliance and the metrics beside the prompt, once for each judge that is named."""
     names = ["Compliance"] if work.options.compliance else []
     names += discover_metrics(work.subject.file.parent)
@@ -92,7 +92,7 @@ def _evaluators(work: Work) -> Data:
     return found
 
 
-def _facts(work: Work) -> Data:
+def _facts(work: Generation) -> Data:
     """What is known about the prompt, which judges are shown."""
     facts: Data = {"prompt": work.subject.name, "promptid": work.subject.id}
     for key, file in (("intent", "intent.txt"), ("inputSpec", "input_spec.txt")):
@@ -104,7 +104,7 @@ def _facts(work: Work) -> Data:
     return facts
 
 
-def _item(work: Work, test: Test, rules: Mapping[int, Rule], truth: Truth | None, known: TestEval | None) -> Data:
+def _item(work: Generation, test: Test, rules: Mapping[int, Rule], truth: Truth | None, known: TestEval | None) -> Data:
     rule = rules.get(test.ruleid or 0)
     category = "baseline" if test.baseline else f"rule-{test.ruleid}" if test.ruleid else "no-rule"
     item: Data = {"testId": test.testuid, "category": category}
@@ -133,7 +133,7 @@ def _item(work: Work, test: Test, rules: Mapping[int, Rule], truth: Truth | None
 # -- what a person changed
 
 
-def write_dataset(work: Work) -> str:
+def write_dataset(work: Generation) -> str:
     """Write the dataset, or bring the one that is there up to date; what came of it, in a sentence."""
     fresh, file = _encodable(built(work)), dataset_file(work)
     if stray := [item["testId"] for item in fresh["items"] if item["category"] == "no-rule"]:

@@ -6,16 +6,16 @@ import asyncio
 
 from tui_evals.evaluators.base import Ask, Evidence, Question, evaluate
 from tui_evals.evaluators.compliance import Compliance, Outcome, parse_ok_err
-from tui_evals.runs.asking import Asked
+from tui_evals.runs.asking import PricedTarget
 
 from .asking import CannotGenerate, Messages
 from .shapes import Rule, RuleEval, Test, TestEval, lines_of, numbered, rows_of, rows_text
-from .work import Work, each
+from .work import Generation, each
 
 _OUTCOMES: dict[str | None, Outcome] = {"pass": "ok", "fail": "err"}
 
 
-def ask_of(work: Work, judge: Asked, step: str, attempt: int = 0) -> Ask:
+def ask_of(work: Generation, judge: PricedTarget, step: str, attempt: int = 0) -> Ask:
     """The way from an evaluator to a judge."""
 
     async def ask(question: Question) -> str:
@@ -25,13 +25,13 @@ def ask_of(work: Work, judge: Asked, step: str, attempt: int = 0) -> Ask:
     return ask
 
 
-def _judge(work: Work, step: str) -> Asked:
+def _judge(work: Generation, step: str) -> PricedTarget:
     if not work.models.judges:
         raise CannotGenerate(f"{step} is judged by a model and no judge is named; name one with --judge TARGET")
     return work.models.judges[0]
 
 
-async def _verdict(work: Work, step: str, messages: Messages) -> tuple[Outcome, str]:
+async def _verdict(work: Generation, step: str, messages: Messages) -> tuple[Outcome, str]:
     said = await ask_of(work, _judge(work, step), step)(Question(messages=messages))
     return parse_ok_err(said), said.strip()
 
@@ -39,23 +39,23 @@ async def _verdict(work: Work, step: str, messages: Messages) -> tuple[Outcome, 
 # -- rules
 
 
-def _all_rules(work: Work) -> list[Rule]:
+def _all_rules(work: Generation) -> list[Rule]:
     return [rule for rule in numbered(lines_of(work.folder.read("rules.txt")), ()) if not rule.inverse]
 
 
-def known_rules(work: Work) -> dict[str, RuleEval]:
+def known_rules(work: Generation) -> dict[str, RuleEval]:
     """What is known about rules, by their text."""
     text = work.folder.read("rule_evals.json") or "[]"
     return {row.rule: row for row in rows_of(RuleEval, str(work.folder.path / "rule_evals.json"), text)}
 
 
-def ungrounded(work: Work) -> list[Rule]:
+def ungrounded(work: Generation) -> list[Rule]:
     """The output rules nobody has looked at."""
     known = known_rules(work)
     return [rule for rule in _all_rules(work) if rule.text not in known]
 
 
-async def groundedness(work: Work) -> str:
+async def groundedness(work: Generation) -> str:
     """Whether the prompt says what each output rule says."""
 
     async def one(rule: Rule) -> RuleEval:
@@ -71,7 +71,7 @@ async def groundedness(work: Work) -> str:
 
 
 def _kept(
-    work: Work, step: str, file: str, text: str, cannot: list[CannotGenerate], ended: BaseException | None
+    work: Generation, step: str, file: str, text: str, cannot: list[CannotGenerate], ended: BaseException | None
 ) -> str:
     """The text of a file of rows; where some rows are missing, what there is is written before that is said."""
     if cannot or ended is not None:
@@ -86,7 +86,7 @@ def _kept(
 # -- tests
 
 
-def evals_of(work: Work) -> dict[str, TestEval]:
+def evals_of(work: Generation) -> dict[str, TestEval]:
     """What is known about tests, by test; what is known of an earlier input of a test is left out."""
     inputs = {test.testuid: test.testinput for test in work.tests}
     text = work.folder.read("test_evals.json") or "[]"
@@ -94,18 +94,18 @@ def evals_of(work: Work) -> dict[str, TestEval]:
     return {row.testuid: row for row in rows if inputs.get(row.testuid) == row.testinput}
 
 
-def unreviewed(work: Work) -> list[Test]:
+def unreviewed(work: Generation) -> list[Test]:
     """The tests about which something that was asked for is not known."""
     known = evals_of(work)
     return [test for test in work.tests if _missing(work, known.get(test.testuid or ""))]
 
 
-def _missing(work: Work, row: TestEval | None) -> bool:
+def _missing(work: Generation, row: TestEval | None) -> bool:
     wants_validity = work.options.validity and (row is None or row.validity is None)
     return wants_validity or (work.options.coverage and (row is None or row.coverage is None))
 
 
-async def review(work: Work) -> str:
+async def review(work: Generation) -> str:
     """Whether each test is valid input, and whether purpose and rules alone lead to an answer that complies."""
     known = evals_of(work)
 
@@ -126,13 +126,13 @@ async def review(work: Work) -> str:
     return _kept(work, "review", "test_evals.json", text, cannot, ended)
 
 
-async def _validity(work: Work, test: Test) -> dict[str, str]:
+async def _validity(work: Generation, test: Test) -> dict[str, str]:
     texts = {"inputspec": work.text("input_spec.txt"), "input": test.testinput}
     outcome, said = await _verdict(work, "validity", work.prompts.messages("validity", texts))
     return {"validity": outcome, "validityText": said}
 
 
-async def _coverage(work: Work, test: Test) -> dict[str, str]:
+async def _coverage(work: Generation, test: Test) -> dict[str, str]:
     """An answer from purpose and rules alone, judged like any answer: covered when it complies."""
     rules = "\n".join(lines_of(work.folder.read("rules.txt")))
     texts = {"intent": work.text("intent.txt"), "rules": rules, "input": test.testinput}

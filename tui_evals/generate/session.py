@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.model import CURRENT_VERSION
-from tui_evals.runs.asking import Asked
+from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.opening import opened
 from tui_evals.runs.status import GENERATION
@@ -30,7 +30,7 @@ from .work import Models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
+class Roles:
     """Who is to do what, by configuration; what is not named falls to the one that writes."""
 
     rules: TargetConfig
@@ -42,9 +42,9 @@ class Cast:
 
     def opened(self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None) -> Models:
         """The models ready to be asked, each once, whatever it does."""
-        known: dict[str, Asked] = {}
+        known: dict[str, PricedTarget] = {}
 
-        def model(config: TargetConfig) -> Asked:
+        def model(config: TargetConfig) -> PricedTarget:
             if config.name not in known:
                 known[config.name] = opened(config, "judge", budget, environment, root, concurrency)
             return known[config.name]
@@ -100,7 +100,7 @@ def claimed(folder: Folder, store: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def session(
-    subject: Subject, folder: Folder, cast: Cast, writer: Writer, reader: Reader, store: Path, *, anew: bool
+    subject: Subject, folder: Folder, cast: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
 ) -> Iterator[Session]:
     """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one."""
     run = None if anew else _unfinished(folder, reader)
@@ -128,7 +128,7 @@ def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:
     return run if run is not None and GENERATION in run.config and run.status != "finished" else None
 
 
-def _new(subject: Subject, folder: Folder, cast: Cast, writer: Writer) -> RunRow:
+def _new(subject: Subject, folder: Folder, cast: Roles, writer: Writer) -> RunRow:
     """A run without answers; its snapshot is the prompt, so that one can see what it was about."""
     document = {
         "schemaVersion": CURRENT_VERSION,

@@ -157,7 +157,7 @@ def every_rule(rules: Sequence[str], inverse: Sequence[str], most: int | None = 
     ]
 
 
-class Told(NamedTuple):
+class RuleTold(NamedTuple):
     """What a test says of its rule: the text it had when the test was made, whether it is inverse, and its number."""
 
     text: str | None
@@ -165,7 +165,7 @@ class Told(NamedTuple):
     number: int | None
 
 
-def rules_told(tests: Sequence[Told], rules: Sequence[Rule]) -> list[Rule | None]:
+def rules_told(tests: Sequence[RuleTold], rules: Sequence[Rule]) -> list[Rule | None]:
     """The rule of each test, as the rules are now; None where there is none.
 
     A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
@@ -186,7 +186,7 @@ def rules_told(tests: Sequence[Told], rules: Sequence[Rule]) -> list[Rule | None
 
 def relinked(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
     """The tests under the numbers their rules have by now; none where no tests are made for it, or it is gone."""
-    told = rules_told([Told(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
+    told = rules_told([RuleTold(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
     numbers = [rule.number or None if rule is not None else None for rule in told]
     return [
         test if test.ruleid == number else test.model_copy(update={"ruleid": number})

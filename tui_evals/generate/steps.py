@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from tui_evals.evaluators.compliance import discover_metrics
 
-from . import expanding, reviewing, testing, truth, writing
+from . import reviewing, testing, truth, writing
+from . import writing as expanding
 from .dataset import write_dataset
-from .exports.openai import exports
-from .exports.shared import Facts
+from .openai_exports import Facts, exports
 from .options import Options
 from .shapes import rows_text
 from .testing import baseline_rows, named
-from .work import PROMPT, Work
+from .work import PROMPT, Generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +24,26 @@ class Step:
     name: str
     file: str
     needs: tuple[str, ...]
-    make: Callable[[Work], Awaitable[str]]
+    make: Callable[[Generation], Awaitable[str]]
     about: str
     sources: tuple[str, ...] = ()
     """The files it is made from, or the prompt, of which an edit makes its own file out of date."""
     wanted: Callable[[Options], bool] = lambda options: True
-    left: Callable[[Work], bool] | None = None
+    left: Callable[[Generation], bool] | None = None
     """Whether something is left to do, where its file alone does not say so."""
 
-    def done(self, work: Work) -> bool:
+    def done(self, work: Generation) -> bool:
         """Whether the step need not be taken."""
         return not self.left(work) if self.left is not None else work.folder.read(self.file) is not None
 
 
-async def _baseline_joined(work: Work) -> str:
+async def _baseline_joined(work: Generation) -> str:
     """The tests with the baseline tests behind them."""
     own = [test for test in work.tests if not test.baseline]
     return rows_text([*named(work, own), *baseline_rows(work)])
 
 
-def _unjoined(work: Work) -> bool:
+def _unjoined(work: Generation) -> bool:
     """Whether tests lack a name of their own, or baseline tests are not among them yet."""
     tests = work.tests
     if not all(test.testuid for test in tests) or len({test.testuid for test in tests}) < len(tests):
@@ -54,19 +54,19 @@ def _unjoined(work: Work) -> bool:
     return any(test.testinput not in known for test in baseline_rows(work))
 
 
-def _labelled_or_joined(work: Work) -> Awaitable[str]:
+def _labelled_or_joined(work: Generation) -> Awaitable[str]:
     return _baseline_joined(work) if work.options.baseline_tests else _labelled(work)
 
 
-async def _labelled(work: Work) -> str:
+async def _labelled(work: Generation) -> str:
     return rows_text(named(work, work.tests))
 
 
-async def _dataset(work: Work) -> str:
+async def _dataset(work: Generation) -> str:
     return write_dataset(work)
 
 
-async def _exports(work: Work) -> str:
+async def _exports(work: Generation) -> str:
     """Write what other programs take; a file that somebody changed stays."""
     facts = Facts(work.text("intent.txt"), work.text("input_spec.txt"), work.text("rules.txt"))
     metrics = discover_metrics(work.subject.file.parent)

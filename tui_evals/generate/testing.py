@@ -16,7 +16,7 @@ from .parsing import baseline_inputs, is_refusal
 from .shapes import Rule, Test, chunks, lines_of, rows_text, test_uid
 from .subject import Input
 from .tables import FIXED, Table, read_tests
-from .work import CREATIVE, Work, each
+from .work import CREATIVE, Generation, each
 from .writing import refuse_too_many, samples
 
 
@@ -28,14 +28,14 @@ class Part:
     rules: tuple[Rule, ...]
 
 
-def parts(work: Work) -> list[Part]:
+def parts(work: Generation) -> list[Part]:
     """The conversations that the step takes."""
     rules = [rule for rule in work.rules if not work.again or rule.number in work.again]
     found = chunks(rules, work.options.max_rules_per_test_generation, work.options.split_rules)
     return [Part(scenario, tuple(chunk)) for scenario in work.subject.scenarios for chunk in found]
 
 
-async def tests(work: Work) -> str:
+async def tests(work: Generation) -> str:
     """Tests for every rule, in every scenario; where some rules are done again, the tests of the others stay."""
     refuse_too_many(work, lines_of(work.folder.read("rules.txt")))
     if not work.text("input_spec.txt"):
@@ -57,7 +57,7 @@ async def tests(work: Work) -> str:
     return rows_text(named(work, _in_order([*kept, *found])))
 
 
-def named(work: Work, tests: Iterable[Test]) -> list[Test]:
+def named(work: Generation, tests: Iterable[Test]) -> list[Test]:
     """The tests, those without a name given one, as are those that bear the name of one before them."""
     seen: Counter[str] = Counter()
     taken: set[str] = set()
@@ -78,7 +78,7 @@ def _in_order(tests: Sequence[Test]) -> list[Test]:
     return sorted(tests, key=lambda test: test.ruleid or len(tests) + 1_000_000)
 
 
-async def _of_part(work: Work, part: Part) -> list[Test]:
+async def _of_part(work: Generation, part: Part) -> list[Test]:
     """Ask for tests, and for more in the same conversation; a reply that holds none is asked for once more."""
     inputs = work.subject.open_inputs(part.scenario)
     chat = _question(work, part, inputs)
@@ -119,7 +119,7 @@ def _notes(table: Table, part: Part) -> Iterator[str]:
         yield f"a reply about {rules} numbered them from 1, and was read so"
 
 
-async def _table(work: Work, part: Part, chat: Messages, inputs: Sequence[Input]) -> tuple[Table, Messages]:
+async def _table(work: Generation, part: Part, chat: Messages, inputs: Sequence[Input]) -> tuple[Table, Messages]:
     """The tests of the next reply, and the conversation with it."""
     names, numbers = [one.name for one in inputs], [rule.number for rule in part.rules]
     found = Table(())
@@ -141,7 +141,7 @@ async def _table(work: Work, part: Part, chat: Messages, inputs: Sequence[Input]
     return found, chat
 
 
-def _question(work: Work, part: Part, inputs: Sequence[Input]) -> Messages:
+def _question(work: Generation, part: Part, inputs: Sequence[Input]) -> Messages:
     texts = {
         "prompt": work.body,
         "inputspec": work.text("input_spec.txt"),
@@ -155,7 +155,7 @@ def _question(work: Work, part: Part, inputs: Sequence[Input]) -> Messages:
     return work.prompts.messages("tests", texts, values)
 
 
-def _situation(work: Work, scenario: Scenario) -> str:
+def _situation(work: Generation, scenario: Scenario) -> str:
     fixed = [f"The input {name} is always: {value}" for name, value in work.subject.fixed(scenario).items()]
     return "\n".join([*([scenario.instructions] if scenario.instructions else []), *fixed])
 
@@ -178,7 +178,7 @@ def _test(row: Mapping[str, Any], part: Part, generation: int) -> Test:
     return Test.model_validate({**row, **facts})
 
 
-def _no_tests(work: Work) -> CannotGenerate:
+def _no_tests(work: Generation) -> CannotGenerate:
     return CannotGenerate(
         f"no test could be read from what {work.models.rules.config.name} wrote. Name another model with --target, ask "
         "for fewer at once with --max-rules-per-test-generation 1 or --tests-per-rule 1, or write "
@@ -186,7 +186,7 @@ def _no_tests(work: Work) -> CannotGenerate:
     )
 
 
-async def baseline(work: Work) -> str:
+async def baseline(work: Generation) -> str:
     """As many tests as the rules got, made from the prompt alone, between lines of three equals signs."""
     wanted = sum(1 for test in work.tests if not test.baseline) or len(work.rules) * work.options.tests_per_rule
     inputs = work.subject.open_inputs(work.subject.scenarios[0])
@@ -213,7 +213,7 @@ def _fits(text: str, inputs: Sequence[Input]) -> bool:
     return isinstance(value, dict) and all(one.name in value for one in inputs)
 
 
-def baseline_rows(work: Work) -> list[Test]:
+def baseline_rows(work: Generation) -> list[Test]:
     """The baseline tests as tests."""
     found = baseline_inputs(work.folder.read("baseline_tests.txt") or "")
     name = work.subject.scenarios[0].name or None

@@ -14,7 +14,7 @@ from .asking import CannotGenerate
 from .reviewing import ask_of
 from .shapes import Test, Truth, rows_text
 from .subject import Unbindable, bound
-from .work import Work, each
+from .work import Generation, each
 
 GOOD = 80
 BAD = 50
@@ -23,14 +23,14 @@ _FILE = "test_groundtruth.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedTruth:
     """What the judges say of one answer: the mean of their scores, where there are any."""
 
     score: float | None
     metrics: dict[str, Any] = field(default_factory=dict)
 
 
-def untold(work: Work) -> list[Test]:
+def untold(work: Generation) -> list[Test]:
     """The tests without ground truth, or with one for an earlier input."""
     known = work.truths
     return [test for test in work.tests if _of(known.get(test.testuid or ""), test) is None]
@@ -40,7 +40,7 @@ def _of(truth: Truth | None, test: Test) -> Truth | None:
     return truth if truth is not None and truth.testinput == test.testinput else None
 
 
-async def groundtruth(work: Work) -> str:
+async def groundtruth(work: Generation) -> str:
     """Answers to all tests, asked again up to three times while they are not good enough."""
     if not work.models.groundtruth_judges:
         work.tell("groundtruth: no judge is named, so nobody looks over it; name one with --groundtruth-judge TARGET")
@@ -60,11 +60,11 @@ async def groundtruth(work: Work) -> str:
     return text
 
 
-async def _truth(work: Work, test: Test) -> Truth:
+async def _truth(work: Generation, test: Test) -> Truth:
     chat = chat_of(work, test)
     for attempt in range(RETRIES + 1):
         output = await work.say(work.models.groundtruth, chat, "groundtruth", attempt=attempt)
-        judged = await _judged(work, test, output, attempt) if output.strip() else Judged(0.0)
+        judged = await _judged(work, test, output, attempt) if output.strip() else JudgedTruth(0.0)
         if judged.score is None or judged.score >= GOOD:
             break
     if not output.strip():
@@ -80,7 +80,7 @@ async def _truth(work: Work, test: Test) -> Truth:
     return Truth(**facts, output=output, groundtruthScore=score, metrics=judged.metrics)
 
 
-def chat_of(work: Work, test: Test) -> tuple[dict[str, Any], ...]:
+def chat_of(work: Generation, test: Test) -> tuple[dict[str, Any], ...]:
     """What a model under test is sent for a test."""
     subject = work.subject
     scenario = subject.scenario(test.scenario)
@@ -95,7 +95,7 @@ def chat_of(work: Work, test: Test) -> tuple[dict[str, Any], ...]:
         raise CannotGenerate(f"{subject.file} cannot be filled in for the test {test.testuid}: {problem}") from None
 
 
-async def _judged(work: Work, test: Test, output: str, attempt: int) -> Judged:
+async def _judged(work: Generation, test: Test, output: str, attempt: int) -> JudgedTruth:
     """The answer before each judge; only numbers count for the mean."""
     path = work.groundtruth_metric
     kind = shipped_metric("groundtruth-eval") if path is None else metric_evaluator(_name(path.name), path)
@@ -118,7 +118,7 @@ async def _judged(work: Work, test: Test, output: str, attempt: int) -> Judged:
         }
         if counted is not None:
             scores.append(counted)
-    return Judged(sum(scores) / len(scores) if scores else None, metrics)
+    return JudgedTruth(sum(scores) / len(scores) if scores else None, metrics)
 
 
 def _name(file: str) -> str:

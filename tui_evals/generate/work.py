@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui_evals.runs.asking import Asked
+from tui_evals.runs.asking import PricedTarget
 from tui_evals.text.safe import without_sequences
 
 from .asking import CannotGenerate, Messages, Prompts, Talk
@@ -34,23 +34,23 @@ R = TypeVar("R")
 class Models:
     """Who does what: who writes, who answers for the ground truth, who judges."""
 
-    rules: Asked
-    baseline: Asked
-    groundtruth: Asked
-    judges: tuple[Asked, ...] = ()
-    groundtruth_judges: tuple[Asked, ...] = ()
+    rules: PricedTarget
+    baseline: PricedTarget
+    groundtruth: PricedTarget
+    judges: tuple[PricedTarget, ...] = ()
+    groundtruth_judges: tuple[PricedTarget, ...] = ()
 
     @property
-    def all(self) -> tuple[Asked, ...]:
+    def all(self) -> tuple[PricedTarget, ...]:
         """Each of them once."""
         return tuple({id(one): one for one in self._named()}.values())
 
-    def _named(self) -> tuple[Asked, ...]:
+    def _named(self) -> tuple[PricedTarget, ...]:
         return (self.rules, self.baseline, self.groundtruth, *self.judges, *self.groundtruth_judges)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Generation:
     """A generation as its steps see it."""
 
     subject: Subject
@@ -109,7 +109,7 @@ class Work:
     def _place(self, name: str) -> str:
         return str(self.folder.path / name)
 
-    async def say(self, model: Asked, messages: Sequence[Mapping[str, Any]], step: str, **more: Any) -> str:
+    async def say(self, model: PricedTarget, messages: Sequence[Mapping[str, Any]], step: str, **more: Any) -> str:
         """What a model says to a question."""
         assert self.talk is not None
         return (await self.talk.say(model, messages, step, **more)).text or ""
@@ -142,7 +142,7 @@ def _start(text: str) -> str:
 
 
 async def each(
-    work: Work, step: str, things: Sequence[T], make: Callable[[T], Awaitable[R]]
+    work: Generation, step: str, things: Sequence[T], make: Callable[[T], Awaitable[R]]
 ) -> tuple[list[R], list[CannotGenerate], BaseException | None]:
     """Make something of every thing, all at once: what came of it, what did not, and what ended it all, if anything."""
     done = 0

@@ -18,7 +18,7 @@ from tui_evals.text.safe import safe, safe_line
 
 from . import words
 from .comparison import broken_in
-from .results import Answered, read
+from .results import AnswerEntry, read
 
 MOST = 10
 """How many of a level GitHub shows for one step."""
@@ -59,7 +59,7 @@ def _bad(reader: Reader, runs: Sequence[RunRow], rows: Iterable[AnswerRow]) -> I
     return (row for row in rows if row.id in broken)
 
 
-def _title(answered: Answered, run: RunRow, repeated: bool, compared: bool) -> str:
+def _title(answered: AnswerEntry, run: RunRow, repeated: bool, compared: bool) -> str:
     row = answered.row
     several = len(run.targets) * len(run.prompts) > 1
     column = f" · {column_name(run, row.prompt, row.target)}" if several else ""
@@ -67,7 +67,7 @@ def _title(answered: Answered, run: RunRow, repeated: bool, compared: bool) -> s
     return f"{words.place(row, answered.item, repeated)}{column}: {'broken' if compared else status}"
 
 
-def _says(answered: Answered) -> str:
+def _says(answered: AnswerEntry) -> str:
     text = "\n".join(words.complaints(answered)) or "no evaluator gave a reason"
     said = answered.record.text if answered.record else None
     return words.cut(text, _LONGEST) + (f"\nanswer: {safe_line(said, _LONGEST)}" if said else "")

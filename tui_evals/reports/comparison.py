@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tui_evals.compare.caveats import caveats
-from tui_evals.compare.measures import Against, Test
-from tui_evals.compare.runs import Comparison, Line, Side, read_comparison
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import ComparedLine, Comparison, Side, read_comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
 from tui_evals.compare.verdicts import NAMES, sentence
@@ -94,7 +94,7 @@ def _from_one(number: int | None) -> int | None:
     return None if number is None else number + 1
 
 
-def _answers(reader: Reader, line: Line) -> Iterator[dict[str, Any] | None]:
+def _answers(reader: Reader, line: ComparedLine) -> Iterator[dict[str, Any] | None]:
     for answer in line.answers:
         if answer is None:
             yield None
@@ -131,7 +131,7 @@ def _interval(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
-def _against(found: Against) -> dict[str, Any]:
+def _against(found: RunDifference) -> dict[str, Any]:
     return {
         "items": found.items,
         "broken": found.broken,
@@ -142,7 +142,7 @@ def _against(found: Against) -> dict[str, Any]:
     }
 
 
-def _test(test: Test) -> dict[str, Any]:
+def _test(test: MeasuredDifference) -> dict[str, Any]:
     return {
         "evaluator": test.what or None,
         "column": test.column or None,

@@ -13,14 +13,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tui_evals.compare.runs import MOST, read_comparison
+from tui_evals.reports.page import cards, facing, words
+from tui_evals.reports.page.summary import summary
+from tui_evals.reports.page.versus import versus
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe
 from tui_evals.version import __version__
-
-from .page import cards, facing, words
-from .page.summary import summary
-from .page.versus import versus
 
 _PIECES = 400  # pieces of a template that are handed on together
 

@@ -16,7 +16,7 @@ from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.safe import safe, safe_line
 
 from .comparison import broken_in
-from .results import Answered, read
+from .results import AnswerEntry, read
 from .words import asked, complaints, cut, expected, money, place
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -81,7 +81,7 @@ def _sums(parent: ET.Element) -> dict[str, str]:
     return {**{name: str(count) for name, count in counts.items()}, "time": f"{seconds:.3f}"}
 
 
-def _case(answered: Answered, run: RunRow, repeated: bool, since: str) -> ET.Element:
+def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.Element:
     row = answered.row
     dataset = PurePosixPath(run.source.replace("\\", "/")).stem or "dataset"
     case = ET.Element(
@@ -100,7 +100,7 @@ def _case(answered: Answered, run: RunRow, repeated: bool, since: str) -> ET.Ele
     return case
 
 
-def _body(answered: Answered, why: Sequence[str]) -> Iterator[str]:
+def _body(answered: AnswerEntry, why: Sequence[str]) -> Iterator[str]:
     yield from why
     wanted, said = expected(answered.unit), (answered.record.text if answered.record else None) or ""
     if prompt := asked(answered):

@@ -61,7 +61,7 @@ def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
 
 
 def _oaieval_log(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from . import oaieval_log
+    from . import oaieval as oaieval_log
 
     return "".join(oaieval_log.text(reader, run) for run in runs)
 

@@ -1,24 +1,60 @@
-"""Markdown for pull requests: what a run, or runs compared, came to, and what to look at first."""
+"""Untrusted text inside Markdown: it stays text, whatever dialect and host draws it."""
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from tui_evals.compare.caveats import caveats
-from tui_evals.compare.measures import Against, Test
-from tui_evals.compare.runs import Comparison, Line, read_comparison
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import ComparedLine, Comparison, read_comparison
 from tui_evals.compare.sides import Rate, column_name
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, between, sentence
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.safe import safe, safe_line
 
 from . import words
-from .quoting import block, code, code_element, table
-from .results import Answered, read
+from .results import AnswerEntry, read
+
+_TICKS = re.compile("`+")
+
+
+def code(text: str, limit: int = 80) -> str:
+    """One line as a code span, fit for a table too: no markup, mention, reference or link begins in one."""
+    # A bar divides cells even inside a code span, so it stands between two of them.
+    return "&#124;".join(map(_span, safe_line(text, limit).split("|"))) or "–"
+
+
+def _span(text: str) -> str:
+    if not text:
+        return ""
+    fence = "`" * (max((len(run) for run in _TICKS.findall(text)), default=0) + 1)
+    gap = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{fence}{gap}{text}{gap}{fence}"
+
+
+def code_element(text: str, limit: int = 80) -> str:
+    """The same for places that Markdown leaves to HTML, such as a summary."""
+    return f"<code>{html.escape(safe_line(text, limit), quote=False)}</code>"
+
+
+def block(text: str) -> str:
+    """A text of many lines, drawn as it is."""
+    return f"<pre>\n{html.escape(safe(text), quote=False)}\n</pre>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
+    """A table of cells that are quoted already, numbers to the right; a line says how many rows are left out."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows[:most]]
+    left_out = f"\n\n{len(rows) - most} more rows are left out." if len(rows) > most else ""
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + left_out
+
 
 LIMIT = 65_000
 """Characters that the body of a comment may hold, and a few less."""
@@ -108,7 +144,7 @@ def _header(before: str, after: str) -> list[str]:
     return ["evaluator", before, after, "difference", "95 % interval", "adjusted p", "items", "shown"]
 
 
-def _test(test: Test) -> list[str]:
+def _test(test: MeasuredDifference) -> list[str]:
     number, interval = (_number if test.what else percent), test.interval
     ends = f"{_signed(interval.low, test)} to {_signed(interval.high, test)}" if interval else "n/a"
     return [
@@ -123,22 +159,22 @@ def _test(test: Test) -> list[str]:
     ]
 
 
-def _verdict(test: Test) -> str:
+def _verdict(test: MeasuredDifference) -> str:
     return f"yes{', better' if test.side > 0 else ', worse' if test.side < 0 else ''}" if test.shown else "no"
 
 
-def _signed(difference: float, test: Test) -> str:
+def _signed(difference: float, test: MeasuredDifference) -> str:
     difference = round(difference, 9)  # Sums of floats leave a trace where nothing changed.
     if not difference:
         return "0"
     return f"{difference:+.3g}" if test.what else f"{100 * difference:+.1f} points"
 
 
-def _counts(found: Against) -> str:
+def _counts(found: RunDifference) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count) or "no answer in common"
 
 
-def _broken(reader: Reader, found: Comparison, lines: Iterable[Line]) -> Iterator[str]:
+def _broken(reader: Reader, found: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
     """What each later run that broke an item says now, with what the first one said."""
     documents: Mapping[int, Sequence[Any]] = {
         side.run.id: reader.snapshot(side.run.snapshot)["items"] for side in found.sides
@@ -155,7 +191,7 @@ def _broken(reader: Reader, found: Comparison, lines: Iterable[Line]) -> Iterato
             yield _case(case, run, line.repeat is not None, NAMES[number], (first and first.text) or "", note)
 
 
-def _case(case: Answered, run: RunRow, repeated: bool, name: str = "", before: str = "", note: str = "") -> str:
+def _case(case: AnswerEntry, run: RunRow, repeated: bool, name: str = "", before: str = "", note: str = "") -> str:
     row = case.row
     why = [*words.complaints(case), *([note] if note else ())]
     several = len(run.targets) * len(run.prompts) > 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from tui_evals.compare.distribution import BINS, histograms
+from tui_evals.compare.statistics import BINS, histograms
 
 METER = 120
 WIDTH, HEIGHT = 220, 44

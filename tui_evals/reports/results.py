@@ -23,7 +23,7 @@ _WORST = ("error", "partial", "fail", "pass")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnswerEntry:
     """One answer with what it answers and what was found of it."""
 
     row: AnswerRow
@@ -36,7 +36,7 @@ class Answered:
     item: Mapping[str, Any]
 
 
-def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[Answered]]]:
+def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[AnswerEntry]]]:
     """Each conversation of a run: its item, and its answers turn by turn."""
     items = reader.snapshot(run.snapshot)["items"]
     for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
@@ -45,13 +45,13 @@ def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], li
         yield item, [read(reader, run, row, item) for row in found]
 
 
-def read(reader: Reader, run: RunRow, row: AnswerRow, item: Mapping[str, Any]) -> Answered:
+def read(reader: Reader, run: RunRow, row: AnswerRow, item: Mapping[str, Any]) -> AnswerEntry:
     """One answer whole."""
     unit = (item.get("turns") or [item])[row.turn]
     if row.status in ("pending", "running"):
-        return Answered(row, None, (), (), unit, item)
+        return AnswerEntry(row, None, (), (), unit, item)
     detail, number = reader.detail(row.id), run.scoring_pass
-    return Answered(row, detail.answer, detail.scores.get(number, ()), detail.together.get(number, ()), unit, item)
+    return AnswerEntry(row, detail.answer, detail.scores.get(number, ()), detail.together.get(number, ()), unit, item)
 
 
 def document(reader: Reader, run: RunRow) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def document(reader: Reader, run: RunRow) -> dict[str, Any]:
     return {**source, "metadata": metadata, "items": items}
 
 
-def _item(item: Mapping[str, Any], found: list[Answered], run: RunRow, several: bool) -> dict[str, Any]:
+def _item(item: Mapping[str, Any], found: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:
     first = found[0].row
     written = dict(item)
     if several or first.repeat:
@@ -87,7 +87,7 @@ def _item(item: Mapping[str, Any], found: list[Answered], run: RunRow, several: 
     return written
 
 
-def _filled(unit: Mapping[str, Any], answered: Answered) -> dict[str, Any]:
+def _filled(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, Any]:
     """A turn or item with its outputs; what was found of all answers to it stands apart from its own scores."""
     filled = {**unit, **_outputs(answered)}
     return _extended(filled, "tui_evals_together", together) if (together := _objects(answered.together)) else filled
@@ -97,7 +97,7 @@ def _extended(unit: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> d
     return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 
-def _outputs(answered: Answered) -> dict[str, Any]:
+def _outputs(answered: AnswerEntry) -> dict[str, Any]:
     row, record = answered.row, answered.record
     if record is None:
         return {}
@@ -160,7 +160,7 @@ def json_lines(reader: Reader, run: RunRow) -> Iterator[str]:
             yield json.dumps(_line(item, answered, run), ensure_ascii=False) + "\n"
 
 
-def _line(item: Mapping[str, Any], answered: Answered, run: RunRow) -> dict[str, Any]:
+def _line(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
     row, record = answered.row, answered.record
     return {
         "run": run.key,
@@ -206,7 +206,7 @@ _COLUMNS = (
 )
 
 
-def _row(item: Mapping[str, Any], answered: Answered, run: RunRow) -> dict[str, Any]:
+def _row(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
     row, record, unit = answered.row, answered.record, answered.unit
     found: dict[str, Any] = {
         "kind": "turn" if "turns" in item else "item",
@@ -233,7 +233,7 @@ def _row(item: Mapping[str, Any], answered: Answered, run: RunRow) -> dict[str, 
     return found | {f"{name}.{part}": getattr(score, part) for name, score in _named(answered) for part in _PARTS}
 
 
-def _named(answered: Answered) -> Iterator[tuple[str, ScoreRecord]]:
+def _named(answered: AnswerEntry) -> Iterator[tuple[str, ScoreRecord]]:
     """The scores under the names of their columns; those of all answers to the item say so."""
     yield from ((score.key, score) for score in answered.scores)
     yield from ((f"together.{score.key}", score) for score in answered.together)

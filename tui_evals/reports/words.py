@@ -8,10 +8,10 @@ from typing import Any
 from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import between
 from tui_evals.runs.prompting import asked_text
-from tui_evals.store.documents import expected_of
 from tui_evals.store.records import AnswerRow, Totals
+from tui_evals.store.rows import expected_of
 
-from .results import Answered
+from .results import AnswerEntry
 
 BAD = ("error", "fail", "partial")
 """Statuses that somebody has to look at."""
@@ -45,7 +45,7 @@ def place(row: AnswerRow, item: Mapping[str, Any], repeated: bool) -> str:
     return row.name + turn + (f" repeat {row.repeat + 1}" if repeated else "")
 
 
-def asked(answered: Answered) -> str:
+def asked(answered: AnswerEntry) -> str:
     """What the user said last."""
     prompt = answered.unit.get("prompt")
     if isinstance(prompt, str):
@@ -58,7 +58,7 @@ def expected(unit: Mapping[str, Any]) -> str:
     return expected_of(unit) or ""
 
 
-def complaints(answered: Answered) -> Iterator[str]:
+def complaints(answered: AnswerEntry) -> Iterator[str]:
     """Why an answer is not good: the error it is, and the evaluators that failed or could not judge."""
     record = answered.record
     if record is not None and record.code:

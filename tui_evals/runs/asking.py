@@ -10,14 +10,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from tui_evals.runs.executors.base import Ledger, Stopped
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
 
-from .budget import ANSWER_TOKENS, BudgetSpent, Purse, most_it_can_cost
-from .executors.base import Ledger, Stopped
+from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, persistent
 
 RECIPE = 1
@@ -27,7 +27,7 @@ current_answer: ContextVar[int | None] = ContextVar("current_answer", default=No
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TimedReply:
     """A reply with what asking for it took."""
 
     reply: Reply
@@ -56,14 +56,14 @@ def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
 
 
 @dataclass
-class Asked:
+class PricedTarget:
     """A target with its price, and the room there is for asking it."""
 
     config: TargetConfig
     target: Target
     identity: Mapping[str, Any]
     price: Price | None
-    budget: Purse
+    budget: Reservations
     room: Room
     kind: Literal["target", "judge"] = "target"
     cacheable: bool = True
@@ -79,7 +79,7 @@ class Asked:
             params["max_tokens"] = ANSWER_TOKENS
         return params
 
-    async def ask(self, request: Request, ledger: Ledger) -> Said:
+    async def ask(self, request: Request, ledger: Ledger) -> TimedReply:
         """The reply, or TargetError; Stopped when asking any further cannot succeed."""
         if self.stopped is not None:
             raise self.stopped
@@ -111,7 +111,7 @@ class Asked:
         finally:
             self.budget.settle(reserved, cost)
         self.answered_once = True
-        return Said(reply, 1000 * (took or 0.0), attempts, cost)
+        return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):
@@ -148,7 +148,7 @@ class Asked:
 
 
 async def recalled(
-    asked: Asked,
+    asked: PricedTarget,
     request: Request,
     ledger: Ledger,
     scope: str | None,
@@ -170,7 +170,7 @@ async def recalled(
     return record
 
 
-def _free(asked: Asked) -> CallRecord:
+def _free(asked: PricedTarget) -> CallRecord:
     return CallRecord(
         answer=current_answer.get(),
         kind=asked.kind,

@@ -1,22 +1,105 @@
-"""A battle: pairs of answers put to a judge in both orders, each bout committed as soon as it is over."""
+"""What a battle is about: the bouts that are due, the answers as the judge is shown them, and what it all takes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.base import Ask, CannotJudge
-from tui_evals.evaluators.battling import Place, preference
+from tui_evals.evaluators.battling import Contender, Place, battle_question, preference
+from tui_evals.runs.executors.base import Stopped
 from tui_evals.store.bouts import SCRIPTED, Bout, Winner, keep_bout
 from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow
 from tui_evals.store.writer import Writer
+from tui_evals.targets.base import Price
+from tui_evals.text.tokens import estimate_tokens
 
-from .asking import Asked, StoreLedger, current_answer
-from .contenders import Due, Material, Shown
+from .asking import PricedTarget, StoreLedger, current_answer
 from .engine import Outcome
-from .executors.base import Stopped
 from .judges import Judges
+from .plan import Estimate
 from .scoring import scripted
+
+_VERDICT_TOKENS = 80
+_READ_FOR_ESTIMATE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DueBout:
+    """Two answers, by their ids, that are to be judged, and what an earlier battle left of it."""
+
+    left: int
+    right: int
+    run: int
+    """The later run of the two, which keeps the record of the calls."""
+    known: Bout | None = None
+
+    @property
+    def calls(self) -> int:
+        """How many questions are left."""
+        return 2 if self.known is None else (self.known.first, self.known.second).count(None)
+
+
+@dataclass(frozen=True, slots=True)
+class BoutQuestion:
+    """What a judge is shown of a bout."""
+
+    left: Contender
+    right: Contender
+    expected: tuple[str, ...]
+
+
+class BoutMaterial:
+    """The answers of bouts with what was asked and expected, as the store has them."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._datasets: dict[int, Dataset] = {}
+
+    def of(self, due: DueBout) -> BoutQuestion:
+        """What there is to show of a bout; LookupError when an answer is gone."""
+        left, row = self._contender(due.left)
+        right, _ = self._contender(due.right)
+        unit = self._dataset(row.run).items[row.item].units[row.turn]
+        expected = (*([unit.reference] if unit.reference else []), *(unit.ideal or ()))
+        return BoutQuestion(left, right, tuple(dict.fromkeys(expected)))
+
+    def _contender(self, answer: int) -> tuple[Contender, AnswerRow]:
+        found = self._reader.detail(answer)
+        if found.answer is None:
+            raise LookupError(f"answer number {answer} is not in the store any more")
+        chat = found.answer.request.get("messages", ())
+        return Contender(chat, found.answer.text or "", found.answer.tool_calls), found.row
+
+    def _dataset(self, run: int) -> Dataset:
+        if run not in self._datasets:
+            self._datasets[run] = Dataset.model_validate(self._reader.snapshot(self._reader.run(run).snapshot))
+        return self._datasets[run]
+
+
+def estimate_battle(due: Sequence[DueBout], criteria: str, reader: Reader, price: Price | None) -> Estimate:
+    """How many calls the bouts take, and about how much money, from the texts of some of them."""
+    calls = sum(one.calls for one in due)
+    if price is None or not calls:
+        return Estimate(0, calls, 0.0 if not calls else None)
+    material, every = BoutMaterial(reader), -(-len(due) // _READ_FOR_ESTIMATE)
+    sizes = [_size(material.of(one), criteria) for one in due[::every]]
+    read = calls * sum(sizes) / len(sizes)
+    return Estimate(
+        0, calls, (read * price.input_per_million + calls * _VERDICT_TOKENS * price.output_per_million) / 1e6
+    )
+
+
+def _size(shown: BoutQuestion, criteria: str) -> int:
+    try:
+        asked = battle_question(shown.left, shown.right, shown.expected, criteria)
+    except CannotJudge:
+        return 0
+    return sum(estimate_tokens(message["content"]) for message in asked.messages)
+
 
 _ORDERS: tuple[Mapping[Place, Winner], ...] = (
     {"first": "left", "second": "right", "tie": "tie"},
@@ -28,7 +111,7 @@ class Battle:
     """Fights bouts as many at once as the judge takes; whatever ends it, what was decided is kept."""
 
     def __init__(
-        self, due: Iterable[Due], judge: Asked, criteria: str, question: str, reader: Reader, writer: Writer
+        self, due: Iterable[DueBout], judge: PricedTarget, criteria: str, question: str, reader: Reader, writer: Writer
     ) -> None:
         self._due = list(due)
         self._judge = judge
@@ -36,7 +119,7 @@ class Battle:
         self._question = question
         self._reader = reader
         self._writer = writer
-        self._material = Material(reader)
+        self._material = BoutMaterial(reader)
         self._stop = False
         self._reason: Stopped | None = None
         self.total = len(self._due)
@@ -64,7 +147,7 @@ class Battle:
         finished = self.done == self.total
         return Outcome(finished, "" if finished else "stopped before the end")
 
-    async def _work(self, waiting: Iterable[Due]) -> None:
+    async def _work(self, waiting: Iterable[DueBout]) -> None:
         for due in waiting:
             if self._stop:
                 return
@@ -78,7 +161,7 @@ class Battle:
             self.done += 1
             self.undecided += bout.winner is None
 
-    async def _bout(self, due: Due) -> Bout:
+    async def _bout(self, due: DueBout) -> Bout:
         """Both verdicts, of which those that are known are not asked for again."""
         current_answer.set(max(due.left, due.right))
         shown = self._material.of(due)
@@ -102,7 +185,7 @@ class Battle:
             reason="\n".join(reasons),
         )
 
-    async def _verdict(self, ask: Ask, shown: Shown, order: int) -> tuple[Winner | None, str]:
+    async def _verdict(self, ask: Ask, shown: BoutQuestion, order: int) -> tuple[Winner | None, str]:
         """The verdict in one order and why, in one line; without a verdict, why there is none."""
         scripted.set(False)
         first, second = (shown.left, shown.right) if order == 0 else (shown.right, shown.left)

@@ -17,7 +17,7 @@ class BudgetSpent(Exception):
     """The next call could exceed what the run may spend."""
 
 
-class Purse(Protocol):
+class Reservations(Protocol):
     """Where money for calls is set aside."""
 
     most: float | None

@@ -13,15 +13,15 @@ from itertools import groupby
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
+from tui_evals.runs.executors.base import Cell, Executor, Stopped
+from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, WorkerRow
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
 
-from .asking import RECIPE, Asked
-from .executors.base import Cell, Executor, Stopped
-from .executors.local import LocalExecutor
+from .asking import RECIPE, PricedTarget
 from .judges import Judges
 from .plan import Plan
 from .prompting import PromptUnderTest, assistant, chat_for, question_of
@@ -50,8 +50,8 @@ class Engine:
         run: RunRow,
         writer: Writer,
         reader: Reader,
-        targets: Sequence[Asked],
-        judges: Mapping[str | None, Asked],
+        targets: Sequence[PricedTarget],
+        judges: Mapping[str | None, PricedTarget],
         *,
         use_cache: bool = True,
         elsewhere: Callable[[Engine], AbstractAsyncContextManager[Executor]] | None = None,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tui_evals.evaluators.base import Ask, CannotJudge, Question
+from tui_evals.runs.executors.base import Ledger
 from tui_evals.targets.base import Request, TargetError
 
-from .asking import Asked, recalled
-from .executors.base import Ledger
+from .asking import PricedTarget, recalled
 from .scoring import scripted
 
 _CODES = {
@@ -21,7 +21,7 @@ _CODES = {
 class Judges:
     """The judges of a run by name; None is the run's own."""
 
-    def __init__(self, judges: Mapping[str | None, Asked], ledger: Ledger, use_cache: bool) -> None:
+    def __init__(self, judges: Mapping[str | None, PricedTarget], ledger: Ledger, use_cache: bool) -> None:
         self._judges = judges
         self._ledger = ledger
         self._use_cache = use_cache
@@ -37,7 +37,7 @@ class Judges:
 
         return ask
 
-    async def _reply(self, judge: Asked, question: Question) -> str:
+    async def _reply(self, judge: PricedTarget, question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **judge.config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         scope = "" if self._use_cache and judge.cacheable else None

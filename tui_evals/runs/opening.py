@@ -12,8 +12,8 @@ from tui_evals.targets.base import ConfigurationError, Price, Target, TargetConf
 from tui_evals.targets.opening import identity, kind_of, open_target
 from tui_evals.targets.prices import price_of
 
-from .asking import Asked
-from .budget import Purse
+from .asking import PricedTarget
+from .budget import Reservations
 from .limits import Room, room_of
 
 
@@ -27,13 +27,13 @@ def price_for(config: TargetConfig) -> Price | None:
 def opened(
     config: TargetConfig,
     kind: Literal["target", "judge"],
-    budget: Purse,
+    budget: Reservations,
     environment: Mapping[str, str],
     root: Path,
     concurrency: int | None = None,
     target: Target | None = None,
     room: Room | None = None,
-) -> Asked:
+) -> PricedTarget:
     """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
     if concurrency is not None:
         config = replace(config, concurrency=concurrency)
@@ -46,7 +46,7 @@ def opened(
     target = target or open_target(config, environment, root, items_of)
     cacheable = kind_of(config) in ("openai", "litellm")
     known = identity(config, environment)
-    return Asked(config, target, known, price, budget, room or room_of(config), kind=kind, cacheable=cacheable)
+    return PricedTarget(config, target, known, price, budget, room or room_of(config), kind=kind, cacheable=cacheable)
 
 
 def items_of(file: Path) -> Sequence[Mapping[str, Any]]:

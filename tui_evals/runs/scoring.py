@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped
 from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
-from tui_evals.store.records import AnswerRecord, ScoreRecord
+from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 
 from .plan import Assigned, Plan
 from .prompting import Chat, PromptUnderTest, asked_text, variables_of
-from .status import Status, score_of, status_of
+from .status import Status, score_of, status_of, weighted_mean
 
 FORMAT_KEY = "response_format"
 
@@ -138,3 +139,35 @@ def _record(assigned: Assigned, score: Score) -> ScoreRecord:
         details=score.details,
         weight=assigned.weight,
     )
+
+
+Column = tuple[int, int]
+"""A prompt and a target, by position."""
+
+
+def column_scores(
+    rows: Iterable[AnswerRow], scores: Mapping[int, Sequence[ScoreRecord]], items: Sequence[Mapping[str, Any]]
+) -> dict[Column, float | None]:
+    """The score of each prompt × target, 0 to 100; None where nothing was judged."""
+    pooled: dict[tuple[Column, int, int], list[tuple[float, float]]] = {}
+    for row in rows:
+        found = pooled.setdefault(((row.prompt, row.target), row.item, row.repeat), [])
+        found += _weighed(scores.get(row.id, ()))
+    by_item: dict[tuple[Column, int], list[float | None]] = {}
+    for (column, item, _), parts in pooled.items():
+        by_item.setdefault((column, item), []).append(weighted_mean(parts))
+    columns: dict[Column, list[tuple[float | None, float]]] = {}
+    for (column, item), repeats in by_item.items():
+        known = [(score, 1.0) for score in repeats]
+        weight = items[item].get("weight", 1.0)
+        columns.setdefault(column, []).append((weighted_mean(known), float(weight)))
+    return {column: weighted_mean(found) for column, found in sorted(columns.items())}
+
+
+def _weighed(records: Sequence[ScoreRecord]) -> list[tuple[float, float]]:
+    """What each judged evaluator earned and how much it counts; an answer of the wrong form earns nothing."""
+    wrong = any(record.key == FORMAT_KEY and record.result == "fail" for record in records)
+    judged = [record for record in records if record.result in ("pass", "fail")]
+    if wrong and all(record.key == FORMAT_KEY for record in judged):
+        return [(0.0, 1.0)]
+    return [(100.0 if record.result == "pass" and not wrong else 0.0, record.weight) for record in judged]

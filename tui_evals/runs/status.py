@@ -16,7 +16,7 @@ RECORDED = "recorded"
 """The key in the config of a run that another tool made."""
 
 
-class Judged(Protocol):
+class JudgedRecord(Protocol):
     """What of a record counts towards status and score."""
 
     @property
@@ -30,7 +30,7 @@ class Judged(Protocol):
         ...
 
 
-def status_of(records: Sequence[Judged], threshold: float = 1.0) -> Status:
+def status_of(records: Sequence[JudgedRecord], threshold: float = 1.0) -> Status:
     """The status of an answer: partial where an evaluator could not judge, else by the share that passed."""
     if any(record.result == "error" for record in records):
         return "partial"
@@ -38,7 +38,7 @@ def status_of(records: Sequence[Judged], threshold: float = 1.0) -> Status:
     return "pass" if not verdicts or sum(verdicts) >= threshold * len(verdicts) - 1e-9 else "fail"
 
 
-def score_of(records: Iterable[Judged]) -> float | None:
+def score_of(records: Iterable[JudgedRecord]) -> float | None:
     """The weighted share of passed evaluators, 0 to 100; None where nothing was judged or nothing weighs."""
     judged = [record for record in records if record.result in ("pass", "fail")]
     weight = sum(record.weight for record in judged)

@@ -1,13 +1,23 @@
-"""Which run the later ones of a dataset are measured against; only a person sets it, and it never moves by itself."""
+"""Who says what stands beside a name in the store: labels and baselines."""
 
 from __future__ import annotations
 
+import getpass
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from .reader import Reader
 from .writer import Writer
+
+
+def author_here() -> str:
+    """Who sits at the keyboard; a container may know no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user {os.getuid()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class _Entry:
     waiter: asyncio.Future[Any] | Future[Any] | None = None
 
 
-class Door:
+class WriterThread:
     """Takes rows from any thread or event loop and answers when they are committed."""
 
     def __init__(self, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, Literal
@@ -231,3 +231,15 @@ def call_record(row: tuple[Any, ...]) -> CallRecord:
     """A row of the columns CALL_COLUMNS."""
     found = dict(zip(CALL_COLUMNS, row, strict=True))
     return CallRecord(**{**found, "from_cache": found["from_cache"] == 1})
+
+
+def references(unit: Mapping[str, Any]) -> Sequence[str]:
+    """The expected response of an item or turn, then its ideals."""
+    ideal = unit.get("ideal")
+    given = (unit.get("expected_response"), *(ideal if isinstance(ideal, list) else (ideal,)))
+    return [text for text in given if isinstance(text, str)]
+
+
+def expected_of(unit: Mapping[str, Any]) -> str | None:
+    """The first of them; None where there is none."""
+    return next(iter(references(unit)), None)

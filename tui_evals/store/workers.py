@@ -39,7 +39,7 @@ def together(rows: Sequence[WorkerRow]) -> WorkerTotals:
     )
 
 
-class Crew:
+class RunWorkers:
     """The workers of a run as it goes on; read again only once something was heard of them, or the run is over."""
 
     def __init__(self) -> None:
@@ -61,6 +61,6 @@ class Crew:
         return True
 
 
-def counted(number: int, word: str) -> str:
+def worker_totals(number: int, word: str) -> str:
     """How many of something there are, in words."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from . import housekeeping, results
 from .database import StoreError
-from .door import Door
+from .door import WriterThread
 from .records import (
     AnswerRecord,
     AnswerStatus,
@@ -48,7 +48,7 @@ class Writer:
         self._path = path
         self._secrets = tuple(secrets)
         self._spellings = spellings(self._secrets)
-        self._door = Door(path)
+        self._door = WriterThread(path)
 
     # -- runs
 

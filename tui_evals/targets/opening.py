@@ -52,7 +52,7 @@ def open_target(
     """The target of a configuration; `load_items` reads the items of a dataset file, for answers captured earlier."""
     match kind_of(config):
         case "demo":
-            from .demo.answering import Demo
+            from tui_evals.targets.demo.answering import Demo
 
             return Demo(config)
         case "replay":

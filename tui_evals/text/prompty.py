@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import render
-from tui_evals.text.yamls import YamlError, load_mapping
+from .box import TemplateError
+from .templates import render
+from .yamls import YamlError, load_mapping
 
 _MARKER = re.compile(r"\s*(system|user|assistant)\s*:\s*", re.IGNORECASE)
 

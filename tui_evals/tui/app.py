@@ -21,29 +21,29 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.text.safe import safe
+from tui_evals.tui.answer.pane import DetailPane
+from tui_evals.tui.item.pane import EditorPane
+from tui_evals.tui.judges.pane import JudgesPane
+from tui_evals.tui.results.pane import ResultsPane
+from tui_evals.tui.runs.ending import entitle, notice
+from tui_evals.tui.runs.pane import RunsPane
+from tui_evals.tui.tree.pane import TreePane
+from tui_evals.tui.widgets.bar import Keys, Status
 
 from . import layout
 from .actions import bindings, footer
+from .app_commands import COMMANDS, why_not
 from .clipboard import copy
-from .commands import COMMANDS, why_not
-from .commands.drafts import keep_draft, leave, offer_drafts
-from .commands.ending import entitle, notice
-from .keyboard import Typist
-from .messages import Copy, Kind, OpenRun, Place, Said, Show
-from .panes.detail import DetailPane
-from .panes.editor import EditorPane
-from .panes.judges import JudgesPane
-from .panes.pane import Pane
-from .panes.results import ResultsPane
-from .panes.runs import RunsPane
-from .panes.tree import TreePane
-from .state.pen import Pen
-from .state.remembered import Remembered
-from .state.watch import Watch
-from .state.workspace import Workspace, checked
+from .files import keep_draft, leave, offer_drafts
+from .keyboard import KeyQueue
+from .messages import CopyText, OpenRun, Place, Severity, ShowPane, StatusMessage
+from .pane import Pane
+from .remembered import Remembered
+from .status_line import standing
+from .store_pen import StoreWriter
 from .terminal import last_resort
-from .views.standing_line import standing
-from .widgets.bar import Keys, Status
+from .watch import Watch
+from .workspace import Workspace, checked
 
 _LOOK = 0.1
 _DRAFTS = 3.0
@@ -64,13 +64,13 @@ class Workbench(App[str]):
         self.animation_level = "none"
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
-        self.pen = Pen(database, lambda: self.workspace.variables)
+        self.pen = StoreWriter(database, lambda: self.workspace.variables)
         self.remembered = Remembered(root, self.pen, self.watching.reader)
         self.front: Place = "tree"
         self.before: list[Place] = []
         self.zoomed = False
         self._wanted = (dataset, run)
-        self.typist = Typist(self, super().on_event, self.offer_keys)
+        self.typist = KeyQueue(self, super().on_event, self.offer_keys)
         self.drafted: dict[Path, tuple[int, str]] = {}
         self.going_on: str | None = None
 
@@ -185,34 +185,34 @@ class Workbench(App[str]):
 
     # -- messages
 
-    def tell(self, text: str, kind: Kind = "info") -> None:
+    def tell(self, text: str, kind: Severity = "info") -> None:
         """A sentence in the status line; one that matters also as a toast."""
         for status in self.query(Status):  # there is none any more while the screen is being left
             status.tell(text, kind)
         if kind == "error" and self.is_running:
             self.notify(safe(text), severity="error", markup=False, timeout=8)
 
-    def on_said(self, message: Said) -> None:
+    def on_status_message(self, message: StatusMessage) -> None:
         """Something is to be said."""
         self.tell(message.text, message.kind)
 
-    def on_changed(self) -> None:
+    def on_state_changed(self) -> None:
         """The shared state was changed."""
         self.sync()
         self.offer_keys()
         self.check_soon()
 
-    def on_went(self) -> None:
+    def on_item_shown(self) -> None:
         """One is at another item."""
         self.sync("tree", "editor", "judges")
         self.offer_keys()
 
-    def on_looked(self) -> None:
+    def on_answer_shown(self) -> None:
         """Another answer is looked at."""
         self.sync("results", "detail")
         self.offer_keys()
 
-    def on_show(self, message: Show) -> None:
+    def on_show_pane(self, message: ShowPane) -> None:
         """A pane is wanted in front."""
         self.bring(message.place)
 
@@ -230,11 +230,11 @@ class Workbench(App[str]):
         self.sync("results", "detail", "runs", "tree")
         self.bring("results")
 
-    def on_copy(self, message: Copy) -> None:
+    def on_copy_text(self, message: CopyText) -> None:
         """A text is wanted in the clipboard."""
         self._work(self._copy(message), "copying")
 
-    async def _copy(self, message: Copy) -> None:
+    async def _copy(self, message: CopyText) -> None:
         # In a thread, because a stalled line holds up whoever writes to it.
         self.tell(await asyncio.to_thread(copy, message.text, message.what, self.workspace.root))
 

@@ -13,7 +13,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
-from .widgets.lines import MOVES, Lines
+from tui_evals.tui.widgets.lines import MOVES, Lines
 
 _PATIENCE = 1.0
 _GLANCE = 0.002
@@ -25,7 +25,7 @@ def give_keys(widget: Widget) -> None:
     widget.screen.set_focus(widget)
 
 
-class Typist:
+class KeyQueue:
     """Hands on what is typed, each key once all is done that the one before it began."""
 
     def __init__(self, app: App[Any], forward: Forward, after: Callable[[], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .views.keys import page
+from .key_help import page
 
 FILE = Path(__file__).parent.parent / "help" / "keys.md"
 

@@ -6,40 +6,40 @@ from typing import Literal
 
 from textual.message import Message
 
-Kind = Literal["info", "warn", "error"]
+Severity = Literal["info", "warn", "error"]
 Place = Literal["tree", "editor", "judges", "results", "detail", "runs"]
 
 
-class Said(Message):
+class StatusMessage(Message):
     """A sentence for the status line; an error also rings a toast."""
 
-    def __init__(self, text: str, kind: Kind = "info") -> None:
+    def __init__(self, text: str, kind: Severity = "info") -> None:
         super().__init__()
         self.text = text
-        self.kind: Kind = kind
+        self.kind: Severity = kind
 
 
-class Changed(Message):
+class StateChanged(Message):
     """The state the panes share was changed: every pane shows it as it is now."""
 
 
-class Went(Message):
+class ItemShown(Message):
     """One is at another item or turn; the panes about it show that one."""
 
     def can_replace(self, message: Message) -> bool:
         """Only where one is now matters."""
-        return isinstance(message, Went)
+        return isinstance(message, ItemShown)
 
 
-class Looked(Message):
+class AnswerShown(Message):
     """Another answer is looked at."""
 
     def can_replace(self, message: Message) -> bool:
         """Only the last one matters."""
-        return isinstance(message, Looked)
+        return isinstance(message, AnswerShown)
 
 
-class Copy(Message):
+class CopyText(Message):
     """A text is wanted in the clipboard of whoever sits at the terminal."""
 
     def __init__(self, text: str, what: str) -> None:
@@ -48,7 +48,7 @@ class Copy(Message):
         self.what = what
 
 
-class Show(Message):
+class ShowPane(Message):
     """Another pane is wanted in front, with the focus."""
 
     def __init__(self, place: Place) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.registries import Registry, load
-from tui_evals.datasets.registries.templates import _PAIRED
 from tui_evals.datasets.validate import typed
 from tui_evals.evaluators.grading_specs import load_spec, shipped_specs
 from tui_evals.evaluators.registry import built_in
+from tui_evals.imports.openai_evals import Registry, load
+from tui_evals.imports.openai_evals.templates import _PAIRED
 
 EXAMPLE = Path(__file__).parent / "example"
 CATALOGUE = {name: kind.Options for name, kind in built_in().items()}
@@ -163,7 +163,7 @@ def test_a_compressed_file_needs_a_package_that_can_unpack_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, package: str
 ) -> None:
     registry = data_named(tmp_path, f"x.jsonl{suffix}", b"?")
-    monkeypatch.setattr("tui_evals.datasets.registries.samples.find_spec", lambda name: None)
+    monkeypatch.setattr("tui_evals.imports.openai_evals.samples.find_spec", lambda name: None)
     assert f"is read by the Python package {package}, which is not here" in registry.listing()[0].reasons[0]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.registries import load
 from tui_evals.evaluators.registry import built_in
+from tui_evals.imports.openai_evals import load
 
 CATALOGUE = {name: kind.Options for name, kind in built_in().items()}
 MATCH = "x.dev.v0:\n  class: evals.elsuite.basic.match:Match\n  args:\n    samples_jsonl: x.jsonl\n"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.registries import Registry, load
 from tui_evals.datasets.resolve import resolve
 from tui_evals.evaluators.base import Evaluator, Evidence, Question, Score
 from tui_evals.evaluators.registry import built_in
+from tui_evals.imports.openai_evals import Registry, load
 
 HERE = Path(__file__).parent
 REAL: dict[str, Any] = json.loads((HERE / "example.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .processes import wait_for
+from tests.runs.cluster.processes import wait_for
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tui_evals.evaluators.registry import Registry, registry
 from tui_evals.runs import opening
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.executors.cluster.driver import talking
+from tui_evals.runs.executors.cluster.driver import executor as talking
 from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
 from tui_evals.runs.executors.cluster.wire import OP, Letter, Order, header_of, order_text, versions
 from tui_evals.runs.executors.cluster.worker import session, task

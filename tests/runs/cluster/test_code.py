@@ -20,7 +20,7 @@ from tui_evals.evaluators.base import Evaluator, Options, verdict
 from tui_evals.evaluators.registry import Registry, built_in, registry
 from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, digest, holds
 from tui_evals.runs.executors.cluster import code as cluster_code
-from tui_evals.runs.executors.cluster import parcel as cluster_parcel
+from tui_evals.runs.executors.cluster import code as cluster_parcel
 from tui_evals.runs.executors.cluster.code import packed, unpacked
 from tui_evals.targets.base import ConfigurationError
 

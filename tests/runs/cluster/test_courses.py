@@ -17,7 +17,7 @@ from tests.runs.conftest import Project, one_server, project, server, until
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 pytest.importorskip("cryptography", reason="the cluster extra is not installed")
 
-from .byhand import ByHand, by_hand
+from tests.runs.cluster.byhand import ByHand, by_hand
 
 __all__ = ["one_server", "project", "server"]
 LOCAL = ("--cluster", "local:2")

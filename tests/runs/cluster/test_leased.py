@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.runs.cluster.imagined import Clock
 from tui_evals.runs.budget import BudgetSpent
-from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedGate, LeasedPurse, Turnstile
+from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedGate, LeasedMoney, Turnstile
 
 
 async def settled() -> None:
@@ -154,11 +154,11 @@ async def test_no_call_is_made_beyond_the_tokens_of_a_lease():
     await other
 
 
-def purse() -> LeasedPurse:
-    return LeasedPurse(10.0, lambda: None)
+def purse() -> LeasedMoney:
+    return LeasedMoney(10.0, lambda: None)
 
 
-async def asking(purse: LeasedPurse, cost: float) -> asyncio.Task[Any]:
+async def asking(purse: LeasedMoney, cost: float) -> asyncio.Task[Any]:
     made = asyncio.create_task(purse.reserve(cost))
     await settled()
     return made
@@ -217,7 +217,7 @@ async def test_a_call_that_cost_more_than_was_set_aside_is_told_of():
 
 
 async def test_without_a_budget_nobody_waits():
-    free = LeasedPurse(None, lambda: None)
+    free = LeasedMoney(None, lambda: None)
     await free.reserve(1000.0)
     free.settle(1000.0, 5.0)
     assert free.told() == (0.0, 0.0, [])

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.runs.cluster.imagined import Clock
 from tui_evals.runs.budget import Budget, BudgetSpent
 from tui_evals.runs.executors.cluster.driver.leases import Pot, Rate, Treasury
-from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedPurse
+from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedMoney
 from tui_evals.targets.base import TargetConfig
 
 picks = st.integers(0, 99)
@@ -40,7 +40,7 @@ class Sharer:
 
     name: str
     lease: Lease = field(default_factory=lambda: Lease(lambda: None))
-    purse: LeasedPurse | None = None
+    purse: LeasedMoney | None = None
     step: str = "reply"
     sent: Any = None
     lost: bool = False
@@ -187,7 +187,7 @@ class Money(Exchanging):
         self.spent, self.reserved, self.refused = 0.0, 0.0, 0
 
     def begin(self, worker: Sharer) -> None:
-        worker.purse = LeasedPurse(self.most, lambda: None)
+        worker.purse = LeasedMoney(self.most, lambda: None)
         worker.sent = self.treasury.grant(worker.name)
 
     def take(self, worker: Sharer) -> None:

@@ -15,7 +15,7 @@ from tests.runs.cluster.imagined import Model, Weather, World, lived, shared_out
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.driver.desk import Desk, Worker
+from tui_evals.runs.executors.cluster.driver.desk import WorkDistributor, Worker
 from tui_evals.runs.executors.cluster.driver.shards import Shards
 from tui_evals.runs.executors.cluster.wire import answer_row
 from tui_evals.runs.opening import opened
@@ -165,11 +165,11 @@ def letter_of(number: int, **records) -> dict:
     return {"number": number, "cells": 1, "waiting": [], "demand": [], **records}
 
 
-def desk_with(cell: Cell) -> tuple[World, Desk]:
+def desk_with(cell: Cell) -> tuple[World, WorkDistributor]:
     world = World(random.Random(0), Weather(), 2)
     budget = Budget(None)
     asked = opened(target_of(2), "target", budget, {}, Path.cwd(), target=Model(world, target_of(2), "target"))
-    return world, Desk(world, [asked], Shards({0: iter([cell])}, [2], world.known), "the order", budget)
+    return world, WorkDistributor(world, [asked], Shards({0: iter([cell])}, [2], world.known), "the order", budget)
 
 
 def one_cell() -> Cell:

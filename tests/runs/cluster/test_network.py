@@ -21,9 +21,9 @@ from tui_evals.store.records import WorkerRow
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 pytest.importorskip("cryptography", reason="the cluster extra is not installed")
 
-from .byhand import ByHand, by_hand
-from .certificates import issued
-from .network import FarServer, Network, laid
+from tests.runs.cluster.byhand import ByHand, by_hand
+from tests.runs.cluster.certificates import issued
+from tests.runs.cluster.network import FarServer, Network, laid
 
 COUNT, CONCURRENCY, CUT = 300, 10, 10.0
 SECRET = "sk-of-the-driver-31415926"

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
-from tui_evals.runs.executors.cluster import opening
+from tui_evals.runs.executors.cluster import dask
+from tui_evals.runs.executors.cluster.dask import Versions, misfits, refusal, reported
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
-from tui_evals.runs.executors.cluster.versions import Versions, misfits, refusal, reported
 from tui_evals.targets.base import ConfigurationError
 
 pytest.importorskip("distributed", reason="the extra [cluster] is not installed")
@@ -22,14 +22,14 @@ pytest.importorskip("cryptography", reason="the extra [cluster] is not installed
 
 from distributed import Scheduler, Worker
 
-from .certificates import issued
-from .processes import PATIENCE, alive, wait_for
+from tests.runs.cluster.certificates import issued
+from tests.runs.cluster.processes import PATIENCE, alive, wait_for
 
 NO_PAGES = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 
 def opened(word, **given):
-    return opening.opened(ClusterTerms(word=word, **given), {}, trusting=False)
+    return dask.opened(ClusterTerms(word=word, **given), {}, trusting=False)
 
 
 async def refused(word, **given):
@@ -52,13 +52,13 @@ async def scheduler(workers=1, security=None):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(opening, "ANSWER_SECONDS", 5.0)
+    monkeypatch.setattr(dask, "ANSWER_SECONDS", 5.0)
 
 
 async def test_workers_here_know_the_environment_and_speak_tls_on_loopback_only(monkeypatch):
     before = dict(os.environ)
     terms = ClusterTerms(word="local:2")
-    async with opening.opened(terms, {"SECRET_OF_THE_PROJECT": "s3"}, trusting=True) as client:
+    async with dask.opened(terms, {"SECRET_OF_THE_PROJECT": "s3"}, trusting=True) as client:
         assert len(set((await client.run(os.getpid)).values()) - {os.getpid()}) == 2
         assert set((await client.run(os.getenv, "SECRET_OF_THE_PROJECT")).values()) == {"s3"}
         assert set((await client.run(os.getenv, "TUI_EVALS_TRUST")).values()) == {"all"}
@@ -160,7 +160,7 @@ def test_nothing_is_said_when_nobody_answers_or_a_worker_is_killed_or_busy_ones_
 def test_logging_is_afterwards_as_it_was():
     own, theirs = logging.getLogger("distributed"), logging.getLogger("distributed.client")
     levels = own.level, theirs.level
-    with opening.quiet():
+    with dask.quiet():
         assert not own.isEnabledFor(logging.CRITICAL)
         assert not theirs.isEnabledFor(logging.CRITICAL)
         assert not logging.getLogger("distributed.made.later").isEnabledFor(logging.CRITICAL)
@@ -177,7 +177,7 @@ async def test_a_scheduler_is_joined_and_left_as_it_was():
 
 async def test_a_scheduler_over_tls_is_joined(tmp_path):
     files = issued(tmp_path)
-    security = opening.tls(ClusterTerms(word="tls://127.0.0.1:1", **files))
+    security = dask.tls(ClusterTerms(word="tls://127.0.0.1:1", **files))
     async with scheduler(security=security) as address, opened(address, **files) as client:
         assert address.startswith("tls://")
         assert await client.submit(pow, 2, 5) == 32
@@ -185,8 +185,8 @@ async def test_a_scheduler_over_tls_is_joined(tmp_path):
 
 async def test_certificates_of_another_authority_are_refused(tmp_path):
     ours, others = issued(tmp_path / "ours"), issued(tmp_path / "others")
-    security = opening.tls(ClusterTerms(word="tls://127.0.0.1:1", **ours))
-    with opening.quiet():
+    security = dask.tls(ClusterTerms(word="tls://127.0.0.1:1", **ours))
+    with dask.quiet():
         async with scheduler(workers=0, security=security) as address:
             said = await refused(address, **others)
             assert address in said and "--tls-ca" in said
@@ -195,11 +195,11 @@ async def test_certificates_of_another_authority_are_refused(tmp_path):
 
 
 async def test_a_plain_scheduler_is_not_taken_for_an_encrypted_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "ANSWER_SECONDS", 1.0)
-    with opening.quiet():
+    monkeypatch.setattr(dask, "ANSWER_SECONDS", 1.0)
+    with dask.quiet():
         async with scheduler(workers=0) as address:
             assert "TLS" in await refused(address.replace("tcp", "tls"), **issued(tmp_path))
-        security = opening.tls(ClusterTerms(word="tls://127.0.0.1:1", **issued(tmp_path)))
+        security = dask.tls(ClusterTerms(word="tls://127.0.0.1:1", **issued(tmp_path)))
         async with scheduler(workers=0, security=security) as address:
             assert "unencrypted?" in await refused(address.replace("tls", "tcp"))
 
@@ -219,14 +219,14 @@ async def test_a_key_of_another_certificate_is_refused(tmp_path):
 
 
 async def test_an_address_where_nobody_listens_is_named(monkeypatch, unused_tcp_port):
-    monkeypatch.setattr(opening, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(dask, "ANSWER_SECONDS", 0.3)
     said = await refused(f"tcp://127.0.0.1:{unused_tcp_port}")
     assert f"tcp://127.0.0.1:{unused_tcp_port}: no Dask scheduler answers" in said
 
 
 async def test_a_host_that_has_no_address_is_named(monkeypatch):
     async def unknown(*_):
-        raise opening.socket.gaierror(-2, "Name or service not known")
+        raise dask.socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
     assert "name is not known" in await refused("tcp://nowhere.invalid:8786", insecure=True)
@@ -234,7 +234,7 @@ async def test_a_host_that_has_no_address_is_named(monkeypatch):
 
 @pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 4096])
 async def test_somebody_who_does_not_speak_dask_is_no_scheduler(monkeypatch, says):
-    monkeypatch.setattr(opening, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(dask, "ANSWER_SECONDS", 0.5)
 
     async def talk(reader, writer):
         writer.write(says)
@@ -247,13 +247,13 @@ async def test_somebody_who_does_not_speak_dask_is_no_scheduler(monkeypatch, say
 
 
 async def test_a_scheduler_without_workers_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(opening, "WORKER_SECONDS", 0.1)
+    monkeypatch.setattr(dask, "WORKER_SECONDS", 0.1)
     async with scheduler(workers=0) as address:
         assert "no worker after" in await refused(address)
 
 
 async def test_workers_that_do_not_fit_are_refused_before_anything_runs(monkeypatch):
-    monkeypatch.setattr(opening, "refusal", lambda ours, theirs: f"{len(theirs)} differ from {ours}")
+    monkeypatch.setattr(dask, "refusal", lambda ours, theirs: f"{len(theirs)} differ from {ours}")
     async with scheduler() as address:
         said = await refused(address)
     assert said.startswith("1 differ from tui-evals") and said.endswith(f"Python 3.{sys.version_info.minor}")

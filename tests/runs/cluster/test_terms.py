@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.runs.executors.cluster import terms as module
-from tui_evals.runs.executors.cluster.hosts import Host, read_hosts
-from tui_evals.runs.executors.cluster.terms import ClusterTerms, Hosts, Local, Scheduler, checked, encrypted, place
+from tui_evals.runs.executors.cluster.terms import (
+    ClusterTerms,
+    Host,
+    Hosts,
+    Local,
+    Scheduler,
+    checked,
+    encrypted,
+    place,
+    read_hosts,
+)
 from tui_evals.targets.base import ConfigurationError
 
 
@@ -204,7 +213,7 @@ def test_checking_imports_nothing_of_dask():
         "import sys; from tui_evals.runs.executors.cluster.terms import ClusterTerms, checked, ConfigurationError\n"
         "try: checked(ClusterTerms(word='local:2'))\n"
         "except ConfigurationError: pass\n"
-        "import tui_evals.runs.executors.cluster.opening\n"
+        "import tui_evals.runs.executors.cluster.dask\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

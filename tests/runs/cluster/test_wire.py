@@ -29,7 +29,7 @@ from tui_evals.runs.executors.cluster.wire import (
     scores_of,
     versions,
 )
-from tui_evals.runs.executors.cluster.worker.outbox import Outbox
+from tui_evals.runs.executors.cluster.worker.session import Outbox
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord

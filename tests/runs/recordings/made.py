@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.helpers import judged, said
-from tui_evals.runs.recording import store_recording
-from tui_evals.runs.recordings.model import Recorded, Recording
+from tui_evals.imports.recording import RecordedAnswer, Recording, store_recording
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -21,13 +20,13 @@ ITEMS: list[dict[str, Any]] = [
 ]
 
 
-def answer(item: int = 0, text: str | None = "yes", *scores, **given) -> Recorded:
+def answer(item: int = 0, text: str | None = "yes", *scores, **given) -> RecordedAnswer:
     status = given.pop("status", None)
     place = {name: given.pop(name) for name in ("turn", "prompt", "target", "repeat") if name in given}
-    return Recorded(item=item, answer=said(text, **given), scores=scores, status=status, **place)
+    return RecordedAnswer(item=item, answer=said(text, **given), scores=scores, status=status, **place)
 
 
-def recording(*answers: Recorded, **given: Any) -> Recording:
+def recording(*answers: RecordedAnswer, **given: Any) -> Recording:
     fields: dict[str, Any] = {
         "by": "Elsewhere",
         "digest": "d1",

@@ -12,10 +12,10 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import typed
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import built_in
-from tui_evals.runs.recordings.bench_runs import read, recognises
-from tui_evals.runs.recordings.bench_store import take_in
-from tui_evals.runs.suites import keeping, running
-from tui_evals.runs.suites.problems import UserValueError
+from tui_evals.imports.bench import read, recognises, take_in
+from tui_evals.runs.suites import running
+from tui_evals.runs.suites import suite as keeping
+from tui_evals.runs.suites.cases import UserValueError
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer

@@ -12,9 +12,11 @@ import pytest
 from tests.runs.recordings.made import keep, store
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import validate
-from tui_evals.runs.recordings import archive, inspect_files, zstd
-from tui_evals.runs.recordings.archive import opened
-from tui_evals.runs.recordings.inspect_log import read, recognises
+from tui_evals.imports.inspect import archive
+from tui_evals.imports.inspect import archive as zstd
+from tui_evals.imports.inspect import log as inspect_files
+from tui_evals.imports.inspect.archive import opened
+from tui_evals.imports.inspect.log import read, recognises
 
 LOGS = Path(__file__).parent
 LOG = json.loads((LOGS / "arithmetic.json").read_text())

@@ -14,8 +14,8 @@ from tests.reports.stores import store as stored
 from tests.runs.recordings.made import keep, store
 from tests.store.helpers import judged, said
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.imports.results import read, recognises
 from tui_evals.reports.results import json_text
-from tui_evals.runs.recordings.results_json import read, recognises
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ScoreRecord
 from tui_evals.store.writer import Writer

@@ -2,6 +2,6 @@
 
 import sys
 
-from . import GALLERY
+from tests.tui.snapshots import GALLERY
 
 GALLERY.make(sys.argv[1:])

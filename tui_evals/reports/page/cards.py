@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from tui_evals.reports.results import Answered, answers
+from tui_evals.reports.results import AnswerEntry, answers
 from tui_evals.reports.words import expected
-from tui_evals.runs.columns import column_scores
+from tui_evals.runs.scoring import column_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import GroupScore, Label
 
-from .said import Labels, Said, Score, prompt_of, said, score
-from .texts import Text, optional
+from .texts import AnswerBlock, Labels, Score, Text, answer_block, optional, prompt_of, score
 from .words import GLYPHS, number, preview
 
 _LEFT = ("pending", "running", "answered")
@@ -31,7 +30,7 @@ class Turn:
     prompt: Text | None
     preview: str
     context: Text | None
-    said: Said
+    said: AnswerBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def names_of(records: Iterable[GroupScore]) -> tuple[Score, ...]:
 def _card(
     place: int,
     item: Mapping[str, Any],
-    cells: Sequence[Sequence[Answered]],
+    cells: Sequence[Sequence[AnswerEntry]],
     run: RunRow,
     filters: Filters,
     labels: Labels,
@@ -152,7 +151,9 @@ def _card(
     )
 
 
-def _talk(cell: Sequence[Answered], run: RunRow, filters: Filters, labels: Labels, several: bool, shared: bool) -> Talk:
+def _talk(
+    cell: Sequence[AnswerEntry], run: RunRow, filters: Filters, labels: Labels, several: bool, shared: bool
+) -> Talk:
     row = cell[0].row
     status = worst(answered.row.status for answered in cell)
     name = filters.columns[row.prompt, row.target]
@@ -171,9 +172,9 @@ def _repeated(run: RunRow, row: AnswerRow) -> bool:
     return isinstance(repeats, int) and repeats > 1
 
 
-def _turn(answered: Answered, labels: Labels, shared: bool, several: bool) -> Turn:
+def _turn(answered: AnswerEntry, labels: Labels, shared: bool, several: bool) -> Turn:
     asked = "" if shared else prompt_of(answered.unit, answered.record)
-    found = said(
+    found = answer_block(
         answered.row,
         answered.record,
         answered.scores,
@@ -197,7 +198,7 @@ def worst(statuses: Iterable[str]) -> str:
     return next(status for status in _WORST if status in found)
 
 
-def _score_of(cell: Sequence[Answered]) -> float | None:
+def _score_of(cell: Sequence[AnswerEntry]) -> float | None:
     """The score of a conversation, whose turns pool their evaluators."""
     if len(cell) == 1:
         return cell[0].row.score
@@ -206,7 +207,7 @@ def _score_of(cell: Sequence[Answered]) -> float | None:
     return next(iter(column_scores(rows, scores, [{}]).values()))
 
 
-def _tokens(cell: Sequence[Answered], talk: Talk, filters: Filters) -> str:
+def _tokens(cell: Sequence[AnswerEntry], talk: Talk, filters: Filters) -> str:
     row = cell[0].row
     failed = {one.key for answered in cell for one in (*answered.scores, *answered.together) if one.result == "fail"}
     found = [

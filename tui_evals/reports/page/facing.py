@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tui_evals.compare.match import Kind
-from tui_evals.compare.runs import KINDS, Comparison, Line
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.reports.words import expected
 from tui_evals.store.reader import Reader
@@ -15,9 +15,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.store.rows import Detail
 
 from .cards import worst
-from .grouping import by_item, places_of
-from .said import Said, prompt_of, said
-from .texts import Text, marks, optional, same
+from .texts import AnswerBlock, Text, answer_block, by_item, marks, optional, places_of, prompt_of, same
 from .words import GLYPHS, KIND_GLYPHS, preview
 
 _FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
@@ -32,11 +30,11 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class RunAnswer:
     """What one run said."""
 
     letter: str
-    said: Said | None
+    said: AnswerBlock | None
     kind: Kind | None
     """What it made of the first run's answer."""
     alike: bool
@@ -53,7 +51,7 @@ class Facing:
     glyph: str
     prompts: tuple[Given, ...]
     references: tuple[Given, ...]
-    sides: tuple[Beside, ...]
+    sides: tuple[RunAnswer, ...]
 
     @property
     def where(self) -> str:
@@ -115,7 +113,7 @@ class _Tokens:
     evaluators: Sequence[str]
     columns: Sequence[str]
 
-    def of(self, line: Line, sides: Iterable[Beside]) -> str:
+    def of(self, line: ComparedLine, sides: Iterable[RunAnswer]) -> str:
         """What a line can be filtered by."""
         failed = {one.key for side in sides if side.said for one in side.said.scores if one.result == "fail"}
         found = [f"k{KINDS.index(kind)}" for kind in dict.fromkeys(line.kinds) if kind]
@@ -124,7 +122,9 @@ class _Tokens:
         return " ".join([*found, *(f"e{place}" for place, key in enumerate(self.evaluators) if key in failed)])
 
 
-def _card(place: int, lines: Sequence[Line], reader: Reader, sources: Sequence[Source], tokens: _Tokens) -> Card:
+def _card(
+    place: int, lines: Sequence[ComparedLine], reader: Reader, sources: Sequence[Source], tokens: _Tokens
+) -> Card:
     first = lines[0]
     kind = next(kind for kind in _FIRST_SEEN if any(line.kind == kind for line in lines))
     facings = tuple(_facing(line, reader, sources) for line in lines)
@@ -157,7 +157,7 @@ def _card(place: int, lines: Sequence[Line], reader: Reader, sources: Sequence[S
     )
 
 
-def _loss(line: Line) -> float:
+def _loss(line: ComparedLine) -> float:
     """The change of the score, a broken answer below every other."""
     first, *later = (answer.score if answer else None for answer in line.answers)
     changes = [score - first for score in later if score is not None and first is not None]
@@ -170,7 +170,7 @@ def _standings(facing: Facing) -> Iterator[Standing]:
             yield Standing(side.letter, side.said.status, side.said.glyph, side.said.score)
 
 
-def _means(lines: Sequence[Line]) -> Iterator[Standing]:
+def _means(lines: Sequence[ComparedLine]) -> Iterator[Standing]:
     """How many of several answers pass in each run."""
     for number, letter in zip(range(len(lines[0].answers)), NAMES, strict=False):
         answers = [answer for line in lines if (answer := line.answers[number])]
@@ -180,7 +180,7 @@ def _means(lines: Sequence[Line]) -> Iterator[Standing]:
             yield Standing(letter, status, GLYPHS[status], f"{passed}/{len(answers)}")
 
 
-def _facing(line: Line, reader: Reader, sources: Sequence[Source]) -> Facing:
+def _facing(line: ComparedLine, reader: Reader, sources: Sequence[Source]) -> Facing:
     details = [reader.detail(answer.id) if answer else None for answer in line.answers]
     units = [_unit(detail, source) if detail else {} for detail, source in zip(details, sources, strict=True)]
     prompts = [prompt_of(unit, detail.answer) if detail else None for unit, detail in zip(units, details, strict=True)]
@@ -217,13 +217,13 @@ def _given(texts: Sequence[str | None]) -> Iterator[Given]:
             yield Given(letters if len(places) > 1 else "", shown)
 
 
-def _sides(line: Line, details: Sequence[Detail | None], sources: Sequence[Source]) -> Iterator[Beside]:
+def _sides(line: ComparedLine, details: Sequence[Detail | None], sources: Sequence[Source]) -> Iterator[RunAnswer]:
     base = details[0].answer.text if details[0] and details[0].answer else None
     kinds: tuple[Kind | None, ...] = (None, *line.kinds)
     for number_, (detail, source, kind) in enumerate(zip(details, sources, kinds, strict=True)):
         letter = NAMES[number_]
         if detail is None:
-            yield Beside(letter, None, kind, False, "")
+            yield RunAnswer(letter, None, kind, False, "")
             continue
         own = detail.answer.text if detail.answer else None
         alike = number_ > 0 and own is not None and base is not None and same(own, base)
@@ -233,8 +233,8 @@ def _sides(line: Line, details: Sequence[Detail | None], sources: Sequence[Sourc
         number = source.run.scoring_pass
         scores, together = detail.scores.get(number, ()), detail.together.get(number, ())
         where = f'`tui-evals show {source.run.key} --item "#{detail.row.item + 1}"` shows all of it'
-        shown = said(detail.row, detail.answer, scores, detail.labels, "", spans, together)
-        yield Beside(letter, shown, kind, alike, where)
+        shown = answer_block(detail.row, detail.answer, scores, detail.labels, "", spans, together)
+        yield RunAnswer(letter, shown, kind, alike, where)
 
 
 def _only_other(details: Sequence[Detail | None]) -> str | None:

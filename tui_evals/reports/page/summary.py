@@ -13,8 +13,20 @@ from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.figures import money
 
 from .cards import Filters
-from .seen import Key, Seen, seen
-from .words import Share, columns_of, counted, duration, judge_of, number, share_of, targets_of, when
+from .words import (
+    Key,
+    RunWalk,
+    Share,
+    columns_of,
+    counted,
+    duration,
+    judge_of,
+    number,
+    seen,
+    share_of,
+    targets_of,
+    when,
+)
 
 _LEFT = {
     "planned": "This run has not begun.",
@@ -131,7 +143,7 @@ def _counts(totals: Totals) -> dict[str, int]:
     }
 
 
-def _facts(run: RunRow, known: Seen, totals: Totals, unpriced: int) -> Iterator[Fact]:
+def _facts(run: RunRow, known: RunWalk, totals: Totals, unpriced: int) -> Iterator[Fact]:
     repeats = run.config.get("repeats")
     again = f", each asked {repeats} times" if isinstance(repeats, int) and repeats > 1 else ""
     yield Fact("Items", f"{known.items:,}", f"{counted(totals.total, 'answer')}{again}")
@@ -156,7 +168,7 @@ def _paid(totals: Totals, unpriced: int) -> Iterator[str]:
         yield f"and {counted(unpriced, 'call')} at an unknown price"
 
 
-def _columns(reader: Reader, run: RunRow, known: Seen, names: Mapping[Key, str]) -> Iterator[Column]:
+def _columns(reader: Reader, run: RunRow, known: RunWalk, names: Mapping[Key, str]) -> Iterator[Column]:
     for key, totals in sorted(reader.totals_by(run.id, "column").items()):
         points = known.points.get(key)
         yield Column(
@@ -173,7 +185,7 @@ def _columns(reader: Reader, run: RunRow, known: Seen, names: Mapping[Key, str])
 
 
 def _evaluator(
-    mean: EvaluatorMean, by_column: Iterable[EvaluatorMean], names: Mapping[Key, str], known: Seen
+    mean: EvaluatorMean, by_column: Iterable[EvaluatorMean], names: Mapping[Key, str], known: RunWalk
 ) -> Evaluator:
     kinds = [mean.evaluator] if mean.evaluator != mean.key else []
     kinds += ["all answers to an item together"] if mean.scope == "group" else []
@@ -198,7 +210,7 @@ def _evaluator(
     )
 
 
-def _categories(reader: Reader, run: RunRow, known: Seen) -> Iterator[Category]:
+def _categories(reader: Reader, run: RunRow, known: RunWalk) -> Iterator[Category]:
     if not any(known.categories):
         return
     for name, totals in sorted(reader.totals_by(run.id, "category").items()):

@@ -1,11 +1,42 @@
-"""Texts of datasets and models as the page shows them: marked where they differ, folded where they are long."""
+"""The lines of a comparison that belong to one item."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tui_evals.compare.diff import Diff, Row, Span, diff_json, side_by_side
+from tui_evals.compare.runs import ComparedLine, Comparison
+from tui_evals.runs.prompting import asked_text
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
+from tui_evals.store.rows import Label
+from tui_evals.text import strictjson
+from tui_evals.text.figures import money
+
+from .words import GLYPHS, duration, number, pretty
+
+
+def places_of(reader: Reader, found: Comparison) -> dict[int, int]:
+    """Which item of its dataset each answer belongs to."""
+    return {row.id: row.item for side in found.sides for row in reader.all_rows(side.run.id)}
+
+
+def by_item(lines: Iterable[ComparedLine], items: Mapping[int, int]) -> Iterator[list[ComparedLine]]:
+    """Neighbouring lines of one item together, by the places it has in the runs' datasets."""
+    group: list[ComparedLine] = []
+    places: dict[int, int] = {}
+    for line in lines:
+        own = {number: items[answer.id] for number, answer in enumerate(line.answers) if answer}
+        if group and (group[0].item != line.item or any(places.get(run, at) != at for run, at in own.items())):
+            yield group
+            group, places = [], {}
+        group.append(line)
+        places |= own
+    if group:
+        yield group
+
 
 MOST = 100_000
 """Characters of one text that the page holds."""
@@ -105,11 +136,11 @@ def _spans(rows: Iterable[Row], side: str) -> Iterable[Span]:
 def _fold(value: str) -> int | None:
     """Where the beginning of a long text ends; None where all of it is short enough to stand there."""
     end, lines = len(value), 0
-    for number in range(min(end, _HEAD)):
-        if value[number] == "\n":
+    for index in range(min(end, _HEAD)):
+        if value[index] == "\n":
             lines += 1
             if lines == _LINES:
-                end = number + 1
+                end = index + 1
                 break
     at = min(end, _HEAD)
     if len(value) - at <= _SLACK and value.count("\n", at) < _LINES:
@@ -133,3 +164,176 @@ def _split(pieces: Sequence[Span], at: int) -> tuple[tuple[Span, ...], tuple[Spa
             rest.append(Span(span.text[at:], span.changed))
         at -= len(span.text)
     return tuple(head), tuple(rest)
+
+
+Labels = Mapping[int, Sequence[Label]]
+_RESULTS: Mapping[str | None, str] = {"pass": "pass", "fail": "fail", "error": "error"}
+_USUAL = (None, "", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a person said."""
+
+    verdict: str
+    glyph: str
+    author: str
+    about: str
+    note: Text | None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one evaluator made of an answer."""
+
+    key: str
+    kind: str
+    """The evaluator, where the key is another name."""
+    result: str
+    glyph: str
+    value: str
+    threshold: str
+    label: str
+    reason: Text | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool that the target wanted called."""
+
+    name: str
+    arguments: Text | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBlock:
+    """One answer with all that belongs to it."""
+
+    status: str
+    glyph: str
+    score: str
+    text: Text | None
+    expected: Text | None
+    as_expected: bool
+    waiting: str
+    error: Text | None
+    chips: tuple[str, ...]
+    facts: tuple[str, ...]
+    calls: tuple[Call, ...]
+    scores: tuple[Score, ...]
+    together: tuple[Score, ...]
+    """What was found of all answers to the same, where it stands beside each of them."""
+    opinions: tuple[Opinion, ...]
+    diagnostics: Text | None
+
+
+def answer_block(
+    row: AnswerRow,
+    record: AnswerRecord | None,
+    scores: Iterable[ScoreRecord],
+    labels: Iterable[Label],
+    reference: str,
+    spans: Sequence[Span] | None = None,
+    together: Iterable[ScoreRecord] = (),
+) -> AnswerBlock:
+    """An answer marked against what was expected, or with the marks that are given."""
+    answer = record.text if record else None
+    found = marks(reference, answer) if spans is None and answer is not None else None
+    if spans is None:
+        spans = found.right if found else ()
+    equal = bool(reference) and answer is not None and same(reference, answer)
+    return AnswerBlock(
+        status=row.status,
+        glyph=GLYPHS[row.status],
+        score=number(row.score),
+        text=None if answer is None else text(answer, spans),
+        expected=None if equal or not reference.strip() else text(reference, found.left if found else ()),
+        as_expected=equal,
+        waiting=_waiting(row, answer),
+        error=_error(record),
+        chips=tuple(_chips(row)),
+        facts=tuple(_facts(row, record)),
+        calls=tuple(_call(call) for call in (record.tool_calls if record else ())),
+        scores=tuple(map(score, scores)),
+        together=tuple(map(score, together)),
+        opinions=tuple(map(_opinion, labels)),
+        diagnostics=text(pretty(record.diagnostics)) if record and record.diagnostics else None,
+    )
+
+
+def score(record: ScoreRecord) -> Score:
+    """A score in words."""
+    result = _RESULTS.get(record.result, "none")
+    return Score(
+        key=record.key,
+        kind=record.evaluator if record.evaluator != record.key else "",
+        result=record.result or "scored",
+        glyph=GLYPHS.get(result, "–"),
+        value=number(record.score),
+        threshold=number(record.threshold),
+        label=record.label or "",
+        reason=optional(record.reason),
+    )
+
+
+def prompt_of(unit: Mapping[str, Any], record: AnswerRecord | None) -> str:
+    """What a turn asks: its prompt, else the last thing the user said."""
+    prompt = unit.get("prompt")
+    if isinstance(prompt, str):
+        return prompt
+    sent = record.request.get("messages") if record else None
+    return asked_text(tuple(one for one in sent if isinstance(one, dict))) if isinstance(sent, list) else ""
+
+
+def _waiting(row: AnswerRow, answer: str | None) -> str:
+    if row.status == "pending":
+        return "Nobody has been asked yet."
+    if row.status == "running":
+        return "The target has been asked and has not answered yet."
+    return "The answer is empty." if answer is not None and not answer.strip() else ""
+
+
+def _error(record: AnswerRecord | None) -> Text | None:
+    if record is None or not (record.code or record.message):
+        return None
+    return text(f"{record.code or 'error'}: {record.message or 'no more is known'}")
+
+
+def _chips(row: AnswerRow) -> Iterator[str]:
+    if row.scripted:
+        yield "scripted, not a model"
+    if row.from_cache:
+        yield "from the cache"
+
+
+def _facts(row: AnswerRow, record: AnswerRecord | None) -> Iterator[str]:
+    if row.latency_ms is not None and not row.from_cache:
+        yield duration(row.latency_ms / 1000)
+    if row.input_tokens is not None or row.output_tokens is not None:
+        yield f"{row.input_tokens or 0:,} tokens in, {row.output_tokens or 0:,} out"
+    if record is not None and not record.code and not row.scripted and not row.from_cache:
+        yield "unpriced" if row.cost is None else money(row.cost)
+    if record is not None and record.model and not row.scripted:
+        yield f"answered by {record.model}"
+    if row.attempts > 1:
+        yield f"{row.attempts} attempts"
+    if record is not None and record.finish_reason not in _USUAL:
+        yield f"ended with {record.finish_reason}"
+
+
+def _call(call: Mapping[str, Any]) -> Call:
+    inner = call.get("function")
+    inner = inner if isinstance(inner, dict) else call
+    given = inner.get("arguments")
+    if isinstance(given, str):
+        try:
+            given = pretty(strictjson.loads(given))
+        except (strictjson.JsonError, RecursionError):
+            return Call(str(inner.get("name")), optional(given))
+        return Call(str(inner.get("name")), optional(given))
+    return Call(str(inner.get("name")), None if given is None else text(pretty(given)))
+
+
+def _opinion(label: Label) -> Opinion:
+    about = f"says {label.verdict} for {label.evaluator}" if label.evaluator else f"says {label.verdict}"
+    return Opinion(label.verdict, GLYPHS[label.verdict], label.author, about, optional(label.note))

@@ -9,21 +9,20 @@ from statistics import fmean
 
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
-from tui_evals.compare.measures import Against, Test
-from tui_evals.compare.runs import KINDS, Comparison, Line, Side
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, sentence
 from tui_evals.reports.plots import Scatter, Steps, scatter, steps
 from tui_evals.store.reader import Reader
 from tui_evals.text.figures import money
 
-from .grouping import by_item, places_of
-from .seen import walked
-from .words import KIND_GLYPHS, Share, counted, judge_of, number, share_of, signed, targets_of, when
+from .texts import by_item, places_of
+from .words import KIND_GLYPHS, Share, counted, judge_of, number, share_of, signed, targets_of, walked, when
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunColumn:
     """One of the runs in a line."""
 
     letter: str
@@ -81,7 +80,7 @@ class Spread:
 class Versus:
     """A comparison above its cards."""
 
-    runs: tuple[Ran, ...]
+    runs: tuple[RunColumn, ...]
     caveats: tuple[str, ...]
     pairs: tuple[Pair, ...]
     spreads: tuple[Spread, ...]
@@ -124,17 +123,17 @@ def _categories(found: Comparison) -> Iterator[tuple[str, tuple[tuple[str, Share
         yield name, tuple(zip(NAMES, shares, strict=False))
 
 
-def _items(groups: Sequence[Sequence[Line]], kind: Kind) -> int:
+def _items(groups: Sequence[Sequence[ComparedLine]], kind: Kind) -> int:
     return sum(any(kind in line.kinds for line in group) for group in groups)
 
 
-def _ran(reader: Reader, letter: str, side: Side) -> Ran:
+def _ran(reader: Reader, letter: str, side: Side) -> RunColumn:
     run, totals = side.run, reader.totals(side.run.id)
     known = walked(reader, run)
     left = totals.pending + totals.running + totals.answered
     unpriced = max(totals.unpriced, reader.spent(run.id)[1])
     unknown = f" and {counted(unpriced, 'call')} unpriced" if unpriced else ""
-    return Ran(
+    return RunColumn(
         letter=letter,
         name=run.name,
         key=run.key,
@@ -151,7 +150,7 @@ def _ran(reader: Reader, letter: str, side: Side) -> Ran:
     )
 
 
-def _pair(letter: str, place: int, found: Against, groups: Sequence[Sequence[Line]]) -> Pair:
+def _pair(letter: str, place: int, found: RunDifference, groups: Sequence[Sequence[ComparedLine]]) -> Pair:
     counts = tuple((kind, KIND_GLYPHS[kind], count) for kind in KINDS if (count := found.counts.get(kind, 0)))
     tests = [_measured(found.passes, "Items that pass", share=True)]
     tests += [_measured(test, test.what or test.column, share=not test.what) for test in found.tests]
@@ -165,7 +164,7 @@ def _pair(letter: str, place: int, found: Against, groups: Sequence[Sequence[Lin
     )
 
 
-def _scores(group: Sequence[Line], later: int) -> tuple[float, float] | None:
+def _scores(group: Sequence[ComparedLine], later: int) -> tuple[float, float] | None:
     """The mean score of an item in the first run and in a later one, over the answers that both have."""
     found = [
         (first.score, other.score)
@@ -178,7 +177,7 @@ def _scores(group: Sequence[Line], later: int) -> tuple[float, float] | None:
     return (fmean(one for one, _ in found), fmean(other for _, other in found)) if found else None
 
 
-def _measured(test: Test, name: str, *, share: bool) -> Measured:
+def _measured(test: MeasuredDifference, name: str, *, share: bool) -> Measured:
     scale, decimals = (100, 1) if share else (1, 2)
     shown = percent if share else number
     interval = ""

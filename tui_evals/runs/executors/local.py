@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tui_evals.datasets.model import Item
-from tui_evals.runs.asking import Asked, Said, cache_key, current_answer
+from tui_evals.runs.asking import PricedTarget, TimedReply, cache_key, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.prompting import Chat, assistant, chat_for
@@ -31,7 +31,9 @@ _SOON = 0.2
 class LocalExecutor:
     """Asks and judges with asyncio; the turns of a conversation follow each other, conversations overlap."""
 
-    def __init__(self, plan: Plan, targets: Sequence[Asked], judges: Judges, sink: Sink, use_cache: bool) -> None:
+    def __init__(
+        self, plan: Plan, targets: Sequence[PricedTarget], judges: Judges, sink: Sink, use_cache: bool
+    ) -> None:
         self._plan = plan
         self._targets = targets
         self._judges = judges
@@ -146,7 +148,7 @@ class LocalExecutor:
             return None
         return cache_key(asked.identity, self.request(cell, turn, chat))
 
-    def _caches(self, asked: Asked) -> bool:
+    def _caches(self, asked: PricedTarget) -> bool:
         return self._use_cache and asked.cacheable
 
     async def _answer(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, failed: bool) -> AnswerRecord:
@@ -176,7 +178,7 @@ def _shown(chat: Chat | TemplateError) -> Chat:
     return chat
 
 
-def _answered(said: Said, sent: Mapping[str, Any]) -> AnswerRecord:
+def _answered(said: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
     reply = said.reply
     return AnswerRecord(
         text=reply.text,

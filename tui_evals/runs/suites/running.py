@@ -10,7 +10,7 @@ from typing import Any
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.registry import Registry
-from tui_evals.runs import launch
+from tui_evals.runs import start
 from tui_evals.runs.plan import CannotPlan, Plan
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
@@ -20,17 +20,15 @@ from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import Settings, target_named
 from tui_evals.text import strictjson
 
-from .cases import Column
-from .keeping import FOLDER, MARK, Suite, checked_name, run_file, suite_file, write_below
-from .methods import category_of
-from .problems import UserTypeError, UserValueError
+from .cases import Column, UserTypeError, UserValueError
+from .suite import FOLDER, MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
 
 METADATA = ("model_name", "model_version", "foundation_model", "prompt_template")
 _PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SuiteRun:
     """A run of a suite before it begins: what is judged, and what was said."""
 
     suite: Suite
@@ -63,7 +61,7 @@ class Row:
     problem: str | None
 
 
-def asked(
+def suite_run(
     suite: Suite,
     name: str,
     candidates: Column,
@@ -71,7 +69,7 @@ def asked(
     metadata: Mapping[str, object],
     *,
     needs_context: bool,
-) -> Asked:
+) -> SuiteRun:
     """A run that fits its suite; an exception says what does not."""
     items = suite.data["items"]
     if len(candidates) != len(items):
@@ -92,7 +90,7 @@ def asked(
         for item, text in zip(items, contexts or [None] * len(items), strict=True)
     ]
     extensions = {**suite.data["extensions"], MARK: {**suite.about, "run": about}}
-    return Asked(
+    return SuiteRun(
         suite,
         checked_name(name, "run"),
         {**suite.data, "extensions": extensions, "items": with_context},
@@ -101,7 +99,7 @@ def asked(
 
 
 def plan_of(
-    run: Asked,
+    run: SuiteRun,
     root: Path,
     settings: Settings,
     known: Registry,
@@ -125,19 +123,21 @@ def plan_of(
     return plan
 
 
-def _replaying(run: Asked, root: Path, settings: Settings) -> TargetConfig:
+def _replaying(run: SuiteRun, root: Path, settings: Settings) -> TargetConfig:
     file = run_file(root, run.suite.name, run.name).relative_to(root)
     return target_named(f"replay:{file.as_posix()}", settings)
 
 
-def store(run: Asked, plan: Plan, root: Path, reader: Reader, writer: Writer, environment: Mapping[str, str]) -> RunRow:
+def store(
+    run: SuiteRun, plan: Plan, root: Path, reader: Reader, writer: Writer, environment: Mapping[str, str]
+) -> RunRow:
     """Commit a run that is still to be executed; an exception where the suite has one of this name."""
     refuse_twice(reader, run.suite.name, run.name)
     write_below(root, run_file(root, run.suite.name, run.name), run.answered)
-    return launch.store_plan(
+    return start.store_plan(
         plan,
         run.document,
-        launch.Terms(),
+        start.Terms(),
         writer,
         environment,
         name=run.name,

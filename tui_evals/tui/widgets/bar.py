@@ -10,11 +10,11 @@ from textual.widgets import Static
 
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Action, key_names
-from tui_evals.tui.messages import Kind
+from tui_evals.tui.messages import Severity
 
 _MOST = 8
-_GLYPHS: dict[Kind, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
-_STAYS: dict[Kind, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
+_GLYPHS: dict[Severity, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
+_STAYS: dict[Severity, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
 
 
 class Status(Static):
@@ -25,7 +25,7 @@ class Status(Static):
         self._resting = ""
         self._saying: Timer | None = None
 
-    def tell(self, text: str, kind: Kind = "info") -> None:
+    def tell(self, text: str, kind: Severity = "info") -> None:
         """Show a sentence in place of the one before."""
         if self._saying is not None:
             self._saying.stop()
@@ -43,7 +43,7 @@ class Status(Static):
         self._saying = None
         self._show(safe_line(self._resting, 300), "info")
 
-    def _show(self, text: str, kind: Kind) -> None:
+    def _show(self, text: str, kind: Severity) -> None:
         self.set_class(kind == "warn", "warn")
         self.set_class(kind == "error", "error")
         self.update(Content(text), layout=False)

@@ -8,8 +8,8 @@ from textual.widgets import Input
 
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.messages import Said
-from tui_evals.tui.views.parts import matching
+from tui_evals.tui.messages import StatusMessage
+from tui_evals.tui.parts import matching
 
 from .lines import Lines
 
@@ -60,11 +60,11 @@ class SearchLine(Input):
 
     def _tell(self) -> None:
         if not self._matches:
-            self.post_message(Said(f"{self._named} does not stand here", "warn"))
+            self.post_message(StatusMessage(f"{self._named} does not stand here", "warn"))
             return
         count = len(self._matches)
         here = f": {self._matches.index(self._at) + 1} of {count}" if self._at in self._matches else f": {count} lines"
-        self.post_message(Said(f"{self._named}{here} · n N · esc ends it"))
+        self.post_message(StatusMessage(f"{self._named}{here} · n N · esc ends it"))
 
     @property
     def _named(self) -> str:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_evals.runs.asking import Asked
+from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.runs.executors.cluster.driver.desk import ClusterSink
@@ -16,7 +16,7 @@ from tui_evals.runs.plan import Plan
 from tui_evals.targets.base import ConfigurationError
 
 from .code import packed
-from .opening import opened
+from .dask import opened
 from .terms import ClusterTerms, Local, place
 from .wire import Order, header_of, order_text, prompts_of, versions
 
@@ -24,7 +24,7 @@ _VARIABLES = " The variables of the worker count: set it where that starts, or h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
+class ClusterPlace:
     """Where a run is to be executed, and what the workers need of this machine."""
 
     terms: ClusterTerms
@@ -37,10 +37,10 @@ class Elsewhere:
 
 @asynccontextmanager
 async def clustered(
-    where: Elsewhere,
+    where: ClusterPlace,
     plan: Plan,
-    targets: Sequence[Asked],
-    judges: Mapping[str | None, Asked],
+    targets: Sequence[PricedTarget],
+    judges: Mapping[str | None, PricedTarget],
     budget: Budget,
     use_cache: bool,
     sink: ClusterSink,

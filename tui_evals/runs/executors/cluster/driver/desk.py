@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tui_evals.runs.asking import Asked
+from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Sink, Stopped
 from tui_evals.runs.executors.cluster.wire import Letter, call_of, cells_text, scores_of
@@ -94,10 +94,12 @@ class Worker:
         return (calls - before) / (last - first) if last > first else 0.0
 
 
-class Desk:
+class WorkDistributor:
     """Commits what workers send, and shares out the run among them."""
 
-    def __init__(self, sink: ClusterSink, asked: Sequence[Asked], shards: Shards, order: str, budget: Budget) -> None:
+    def __init__(
+        self, sink: ClusterSink, asked: Sequence[PricedTarget], shards: Shards, order: str, budget: Budget
+    ) -> None:
         self.workers: dict[str, Worker] = {}
         self._sink = sink
         self._shards = shards

@@ -1,4 +1,4 @@
-"""The executor of many machines: Dask moves the shards, letters bring what comes of them, and this process commits."""
+"""The line to a worker: straight where it can be reached, through the scheduler where it cannot."""
 
 from __future__ import annotations
 
@@ -11,18 +11,66 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.runs.asking import Asked
+from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.runs.executors.cluster.wire import OP, Letter, hidden
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRecord
 
-from .desk import ClusterSink, Desk, Worker
+from .desk import ClusterSink, WorkDistributor, Worker
 from .shards import Shards
-from .talking import Gone, Line
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+
+_STRAIGHT = 4.0
+"""Seconds to try whether a worker can be reached from here."""
+_ANSWER = 10.0
+
+
+class WorkerGone(Exception):
+    """The worker has ended its session."""
+
+
+class WorkerLine:
+    """Letters to one session."""
+
+    def __init__(self, client: Client, topic: str, worker: Worker) -> None:
+        self._client = client
+        self._worker = worker
+        self._address = {"topic": topic, "session": worker.name}
+        self._straight: bool | None = None
+
+    async def exchange(self, letter: Letter) -> Letter:
+        """The answer to a letter; OSError or TimeoutError while it cannot be reached, Gone when it has ended."""
+        if self._straight is None:
+            try:
+                async with asyncio.timeout(_STRAIGHT):
+                    answer = await self._directly(letter)
+                self._straight = True
+                return answer
+            except (OSError, TimeoutError):
+                self._straight = False
+        async with asyncio.timeout(_ANSWER):
+            return await (self._directly(letter) if self._straight else self._relayed(letter))
+
+    async def _directly(self, letter: Letter) -> Letter:
+        ask = getattr(self._client.rpc(self._worker.address), OP)
+        return _heard(await ask(**self._address, letter=hidden(letter)))
+
+    async def _relayed(self, letter: Letter) -> Letter:
+        message = {"op": OP, **self._address, "letter": hidden(letter)}
+        return _heard(await self._client.scheduler.proxy(msg=message, worker=self._worker.address))
+
+
+def _heard(answer: Any) -> Letter:
+    if answer.get("gone"):
+        raise WorkerGone
+    letter: Letter = answer
+    return letter
+
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +90,9 @@ _FAREWELL = 5.0
 class ClusterExecutor:
     """Holds the conversations of cells on the workers of a Dask cluster."""
 
-    def __init__(self, client: Client, sink: ClusterSink, asked: Sequence[Asked], order: str, budget: Budget) -> None:
+    def __init__(
+        self, client: Client, sink: ClusterSink, asked: Sequence[PricedTarget], order: str, budget: Budget
+    ) -> None:
         self._client = client
         self._sink = sink
         self._asked = asked
@@ -67,7 +117,7 @@ class ClusterExecutor:
         """Work through the cells of each target; Stopped when the run must not go on."""
         concurrency = [one.config.concurrency for one in self._asked if one.kind == "target"]
         self._shards = Shards(cells, concurrency, self._sink.known)
-        self._desk = Desk(self._sink, self._asked, self._shards, self._order, self._budget)
+        self._desk = WorkDistributor(self._sink, self._asked, self._shards, self._order, self._budget)
         looking = asyncio.create_task(self._look())
         try:
             await self._work()
@@ -235,7 +285,7 @@ class ClusterExecutor:
     async def _talk(self, worker: Worker) -> None:
         """Exchange letters with a worker until it is gone or all is over."""
         clock = asyncio.get_running_loop().time
-        line = Line(self._client, self._topic, worker)
+        line = WorkerLine(self._client, self._topic, worker)
         worker.heard = clock()
         letter = self._desk.first(worker)
         try:
@@ -254,7 +304,7 @@ class ClusterExecutor:
                 worker.heard = clock()
                 letter = await self._desk.received(worker, said)
                 self._changed.set()
-        except Gone:
+        except WorkerGone:
             return await self._lose(worker)
         except StoreError as problem:
             self._failed = problem

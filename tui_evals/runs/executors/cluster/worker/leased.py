@@ -170,7 +170,7 @@ def leased_room(lease: Lease, kind: str) -> Room:
     return Room(LeasedGate(lease, alone=kind == "judge"), Flight(lease))
 
 
-class LeasedPurse:
+class LeasedMoney:
     """Money a worker may spend: asked for call by call, and given back as soon as no call needs it."""
 
     def __init__(self, most: float | None, blocked: Callable[[], None]) -> None:

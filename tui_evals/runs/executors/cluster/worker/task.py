@@ -6,8 +6,7 @@ import asyncio
 import secrets
 from typing import Any
 
-from tui_evals.runs.executors.cluster.hidden import uncovered
-from tui_evals.runs.executors.cluster.wire import OP, Letter
+from tui_evals.runs.executors.cluster.wire import OP, Letter, uncovered
 
 from .session import Abandoned, Session
 

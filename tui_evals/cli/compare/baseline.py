@@ -1,0 +1,126 @@
+"""Baselines: the run of each dataset that later ones are measured against, which only a person sets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, cell, say, say_json
+from tui_evals.compare.sides import Rate
+from tui_evals.compare.statistics import percent
+from tui_evals.datasets.discover import project_root
+from tui_evals.store.baselines import (
+    Baseline,
+    author_here,
+    baseline_of,
+    baselines,
+    clear_baseline,
+    dataset_key,
+    set_baseline,
+)
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+
+
+def key_of(run: RunRow, root: Path) -> str:
+    """The dataset of a stored run, as baselines know it."""
+    return dataset_key(run.source, root, root)
+
+
+def why_no_baseline(reader: Reader, run: RunRow) -> str | None:
+    """Why nothing can be measured against a run."""
+    if run.status != "finished":
+        return f"{run.key} is {run.status}, and what it has not answered would be missing from every comparison"
+    total = reader.totals(run.id)
+    return None if total.passed + total.failed else f"{run.key} has not a single answer that was judged"
+
+
+def set_run(word: str) -> None:
+    """Make a run the baseline of its dataset, and say what it replaces."""
+    with project.reader() as reader:
+        run = project.run_named(reader, word)
+        if (why := why_no_baseline(reader, run)) is not None:
+            go_on = "" if run.status == "finished" else f"; `tui-evals resume {run.key}` goes on with it"
+            raise Stop(f"{why}, so it cannot be a baseline{go_on}")
+        dataset = key_of(run, project_root(Path.cwd()))
+        before = baseline_of(reader, dataset)
+        if before is not None and before.run == run.id:
+            say(f"{run.key} is the baseline of {dataset} already")
+            return
+        with project.writer({}) as writer:
+            set_baseline(writer, dataset, run.id, author_here())
+        replaced = "" if before is None else f" instead of {_named(reader.run(before.run))}"
+    say(f"{_named(run)} is the baseline of {dataset}{replaced}")
+
+
+def show(as_json: bool) -> None:
+    """The baseline of every dataset."""
+    with project.reader() as reader:
+        found = [(kept, reader.run(kept.run)) for kept in baselines(reader)]
+        rates = [_rate(reader, run) for _, run in found]
+    if as_json:
+        say_json([_shown(kept, run, rate) for (kept, run), rate in zip(found, rates, strict=True)])
+        return
+    if not found:
+        say("no baseline is set; `tui-evals baseline set RUN` makes a run the one that later ones are measured against")
+    for (kept, run), rate in zip(found, rates, strict=True):
+        say(kept.source, bold=True)
+        passes = f"{rate.passed} of {rate.judged} pass ({percent(rate.share)})"
+        say(f"  {run.key}  {cell(run.name, 40)}  ran {_when(run.started or run.created)}  {passes}")
+        say(f"  set by {kept.author}, {_when(kept.time)}")
+
+
+def clear(name: str | None) -> None:
+    """Forget a baseline, by its dataset or its run."""
+    with project.reader() as reader:
+        kept = _meant(reader, name)
+        key = reader.run(kept.run).key
+        with project.writer({}) as writer:
+            clear_baseline(writer, kept.source)
+    say(f"{kept.source} has no baseline any more; it was {key}, which stays")
+
+
+def _meant(reader: Reader, name: str | None) -> Baseline:
+    found = baselines(reader)
+    if not found:
+        raise Stop("no baseline is set")
+    if name is None:
+        if len(found) > 1:
+            raise Stop(f"there are several baselines; say which: {', '.join(kept.source for kept in found)}")
+        return found[0]
+    root = project_root(Path.cwd())
+    for dataset in (name, dataset_key(name, root)):
+        for kept in found:
+            if kept.source == dataset:
+                return kept
+    run = project.run_named(reader, name)
+    if of_run := [kept for kept in found if kept.run == run.id]:
+        return of_run[0]
+    raise Stop(f"{run.key} is no baseline; `tui-evals baseline show` lists them")
+
+
+def _named(run: RunRow) -> str:
+    return f"{run.key} ({run.name})"
+
+
+def _rate(reader: Reader, run: RunRow) -> Rate:
+    total = reader.totals(run.id)
+    return Rate(total.passed, total.passed + total.failed)
+
+
+def _shown(kept: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
+    return {
+        "dataset": kept.source,
+        "run": run.key,
+        "name": run.name,
+        "ran": run.started or run.created,
+        "author": kept.author,
+        "set": kept.time,
+        "passed": rate.passed,
+        "judged": rate.judged,
+    }
+
+
+def _when(time: float) -> str:
+    return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,466 @@
+"""A battle on its way: how far it is, and two ways of Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+from typing import Any
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json, warn
+from tui_evals.cli.project import World, world
+from tui_evals.cli.run.watching import Pace
+from tui_evals.cli.sources import target_or_stop
+from tui_evals.cli.tables import table, wrapped
+from tui_evals.compare.battles import (
+    Lean,
+    Match,
+    Rating,
+    Tally,
+    corrected,
+    lean,
+    lean_sentence,
+    meetings,
+    ratings,
+    sentence,
+    tally,
+)
+from tui_evals.compare.runs import MOST, ComparedLine, read_comparison
+from tui_evals.compare.statistics import Interval, percent
+from tui_evals.compare.verdicts import NAMES
+from tui_evals.evaluators.battling import CRITERIA, fingerprint
+from tui_evals.runs.battle import Battle, DueBout, estimate_battle
+from tui_evals.runs.budget import Budget
+from tui_evals.runs.engine import Outcome
+from tui_evals.runs.opening import opened, price_for
+from tui_evals.runs.plan import limited
+from tui_evals.store.bouts import bouts
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.opening import identity
+
+_EVERY = 0.5
+_PLAIN_EVERY = 5.0
+
+
+async def fight_live(battle: Battle, budget: Budget, judge: str, *, quiet: bool) -> tuple[Outcome, bool]:
+    """Fight with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
+    work = asyncio.create_task(battle.fight())
+    live = _Live(battle, budget, judge)
+    presses = 0
+
+    def pressed() -> None:
+        nonlocal presses
+        presses += 1
+        if presses == 1:
+            warn("\nfinishing what is in flight; Ctrl-C again stops now. The same command goes on later")
+            live.leave()
+            battle.stop()
+        else:
+            work.cancel()
+
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, pressed)
+    while not work.done():
+        await asyncio.wait([work], timeout=_EVERY)
+        if not quiet:
+            live.show(over=work.done())
+    try:
+        return work.result(), presses > 0
+    except asyncio.CancelledError:
+        return Outcome(False, "stopped before the end"), presses > 0
+
+
+class _Live:
+    """How far a battle is: one line that renews itself on a terminal, one now and then elsewhere."""
+
+    def __init__(self, battle: Battle, budget: Budget, judge: str) -> None:
+        self._battle = battle
+        self._budget = budget
+        self._judge = judge
+        self._live = sys.stdout.isatty()
+        self._pace = Pace()
+        self._said: float | None = None
+
+    def leave(self) -> None:
+        """Let the line stand where it is, because something else was said below it."""
+        self._said = None
+
+    def show(self, *, over: bool) -> None:
+        """Say how far it is, where that is due."""
+        now, battle = time.monotonic(), self._battle
+        self._pace.note(now, battle.done)
+        if not self._live and not over and self._said is not None and now - self._said < _PLAIN_EVERY:
+            return
+        if self._live and self._said is not None:
+            rewind(1)
+        self._said = now
+        undecided = f" · {battle.undecided} without a verdict" if battle.undecided else ""
+        pace = self._pace.sentence(battle.total - battle.done)
+        line = f"{self._judge}: {battle.done}/{battle.total} bouts{undecided}{pace} · {self._budget.spent:.4f} USD"
+        say(cell(line, (columns() or 1000) - 1))
+
+
+_RELATIVE = (
+    "Elo says how strong these runs are beside each other in the eyes of this judge, 1000 on average: 100 more means "
+    "to win 64 of 100. Other runs, items or judges give other numbers."
+)
+_ALONE = "beside a run with several targets only those of one name do, so battle the two alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Two runs, by their places, and the pairs of answers of theirs that are compared."""
+
+    places: tuple[int, int]
+    pairs: tuple[tuple[int, tuple[int, int]], ...]
+    """The number of the item, and the answers by their ids."""
+    equal: frozenset[tuple[int, int]]
+    """Pairs that say the same."""
+    unanswered: int
+    """Pairs that are left out because a side has no answer."""
+    edited: int
+    """Pairs that are left out because the item was changed between the runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class BattleState:
+    """All that is known of a battle by now; tallies are in the order of the duels, ratings in that of the runs."""
+
+    runs: Sequence[RunRow]
+    duels: Sequence[Duel]
+    matches: Sequence[Sequence[Match]]
+    tallies: Sequence[Tally]
+    lean: Lean | None
+    ratings: Sequence[Rating]
+    """Empty without a verdict."""
+
+
+def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequence[Sequence[Match]]) -> BattleState:
+    """What matches come to."""
+    met = meetings({duel.places: own for duel, own in zip(duels, matches, strict=True)})
+    tallies = corrected([tally(own) for own in matches])
+    return BattleState(
+        runs,
+        duels,
+        matches,
+        tallies,
+        lean(match for own in matches for match in own),
+        ratings(met, len(runs)) if any(own.judged for own in tallies) else (),
+    )
+
+
+# -- as lines
+
+
+def say_runs(runs: Sequence[RunRow], duels: Sequence[Duel], judge: str, due: int) -> None:
+    """Say what is compared, before anything is asked."""
+    room = columns()
+    rows = [[name, run.key, run.name, ", ".join(run.targets)] for name, run in zip(NAMES, runs, strict=False)]
+    for line in table(rows, elastic=(2, 3), room=room):
+        say(line)
+    for duel in duels:
+        left, right = _names(duel)
+        for count, why in ((duel.unanswered, "a side has no answer"), (duel.edited, "the item was edited in between")):
+            if count:
+                _say(f"{left} and {right}: {_pairs(count)} left out because {why}.", dim=True)
+        if not (duel.pairs or duel.unanswered or duel.edited):
+            _say(f"{left} and {right} have no answers that face each other; {_ALONE}.", dim=True)
+    pairs = sum(len(duel.pairs) for duel in duels)
+    equal = sum(len(duel.equal) for duel in duels)
+    _say(f"{_pairs(pairs)}: {equal:,} equal, {pairs - equal - due:,} decided earlier, {due:,} for {judge} to decide.")
+
+
+def say_battle(found: BattleState) -> None:
+    """Say who is preferred, whether that can be chance, how the judge leans, and the ratings."""
+    for duel, own in zip(found.duels, found.tallies, strict=True):
+        left, right = _names(duel)
+        say()
+        _say(sentence(own, left, right), bold=True)
+        _say(_counted(own, left, right))
+        if own.judged and own.share is not None and own.interval is not None:
+            ends = f"{percent(own.interval.low)} to {percent(own.interval.high)}"
+            _say(f"Win rate of {right} over {left}: {percent(own.share)}, 95 % interval {ends}; a tie counts half.")
+    if found.lean is not None:
+        say()
+        _say(lean_sentence(found.lean), **({"fg": "yellow"} if found.lean.real else {}))
+    if any(match.bout.scripted for own in found.matches for match in own if match.bout):
+        _say("Scripted verdicts are among these; they show how a battle goes and say nothing of the runs.", fg="yellow")
+    if found.ratings:
+        say()
+        for number, line in enumerate(_rating_table(found)):
+            say(line, dim=number == 0)
+        _say(_RELATIVE, dim=True)
+
+
+def _counted(own: Tally, left: str, right: str) -> str:
+    ties = [f"{count:,} {why}" for count, why in ((own.split, "changed with the order"), (own.equal, "equal")) if count]
+    parts = [
+        f"{left} wins {own.wins[0]:,}",
+        f"{right} wins {own.wins[1]:,}",
+        f"{own.ties:,} tie{'' if own.ties == 1 else 's'}" + (f" ({', '.join(ties)})" if ties else ""),
+    ]
+    parts += [f"{own.undecided:,} without a verdict"] if own.undecided else []
+    parts += [f"{own.waiting:,} not asked yet"] if own.waiting else []
+    return " · ".join(parts)
+
+
+def _rating_table(found: BattleState) -> list[str]:
+    rows = [["", "run", "name", "Elo", "95 % interval"]]
+    rated = zip(NAMES, found.runs, found.ratings, strict=False)
+    for name, run, rating in sorted(rated, key=lambda one: -one[2].elo):
+        ends = f"{rating.interval.low:.0f} to {rating.interval.high:.0f}"
+        rows.append([name, run.key, run.name, f"{rating.elo:.0f}", ends])
+    return table(rows, right=(3,), elastic=(2,), room=columns())
+
+
+def _say(text: str, **style: Any) -> None:
+    for line in wrapped(text, columns()):
+        say(line, **style)
+
+
+def _names(duel: Duel) -> tuple[str, str]:
+    left, right = duel.places
+    return NAMES[left], NAMES[right]
+
+
+def _pairs(count: int) -> str:
+    return "1 pair of answers" if count == 1 else f"{count:,} pairs of answers"
+
+
+# -- as data
+
+
+def battle_json(found: BattleState) -> dict[str, Any]:
+    """The same as plain data."""
+    rated: Sequence[Rating | None] = found.ratings or [None] * len(found.runs)
+    return {
+        "runs": [_run(*each) for each in zip(NAMES, found.runs, rated, strict=False)],
+        "duels": [_duel_json(found.runs, *each) for each in zip(found.duels, found.tallies, strict=True)],
+        "position": None if found.lean is None else _lean(found.lean),
+    }
+
+
+def _run(name: str, run: RunRow, rating: Rating | None) -> dict[str, Any]:
+    about = {"letter": name, "run": run.key, "name": run.name, "targets": list(run.targets)}
+    ends = None if rating is None else _ends(rating.interval)
+    return {**about, "elo": None if rating is None else rating.elo, "interval": ends}
+
+
+def _duel_json(runs: Sequence[RunRow], duel: Duel, own: Tally) -> dict[str, Any]:
+    left, right = duel.places
+    return {
+        "left": runs[left].key,
+        "right": runs[right].key,
+        "pairs": len(duel.pairs),
+        "left_wins": own.wins[0],
+        "right_wins": own.wins[1],
+        "ties": own.ties,
+        "ties_by_order": own.split,
+        "equal_answers": own.equal,
+        "without_verdict": own.undecided,
+        "not_asked": own.waiting,
+        "unanswered": duel.unanswered,
+        "edited": duel.edited,
+        "items": own.test.items,
+        "win_rate": own.share,
+        "interval": None if own.share is None else _ends(own.interval),
+        "p": own.test.p,
+        "adjusted_p": own.test.adjusted,
+        "verdict": sentence(own, *_names(duel)),
+    }
+
+
+def _lean(found: Lean) -> dict[str, Any]:
+    numbers = {"first_shown": found.share, "interval": _ends(found.interval), "p": found.p, "items": found.items}
+    return {**numbers, "real": found.real, "verdict": lean_sentence(found)}
+
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+_ANSWERED = ("answered", "pass", "fail", "partial")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BattleOptions:
+    """What was asked for besides the runs."""
+
+    judge: str | None
+    criteria: str | None
+    limit: int | None
+    seed: int | None
+    concurrency: int | None
+    max_cost: float | None
+    plan_only: bool
+    env_name: str | None
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBattle:
+    """A battle made ready: the runs, the pairs of answers of every two of them, and what they are judged by."""
+
+    runs: tuple[RunRow, ...]
+    duels: tuple[Duel, ...]
+    judge: TargetConfig
+    criteria: str
+    question: str
+
+    def matches(self, reader: Reader) -> list[list[Match]]:
+        """What is known by now of each pair of each duel."""
+        found = []
+        for duel in self.duels:
+            left, right = (self.runs[place].id for place in duel.places)
+            fought = bouts(reader, left, right, self.judge.name, self.question)
+            known = {(bout.left, bout.right): bout for bout in fought}
+            found.append([Match(item, known.get(pair), pair in duel.equal) for item, pair in duel.pairs])
+        return found
+
+    def due(self, matches: Sequence[Sequence[Match]]) -> list[DueBout]:
+        """The bouts that have no result."""
+        found = []
+        for duel, own in zip(self.duels, matches, strict=True):
+            later = max(self.runs[place].id for place in duel.places)
+            for (_, (left, right)), match in zip(duel.pairs, own, strict=True):
+                if match.winner is None:
+                    found.append(DueBout(left, right, later, match.bout))
+        return found
+
+
+def battle(words: Sequence[str], **options: Any) -> int:
+    """Let a judge choose between the answers of the runs that a person means."""
+    wish = BattleOptions(**options)
+    here = world(wish.env_name, trusting=False)
+    with project.reader() as reader:
+        ring = _ring(reader, words, wish, here)
+        due = ring.due(ring.matches(reader))
+        if wish.plan_only:
+            return _say_plan(ring, due, reader, wish.as_json)
+        if not wish.as_json:
+            say_runs(ring.runs, ring.duels, ring.judge.name, len(due))
+        budget = Budget(wish.max_cost)
+        outcome, interrupted = Outcome(True), False
+        if due:
+            outcome, interrupted = _fight(ring, due, reader, budget, wish, here)
+        found = battle_state(ring.runs, ring.duels, ring.matches(reader))
+    if wish.as_json:
+        ended = {"cost": budget.spent, "finished": outcome.finished, "message": outcome.message}
+        say_json({"judge": ring.judge.name, "criteria": ring.criteria, **battle_json(found), **ended})
+    else:
+        say_battle(found)
+    if not outcome.finished:
+        warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
+        return 130 if interrupted else 3 if outcome.configuration else 1
+    if due and not any(own.judged for own in found.tallies):
+        warn(f"{ring.judge.name} gave not a single verdict: {_why(found)}")
+        return 1
+    return 0
+
+
+def _why(found: BattleState) -> str:
+    reasons = (match.bout.reason for own in found.matches for match in own if match.bout)
+    return next((line for reason in reasons for line in reason.split("\n") if line), "no reason is known")
+
+
+# -- what is put to the judge
+
+
+def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: World) -> PreparedBattle:
+    if not 2 <= len(words) <= MOST:
+        raise Stop(f"a battle is between 2 to {MOST} runs; {len(words)} given")
+    if wish.seed is not None and wish.limit is None:
+        raise Stop("--seed belongs to --limit: it says which pairs are drawn")
+    judge = target_or_stop(wish.judge or here.settings.judge, here.settings)
+    if judge is None:
+        raise Stop(
+            "no judge is named. Name one with --judge TARGET or in .evals/config.toml ([judge] target = ...); "
+            "never one of the targets that answered",
+            3,
+        )
+    runs = tuple(project.run_named(reader, word) for word in words)
+    for one, other in combinations(runs, 2):
+        if one.id == other.id:
+            raise Stop(f"{one.key} ({one.name}) was given twice; a run is compared with other runs")
+    _note_self_judging(runs, judge)
+    duels = tuple(_duels(reader, runs, wish))
+    if not any(duel.pairs for duel in duels):
+        raise Stop(
+            "there is nothing to compare: the runs have no turn of the same item that both answered, unless the item "
+            "was edited in between; `tui-evals compare` shows what they have in common"
+        )
+    criteria = (wish.criteria or "").strip() or CRITERIA
+    return PreparedBattle(runs, duels, judge, criteria, fingerprint(criteria, identity(judge, here.environment)))
+
+
+def _note_self_judging(runs: Sequence[RunRow], judge: TargetConfig) -> None:
+    asked = {target["model"] for run in runs for target in run.config.get("targets", ())}
+    if judge.model in asked:
+        warn(f"note: the judge {judge.name} also answered; judges favour their own answers")
+
+
+def _duels(reader: Reader, runs: Sequence[RunRow], wish: BattleOptions) -> list[Duel]:
+    """The pairs of every two runs, equal answers known; the turns and repeats of an item bear its number."""
+    lines = read_comparison(reader, [run.id for run in runs]).lines
+    numbered = [(item, line) for item, (_, own) in enumerate(groupby(lines, lambda line: line.item)) for line in own]
+    return [_pair_duel(reader, numbered, places, wish) for places in combinations(range(len(runs)), 2)]
+
+
+def _pair_duel(
+    reader: Reader, lines: Sequence[tuple[int, ComparedLine]], places: tuple[int, int], wish: BattleOptions
+) -> Duel:
+    pairs, unanswered, edited = [], 0, 0
+    for item, line in lines:
+        left, right = (line.answers[place] for place in places)
+        if left is None or right is None:
+            continue
+        if left.status not in _ANSWERED or right.status not in _ANSWERED:
+            unanswered += 1
+        elif line.edited:
+            edited += 1
+        else:
+            pairs.append((item, (left.id, right.id)))
+    chosen = [pairs[at] for at in limited(range(len(pairs)), wish.limit, wish.seed)]
+    ids = [pair for _, pair in chosen]
+    return Duel(places, tuple(chosen), frozenset(ids) - reader.differing(ids), unanswered, edited)
+
+
+def _say_plan(ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_json: bool) -> int:
+    found = estimate_battle(due, ring.criteria, reader, price_for(ring.judge))
+    pairs, equal = (sum(map(len, each)) for each in zip(*((d.pairs, d.equal) for d in ring.duels), strict=True))
+    if as_json:
+        counts = {"pairs": pairs, "equal_answers": equal, "decided": pairs - equal - len(due)}
+        say_json({**counts, "judge_calls": found.judge_calls, "cost": found.cost, "judge": ring.judge.name})
+        return 0
+    cost = "cost unknown: a price is missing" if found.cost is None else f"about {found.cost:.2f} USD"
+    say(
+        f"{pairs:,} pairs of answers, {equal:,} of them equal and {pairs - equal - len(due):,} decided earlier: "
+        f"{found.judge_calls:,} judge calls, {cost}; repairs and retries may add some"
+    )
+    return 0
+
+
+def _fight(
+    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: World
+) -> tuple[Outcome, bool]:
+    """Fight the bouts; how it ended, and whether somebody interrupted it."""
+    try:
+        judge = opened(ring.judge, "judge", budget, here.environment, here.root, wish.concurrency)
+        with project.writer(here.environment) as writer:
+            battle = Battle(due, judge, ring.criteria, ring.question, reader, writer)
+            return asyncio.run(fight_live(battle, budget, ring.judge.name, quiet=wish.as_json))
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+    except StoreError as problem:
+        raise Stop(f"{problem}\nNothing that was decided is lost: the same command goes on", 1) from None
+    except LookupError as problem:
+        raise Stop(f"{problem.args[0]}: somebody deleted a run meanwhile. What was decided is kept", 1) from None

@@ -1,0 +1,153 @@
+"""compare, diff, trend, baseline, battle, agreement, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tui_evals.compare.runs import KINDS
+from tui_evals.reports.kinds import KINDS as REPORTS
+
+_file = click.Path(path_type=Path)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+_env = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
+
+
+@click.command("compare")
+@click.argument("runs", nargs=-1)
+@click.option("--only", multiple=True, type=click.Choice(KINDS), help="Only answers of this kind; may be repeated.")
+@click.option(
+    "--limit",
+    default=50,
+    type=click.IntRange(min=0),
+    show_default=True,
+    help="List at most so many answers; --json has all.",
+)
+@_as_json
+def compare_command(runs: tuple[str, ...], **options: Any) -> None:
+    """Compare 2 to 4 RUNS: what broke, what was fixed, and whether the difference is real.
+
+    Every run is compared with the first. A single run is compared with its baseline, or else with its parent or the
+    run before of the same dataset. A results file (JSON, or a log of Inspect) stands for the run in it.
+    """
+    from .compare import compare
+
+    compare(runs, **options)
+
+
+@click.command("diff")
+@click.argument("run", default="last")
+@click.option("--item", help="One item: its testId, or #position.")
+@click.option("--turn", type=click.IntRange(min=1), help="One turn of it.")
+@click.option("--only", metavar="FILTER", help="Only answers that a filter finds; failed ones when absent.")
+@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="At most so many answers.")
+@click.option("--unified", is_flag=True, help="One column, however wide the terminal is.")
+def diff_command(run: str, **options: Any) -> None:
+    """Show what differs between the expected responses of RUN and its answers.
+
+    A results file (JSON, or a log of Inspect) stands for the run in it.
+    """
+    from .diff import diff
+
+    diff(run, **options)
+
+
+@click.command("trend")
+@click.argument("dataset", required=False)
+@click.option("--item", help="One item: its testId.")
+@click.option("--category", help="Only the items of a category.")
+@click.option("--evaluator", help="The mean score of one evaluator instead of what passes.")
+@click.option("--limit", default=20, type=click.IntRange(min=2), show_default=True, help="The latest so many runs.")
+@_as_json
+def trend_command(dataset: str | None, **options: Any) -> None:
+    """Show how the runs of a dataset went one after the other, by target; DATASET is a file, or a run's name."""
+    from .trend import trend
+
+    trend(dataset, **options)
+
+
+@click.group("baseline")
+def baseline_command() -> None:
+    """The run that later runs of a dataset are measured against; it never moves by itself."""
+
+
+@baseline_command.command("set")
+@click.argument("run", default="last")
+def baseline_set_command(run: str) -> None:
+    """Make RUN the baseline of its dataset."""
+    from .baseline import set_run
+
+    set_run(run)
+
+
+@baseline_command.command("show")
+@_as_json
+def baseline_show_command(as_json: bool) -> None:
+    """Show the baseline of every dataset."""
+    from .baseline import show
+
+    show(as_json)
+
+
+@baseline_command.command("clear")
+@click.argument("name", required=False)
+def baseline_clear_command(name: str | None) -> None:
+    """Forget the baseline of NAME, a dataset or a run; not needed where there is only one."""
+    from .baseline import clear
+
+    clear(name)
+
+
+@click.command("battle")
+@click.argument("runs", nargs=-1, required=True)
+@click.option("-j", "--judge", help="The target that judges.")
+@click.option("--criteria", help="What the better answer is better at, in a sentence.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many pairs of answers between two runs.")
+@click.option("--seed", type=int, help="Sample the pairs of --limit with this seed, instead of the first ones.")
+@click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once.")
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
+@click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
+@_env
+@_as_json
+def battle_command(runs: tuple[str, ...], **options: Any) -> int:
+    """Let a judge choose between the answers of 2 to 4 RUNS, each pair in both orders.
+
+    What a judge said is kept: the same battle asks nothing twice, and goes on where it was interrupted.
+    """
+    from .battle import battle
+
+    return battle(runs, **options)
+
+
+@click.command("agreement")
+@click.argument("run", default="last")
+@click.option("--evaluator", help="Only this evaluator.")
+@click.option("--limit", default=10, type=click.IntRange(min=0), show_default=True, help="Disagreements to list.")
+@_as_json
+def agreement_command(run: str, **options: Any) -> None:
+    """Show how far the evaluators of RUN agree with the labels that people gave, and where they do not."""
+    from tui_evals.cli.look.labels import agreement
+
+    agreement(run, **options)
+
+
+@click.command("report")
+@click.argument("runs", default="last", metavar="RUN|A,B")
+@click.option("--to", "kind", type=click.Choice(list(REPORTS)), help="By the ending of -o when absent, else html.")
+@click.option("-o", "--output", type=_file, help="Where to; .evals/results/ when absent, - for the screen.")
+@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
+@click.option(
+    "--annotations", is_flag=True, help="Print what failed as annotations that GitHub shows in a pull request."
+)
+@click.option(
+    "--overview",
+    is_flag=True,
+    help="How far each model keeps to the rules that its tests were made from: printed, or csv or json.",
+)
+def report_command(runs: str, **options: Any) -> None:
+    """Write a page to hand on: of a run, or of up to four runs compared."""
+    from .report import report
+
+    report(runs, **options)

@@ -1,0 +1,265 @@
+"""A diff as lines: two columns, or one; what changed stands in marks, so that no colour is needed to see it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby, zip_longest
+from typing import Any
+
+from tui_evals.cli import project
+from tui_evals.cli.look.show import MARKS, answers_to
+from tui_evals.cli.output import Stop, columns, say
+from tui_evals.cli.tables import fit, wrapped
+from tui_evals.compare.diff import Diff, Gap, Kind, Row, Side, diff_json, side_by_side, unified
+from tui_evals.runs.prompting import asked_text
+from tui_evals.store.filters import Filter, FilterError, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.store.rows import Detail, expected_of
+from tui_evals.text.safe import safe, safe_line
+
+Coloured = tuple[str, str | None]
+
+WIDE = 100
+"""Columns of a terminal from which two texts stand beside each other."""
+
+_CONTEXT = 3
+_SIGNS: dict[Kind, str] = {"same": " ", "changed": "~", "removed": "-", "added": "+"}
+_COLOURS: dict[Kind, str | None] = {"same": None, "changed": "yellow", "removed": "red", "added": "green"}
+_UNITS = {"line": "lines", "sentence": "sentences", "json": "lines of JSON"}
+
+
+def beside(diff: Diff, room: int) -> Iterator[Coloured]:
+    """Expected left, answered right."""
+    half = (room - 5) // 2
+    yield f"  {fit('expected', half)} │ answer", None
+    ends = _ends(diff)
+    for row in _near(diff):
+        if isinstance(row, Gap):
+            yield _skipped(row, diff), None
+            continue
+        left, right = (wrapped(_marked(side, row, ends), half) if side else [] for side in (row.left, row.right))
+        sign, colour = _SIGNS[row.kind], _COLOURS[row.kind]
+        for one, other in zip_longest(left, right, fillvalue=""):
+            yield f"{sign} {fit(one, half)} │ {other}".rstrip(), colour
+
+
+def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
+    """What was expected above what was answered, in one column."""
+    ends = _ends(diff)
+    for row in diff.rows if diff.same else unified(diff, _CONTEXT):
+        if isinstance(row, Gap):
+            yield _skipped(row, diff), None
+            continue
+        side = row.right or row.left
+        for line in wrapped(_marked(side, row, ends), None if room is None else room - 2) if side else ():
+            yield f"{_SIGNS[row.kind]} {line}".rstrip(), _COLOURS[row.kind]
+
+
+def _skipped(gap: Gap, diff: Diff) -> str:
+    return f"⋯ {gap.count:,} {_UNITS[diff.unit]} alike"
+
+
+def _near(diff: Diff) -> Iterator[Row | Gap]:
+    """The rows without those that are far from every change; all of them where nothing changed."""
+    blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
+    for number, (same, block) in enumerate(blocks):
+        head = _CONTEXT if number else 0
+        tail = len(block) - (_CONTEXT if number < len(blocks) - 1 else 0)
+        if not same or len(blocks) == 1 or tail - head <= 1:
+            yield from block
+        else:
+            yield from block[:head]
+            yield Gap(tail - head)
+            yield from block[tail:]
+
+
+def _marked(side: Side, row: Row, ends: Collection[int]) -> str:
+    """A side as text, with marks around what changed where that is not all of it; a line end only it has is shown."""
+    whole = all(span.changed for span in side.spans)
+    opening, closing = ("{+", "+}") if side is row.right else ("[-", "-]")
+    text = "".join(
+        _bracketed(span.text, opening, closing) if span.changed and not whole else safe(span.text)
+        for span in side.spans
+    )
+    return text.removesuffix("\n") + ("⏎" if id(side) in ends else "")
+
+
+def _bracketed(text: str, opening: str, closing: str) -> str:
+    """A changed span in its marks; they leave out the space behind words, and the end of the line."""
+    shown = safe(text)
+    line = shown.removesuffix("\n")
+    core = line.rstrip() or line
+    return f"{opening}{core}{closing}{shown[len(core) :]}" if core else shown
+
+
+def _ends(diff: Diff) -> set[int]:
+    """Which sides end in a line break that what faces them lacks."""
+    found = set()
+    for row in diff.rows:
+        if row.left and row.right and (left := row.left.text.endswith("\n")) != row.right.text.endswith("\n"):
+            found.add(id(row.left if left else row.right))
+    return found
+
+
+Unit = Mapping[str, Any]
+
+_PLACES = 4
+"""Places of JSON that differ, named in a line."""
+
+
+def diff(word: str, *, item: str | None, turn: int | None, only: str | None, limit: int, unified: bool) -> None:
+    """Show the answers that were asked for, or those that failed, against what was expected."""
+    with project.reader() as reader:
+        run = project.run_meant(reader, word)
+        rows, count = _asked_for(reader, run, item, turn, only, limit)
+        if not rows:
+            say(_nothing(run, only, turn))
+            return
+        items = reader.snapshot(run.snapshot)["items"]
+        for number, (_, cell) in enumerate(groupby(rows, key=lambda row: row.cell)):
+            if number:
+                say()
+            _say_cell(reader, run, items, list(cell), unified)
+    if count > limit:
+        say(f"\n{count - limit:,} more; `--limit {count}` shows all", dim=True)
+
+
+def _asked_for(
+    reader: Reader, run: RunRow, item: str | None, turn: int | None, only: str | None, limit: int
+) -> tuple[list[AnswerRow], int]:
+    """The first answers in the order of the plan, and how many there are; all of one item, else what failed."""
+    text = only if only is not None else "" if item is not None else "failed"
+    text += "" if turn is None else f" turn:{turn}"
+    ids = reader.ids(run.id, _filter(text))
+    if item is not None:
+        known = set(ids)
+        ids = array("q", [row.id for row in answers_to(reader, run, item, turn) if row.id in known])
+    return reader.rows(ids[:limit]), len(ids)
+
+
+def _filter(text: str) -> Filter:
+    try:
+        return parse_filter(text)
+    except FilterError as problem:
+        raise Stop(str(problem)) from None
+
+
+def _nothing(run: RunRow, only: str | None, turn: int | None) -> str:
+    where = "" if turn is None else f" in turn {turn}"
+    so_far = "" if run.status == "finished" else f", which is {run.status},"
+    found = f"failed in {run.key}{so_far}" if only is None else f"in {run.key} is found by {only!r}"
+    return f"nothing {found}{where}; `--item ID` shows one item, `--only status:pass` another part of the run"
+
+
+# -- one conversation
+
+
+def _say_cell(reader: Reader, run: RunRow, items: Sequence[Unit], rows: list[AnswerRow], unified: bool) -> None:
+    """The answers of one conversation under a heading, turn after turn."""
+    first = rows[0]
+    units = _units(items[first.item])
+    place = [first.name, *_column(run, first)]
+    if len(units) == 1:
+        say(_heading(first, place), bold=True, fg=MARKS[first.status][1])
+    else:
+        say(_cut(" · ".join([*place, f"a conversation of {len(units)} turns"])), bold=True)
+    for row in rows:
+        if len(units) > 1:
+            say(_heading(row, [f"turn {row.turn + 1}"]), bold=True, fg=MARKS[row.status][1])
+        detail = reader.detail(row.id)
+        _say_answer(detail, units[row.turn] if row.turn < len(units) else {}, unified)
+        failed = [record.key for record in detail.scores.get(run.scoring_pass, ()) if record.result == "fail"]
+        if failed:
+            say(_cut(f"  failed by {', '.join(failed)}"), dim=True)
+
+
+def _heading(row: AnswerRow, place: Sequence[str]) -> str:
+    score = [] if row.score is None else [f"score {row.score:.0f}"]
+    return _cut(f"{MARKS[row.status][0]} {row.status}  {' · '.join([*place, *score])}")
+
+
+def _column(run: RunRow, row: AnswerRow) -> Iterator[str]:
+    if len(run.targets) > 1:
+        yield run.targets[row.target]
+    if len(run.prompts) > 1:
+        yield run.prompts[row.prompt]
+    if row.repeat:
+        yield f"repeat {row.repeat + 1}"
+
+
+def _units(item: Unit) -> Sequence[Unit]:
+    turns = item.get("turns")
+    return turns if isinstance(turns, list) and turns else [item]
+
+
+# -- one answer
+
+
+def _say_answer(detail: Detail, unit: Unit, unified: bool) -> None:
+    answer, expected = detail.answer, expected_of(unit)
+    asked = unit.get("prompt") or (asked_text(answer.request.get("messages", ())) if answer else None)
+    if asked:
+        say(_cut(f"  asked: {asked}"), dim=True)
+    if answer is None or answer.text is None:
+        _say_text("  expected: ", expected or "")
+        _say_text("  ", _instead(detail))
+    elif expected is None:
+        say("  there is no expected response; the answer is:", dim=True)
+        _say_text("  ", answer.text)
+    else:
+        _say_diff(compared(expected, answer.text), unified)
+
+
+def compared(expected: str, answer: str) -> Diff:
+    """What differs: JSON as JSON, everything else as text."""
+    both = all(text.lstrip()[:1] in ("{", "[") for text in (expected, answer))
+    return (diff_json if both else side_by_side)(expected, answer)
+
+
+def _say_diff(diff: Diff, unified: bool) -> None:
+    room = columns()
+    wide = room is not None and room >= WIDE and not unified and not diff.same
+    for line in wrapped(_summary(diff, wide), None if room is None else room - 2):
+        if line:
+            say(f"  {line}", dim=True)
+    for line, colour in beside(diff, room or WIDE) if wide else below(diff, room):
+        say(line, fg=colour)
+
+
+def _summary(diff: Diff, wide: bool) -> str:
+    """What there is to say above the lines; empty when they say it all."""
+    if diff.same:
+        return "the answer is the JSON that was expected" if diff.unit == "json" else "the answer is what was expected"
+    parts = [] if wide else ["- expected, + answer"]
+    if diff.changes:
+        paths = [change.path for change in diff.changes[:_PLACES]]
+        more = len(diff.changes) - len(paths)
+        parts.append(f"differs at {', '.join(paths)}" + (f" and {more} more places" if more else ""))
+    if diff.coarse:
+        parts.append("too long to be told apart everywhere")
+    return " · ".join(parts)
+
+
+def _instead(detail: Detail) -> str:
+    """What there is where a text is missing."""
+    answer = detail.answer
+    if answer is None:
+        return "there is no answer yet"
+    if answer.tool_calls:
+        calls = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in answer.tool_calls)
+        return f"no text, but calls of tools: {calls}"
+    return f"no answer: {answer.code}: {answer.message}" if answer.code else "no answer"
+
+
+def _say_text(lead: str, text: str) -> None:
+    room = columns()
+    for line in wrapped(text, None if room is None else max(room - len(lead), 20)) if text else ():
+        say(lead + line)
+        lead = " " * len(lead)
+
+
+def _cut(text: str) -> str:
+    room = columns()
+    return safe_line(text) if room is None else fit(text, room).rstrip()

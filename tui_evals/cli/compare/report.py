@@ -1,0 +1,144 @@
+"""`tui-evals report --overview`: how far models keep to the rules of their prompt, on the screen or as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tui_evals.cli import project, tables
+from tui_evals.cli.output import Stop, columns, say, say_data
+from tui_evals.cli.project import evaluators, store_path
+from tui_evals.cli.run.finishing import kind_named, write_report, write_results
+from tui_evals.cli.tables import size, wrapped
+from tui_evals.compare.runs import MOST
+from tui_evals.datasets.discover import project_root
+from tui_evals.reports.kinds import KINDS, kind_of, write
+from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, named, read_overview, table
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.text.safe import safe_line
+
+OVERVIEW_KINDS = ("csv", "json")
+_GAP = 2
+
+
+def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: Path | None, raw_csv: bool) -> None:
+    """Print the table, or write what was asked for and say where."""
+    on_screen = output == Path("-")
+    if kind is None and output is not None and not on_screen:
+        kind = kind_of(output)
+        if kind not in OVERVIEW_KINDS:
+            raise Stop(f"{output}: an overview is written as .csv or .json; leave -o out to see it here")
+    if kind is not None and kind not in OVERVIEW_KINDS:
+        raise Stop(f"an overview is written as csv or json, not as {kind}; leave --to out to see it here")
+    unjudged = {name for name, one in evaluators().by_name.items() if not one.judged}
+    try:
+        found = read_overview(reader, runs, unjudged)
+    except NotFromRules as problem:
+        raise Stop(str(problem)) from None
+    if kind is None:
+        _say(found)
+        return
+    written = csv_text(found, raw=raw_csv) if kind == "csv" else json_text(found)
+    # Half a surrogate pair becomes its escape, which is what JSON calls it too.
+    text = written.encode("utf-8", "backslashreplace").decode()
+    if on_screen:
+        say_data(text)
+        return
+    name = "-".join(run.key for run in runs) + f"-overview.{kind}"
+    file = output or store_path().parent / "results" / name
+    write_report(file, lambda: text)
+    say(f"wrote {file}", fg="green")
+
+
+def _say(found: Overview) -> None:
+    """The table with a row for each model; where the terminal is too narrow, with a column for each."""
+    room = columns()
+    headings, rows = table(found)
+    cells = [[safe_line(text) for text in line] for line in (headings, *rows)]
+    if room is None or _width(cells) <= room:
+        numeric = range(len(named(found)), len(headings))
+        _say_table(tables.table(cells, right=numeric, room=None))
+    else:
+        for part in _beside([list(line) for line in zip(*cells, strict=True)], room):
+            _say_table(tables.table(part, right=range(1, len(part[0])), elastic=range(len(part[0])), room=room))
+            say()
+    for note in found.notes:
+        for line in wrapped(note, room):
+            say(line, dim=True)
+
+
+def _width(cells: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(size, column)) + _GAP for column in zip(*cells, strict=True)) - _GAP
+
+
+def _beside(lines: Sequence[Sequence[str]], room: int) -> Iterator[list[list[str]]]:
+    """Headings with as many models beside them as there is room for, then with the next ones."""
+    start, many = 1, len(lines[0])
+    while start < many:
+        stop = start + 1
+        while stop < many and _width([[line[0], *line[start : stop + 1]] for line in lines]) <= room:
+            stop += 1
+        yield [[line[0], *line[start:stop]] for line in lines]
+        start = stop
+
+
+def _say_table(lines: Sequence[str]) -> None:
+    for number, line in enumerate(lines):
+        say(line, dim=not number)
+
+
+def report(
+    words: str, *, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool, overview: bool
+) -> None:
+    """Write what was asked for and say where; with nothing but annotations, print those."""
+    if overview:
+        _overview(words, kind, output, raw_csv, annotations)
+        return
+    on_screen = output == Path("-")
+    if annotations and on_screen:
+        raise Stop("annotations are printed, so the report needs a file: give -o FILE, or leave --annotations out")
+    with project.reader() as reader:
+        runs = _named(reader, words)
+        if annotations:
+            _annotate(reader, runs)
+            if kind is None and output is None:
+                return
+        if kind is None:
+            kind = "html" if output is None or on_screen else kind_named(output)
+        if output is not None and on_screen:
+            say_data(write(kind, reader, runs, raw=raw_csv))
+            return
+        name = "-".join(run.key for run in runs) + KINDS[kind].endings[0]
+        file = output or project.store_path().parent / "results" / name
+        write_results(reader, runs, file, kind, raw_csv)
+    say(f"wrote {file}", fg="green")
+
+
+def _overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool) -> None:
+
+    if annotations:
+        raise Stop("annotations say what failed in a run, an overview counts it; leave one of the two options out")
+    with project.reader() as reader:
+        overview(reader, _named(reader, words, None), kind, output, raw_csv)
+
+
+def _named(reader: Reader, words: str, most: int | None = MOST) -> list[RunRow]:
+    """The runs that a person means by names with commas between them."""
+    names = [word.strip() for word in words.split(",") if word.strip()]
+    if not names or (most is not None and len(names) > most):
+        several = "several" if most is None else f"up to {most}"
+        raise Stop(f"name one run, or {several} with commas between them: `tui-evals report A,B`")
+    runs = project.runs_meant(reader, names)
+    if len({run.id for run in runs}) < len(runs):
+        raise Stop(f"{words} names the same run twice; compare a run with another one")
+    return runs
+
+
+def _annotate(reader: Reader, runs: list[RunRow]) -> None:
+    from tui_evals.reports.annotations import commands
+
+    workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    for line in commands(reader, runs, project_root(Path.cwd()), workspace):
+        say(line)

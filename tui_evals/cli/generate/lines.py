@@ -1,0 +1,228 @@
+"""What `tui-evals generate` prints: what it will take, the steps on their way, and what came of them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+
+from tui_evals.cli.output import cell, columns, rewind, say, say_json, say_json_line, warn
+from tui_evals.generate.dataset import dataset_file
+from tui_evals.generate.pipeline import PipelineOutcome, State, shares
+from tui_evals.generate.reviewing import evals_of, known_rules
+from tui_evals.generate.shapes import lines_of
+from tui_evals.generate.steps import Step
+from tui_evals.generate.work import MOST_RULES, PROMPT, Generation
+
+_MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
+SILENT = ("labels",)
+"""Steps that are housekeeping, and not spoken of."""
+
+
+def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
+    """Say what the steps will take."""
+    found = shares(work, steps, again)
+    calls = sum(share.calls for share in found)
+    known = [share.cost for share in found if share.cost is not None]
+    cost = sum(known) if len(known) == len(found) else None
+    if as_json:
+        each = [{"step": s.step, "calls": s.calls, "cost": s.cost, "certain": s.certain} for s in found]
+        say_json({"calls": calls, "cost": cost, "steps": each})
+        return 0
+    for share in found:
+        about = "" if share.certain else "about "
+        what = "there already" if not share.calls else f"{about}{share.calls:,} call{'s' if share.calls > 1 else ''}"
+        say(f"{share.step:<13} {what}")
+    price = "cost unknown: a price is missing" if cost is None else f"about {cost:.2f} USD"
+    say(f"{calls:,} calls, {price}; repairs and retries may add some")
+    return 0
+
+
+class StepBoard:
+    """The steps as they go: a line for each that is over, and on a terminal one for those under way."""
+
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+        self._live = sys.stdout.isatty() and not quiet and not as_json
+        self._drawn = False
+        self._held: list[Callable[[], None]] | None = None
+        self._began: dict[str, float] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
+
+    def leave(self) -> None:
+        """Let the line stand where it is, because something else is said below it."""
+        self._drawn = False
+
+    def hold(self) -> None:
+        """Keep quiet while a person is asked something."""
+        self._wipe()
+        self._held = []
+
+    def go_on(self) -> None:
+        """Say what was kept back meanwhile."""
+        held, self._held = self._held or [], None
+        for say_it in held:
+            say_it()
+
+    def tell(self, said: str) -> None:
+        """Say what a person should know although nothing stops."""
+        if self._held is not None:
+            self._held.append(lambda: self.tell(said))
+            return
+        self._wipe()
+        if self._as_json:
+            say_json_line({"event": "note", "text": said})
+        else:
+            warn(f"note: {said}")
+        self._draw()
+
+    def end(self, work: Generation, ended: PipelineOutcome, spent: float) -> None:
+        """Say in an event how it ended, where events are said."""
+        if not self._as_json:
+            return
+        status = "finished" if ended.finished else "stopped" if ended.halted or ended.stopped else "failed"
+        problems = [*ended.problems, *([str(ended.stopped)] if ended.stopped else [])]
+        dataset = dataset_file(work)
+        about = {"folder": str(work.folder.path), "dataset": str(dataset) if dataset.exists() else None}
+        say_json_line({"event": "end", "status": status, **about, "cost": round(spent, 6), "problems": problems})
+
+    def step(self, step: Step, state: State, said: str) -> None:
+        """Say how a step goes."""
+        if self._held is not None:
+            self._held.append(lambda: self.step(step, state, said))
+            return
+        if state == "started":
+            self._wipe()
+            self._began[step.name] = time.monotonic()
+        elif self._as_json:
+            say_json_line({"event": "step", "step": step.name, "state": state, "file": step.file, "text": said})
+        else:
+            self._wipe()
+            seconds = time.monotonic() - self._began.pop(step.name, time.monotonic())
+            self._counts.pop(step.name, None)
+            if not self._quiet and step.name not in SILENT:
+                self._line(step, state, said, seconds)
+        self._draw()
+
+    def _line(self, step: Step, state: State, said: str, seconds: float) -> None:
+        words = {"kept": "is there", "made": f"{seconds:.1f} s", "failed": "could not be done"}[state]
+        about = step.file or (said if state == "made" else "")
+        colour = {"made": "green", "failed": "red"}.get(state)
+        line = f"{_MARKS[state]} {step.name:<13} {about:<24} {words}"
+        say(line, fg=colour)
+
+    def progress(self, step: str, done: int, total: int) -> None:
+        """Say how far a step is."""
+        self._counts[step] = (done, total)
+        self._wipe()
+        self._draw()
+
+    def _wipe(self) -> None:
+        if self._live and self._drawn:
+            rewind(1)
+        self._drawn = False
+
+    def _draw(self) -> None:
+        if not self._live or not self._began or self._held is not None:
+            return
+        parts = []
+        for name in self._began:
+            done, total = self._counts.get(name, (0, 0))
+            parts.append(f"{name} {done}/{total}" if total else name)
+        say(cell(f"… {', '.join(parts)}", (columns() or 1000) - 1))
+        self._drawn = True
+
+
+def say_end(
+    work: Generation,
+    steps: Sequence[Step],
+    ended: PipelineOutcome,
+    board: StepBoard,
+    *,
+    spent: float,
+    interrupted: bool,
+    quiet: bool,
+) -> int:
+    """Say what came of it and what to do next; the exit code."""
+    for note in _outdated(work, [step for step in steps if step.sources and step.name not in ended.made]):
+        board.tell(note)
+    board.end(work, ended, spent)
+    for problem in ended.problems:
+        warn(problem)
+    if ended.stopped is not None:
+        warn(f"stopped: {str(ended.stopped).rstrip('.')}. What was made is kept; the same command goes on")
+        return 3 if ended.stopped.configuration else 1
+    if ended.halted:
+        warn("stopped before the end. What was made is kept; the same command goes on")
+        return 130 if interrupted else 0
+    if ended.problems:
+        return 1
+    if not quiet:
+        _say_made(work, steps, spent)
+    return 0
+
+
+def _outdated(work: Generation, steps: Sequence[Step]) -> Iterator[str]:
+    """What is to be said of files whose sources changed since; those of the same sources are named together."""
+    alike: dict[tuple[str, ...], list[Step]] = {}
+    for step in steps:
+        if changed := work.folder.outdated(step.file, work.texts):
+            named = (work.subject.file.name if source == PROMPT else source for source in changed)
+            alike.setdefault(tuple(named), []).append(step)
+    for sources, made in alike.items():
+        files = _listed(list(dict.fromkeys(step.file for step in made)))
+        was, it = ("were", "them") if len(made) > 1 else ("was", "it")
+        begin = ",".join(step.name for step in made)
+        yield (
+            f"{files} {was} made before {_listed(sources)} changed; `--from {begin}` makes {it} anew, and what "
+            f"follows from {it}"
+        )
+
+
+def typed(path: Path) -> str:
+    """A path as one types it into a shell."""
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+
+
+def _found_out(work: Generation) -> list[str]:
+    """What the reviews came to, each in a line."""
+    rules, tests = list(known_rules(work).values()), list(evals_of(work).values())
+    counts = (
+        ("rules follow from the prompt", [rule.grounded for rule in rules]),
+        ("tests are valid input", [test.validity for test in tests if test.validity]),
+        ("tests can be answered from the rules alone", [test.coverage for test in tests if test.coverage]),
+    )
+    return [
+        f"{outcomes.count('ok')} of {len(outcomes)} {says}"
+        + (f", {unknown} unclear" if (unknown := outcomes.count("unknown")) else "")
+        for says, outcomes in counts
+        if outcomes
+    ]
+
+
+def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
+    tests = work.tests
+    rules = len(lines_of(work.folder.read("rules.txt")))
+    used = {test.ruleid for test in tests if test.ruleid}
+    if not any(step.name == "dataset" for step in steps):
+        say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until goes on")
+        return
+    baseline = sum(1 for test in tests if test.baseline)
+    more = f", {baseline} baseline tests" if baseline else ""
+    made = f"{rules} rules, {len(tests) - baseline} tests of {len(used)} rules and inverse rules{more}"
+    say(f"{made}, {spent:.4f} USD", bold=True)
+    for line in _found_out(work):
+        say(line)
+    if work.talk is not None and work.talk.scripted:
+        say(f"what {' and '.join(sorted(work.talk.scripted))} wrote is scripted: no model was asked")
+    if (most := work.options.max_rules) is not None and rules > most:
+        more = f"; --max-rules {rules} tests all" if rules <= MOST_RULES else ""
+        say(f"the first {most} of {rules} rules are tested{more}")
+    say(f"`tui-evals run {typed(dataset_file(work))} --target NAME` runs them; `tui-evals report --overview` sums up")

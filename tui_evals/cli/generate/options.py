@@ -1,0 +1,187 @@
+"""What `tui-evals generate` is asked for: which prompt, which folder, who does what, which steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tui_evals.cli.output import Stop
+from tui_evals.cli.project import World
+from tui_evals.cli.sources import target_or_stop, targets_named
+from tui_evals.datasets.prompts import SUFFIXES, is_prompt, prompt_name
+from tui_evals.datasets.save import write_atomically
+from tui_evals.evaluators.compliance import SUFFIX
+from tui_evals.generate import pipeline
+from tui_evals.generate.folder import RECORD, Folder, made
+from tui_evals.generate.options import saved_options, separated
+from tui_evals.generate.session import Roles
+from tui_evals.generate.steps import STEPS, Step, step_named
+from tui_evals.generate.subject import Subject
+from tui_evals.generate.work import Generation
+from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.config import Settings
+
+from .lines import SILENT
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """Which steps are taken, and how."""
+
+    steps: tuple[Step, ...]
+    begin: tuple[Step, ...]
+    """The steps that are taken anew, with all that follow."""
+    confirm: frozenset[str]
+    given: Mapping[str, Any]
+
+
+def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
+    """The prompt's file and the folder of its generation, however they were named."""
+    file, inline, out = given["prompt"], given["inline"], given["out"]
+    if (file is None) == (inline is None):
+        raise Stop("name the prompt: a file, or its text with --prompt TEXT")
+    if inline is not None:
+        file = (out or Path()) / "input.prompty"
+        _write_once(file, inline + "\n", "the text of --prompt")
+    elif file.is_dir():
+        folder = Folder(file)
+        prompt = _prompt_of(folder)
+        if prompt is None:
+            raise Stop(f"{file} is a folder without a {RECORD} that names a prompt; name the prompt's file instead")
+        if not prompt.exists():
+            raise Stop(
+                f"the prompt of {file} is not at {prompt} any more; name its file instead, and with --out the folder "
+                f"above {file}, and the generation goes on"
+            )
+        return prompt, folder
+    elif file.name == "promptpex_context.json":
+        raise Stop(f"{file} is what PromptPex saved; `tui-evals import {file}` reads it")
+    elif not is_prompt(file):
+        raise Stop(f"{file}: a prompt is a file that ends in {', '.join(SUFFIXES)}")
+    folder = Folder((out or file.parent) / prompt_name(file))
+    other = _prompt_of(folder)
+    if other is not None and other.exists() and other.resolve() != file.resolve():
+        raise Stop(
+            f"{folder.path} holds what was made for {other}, which is another prompt of the same name; name another "
+            "folder with --out, or rename one of the prompts"
+        )
+    return file, folder
+
+
+def _prompt_of(folder: Folder) -> Path | None:
+    """The prompt a folder was made for, as far as it says, under the name it had then though it may be a link."""
+    named = folder.record.get("prompt")
+    file = folder.path.resolve() / named if isinstance(named, str) and named and "\0" not in named else None
+    return file and file.parent.resolve() / file.name
+
+
+def saved_of(folder: Folder) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The options and the models an earlier command named; Stop says what cannot be."""
+    file = folder.path / RECORD
+    targets = folder.record.get("targets") or {}
+    try:
+        options = saved_options(folder.record.get("options"))
+    except ValueError as problem:
+        raise Stop(f"{file}, {problem}; mend it there, or delete the file") from None
+    lists = ("judges", "groundtruth_judges", "under_test")
+    wrong = [role for role in lists if not _names(_get(targets, role, []))]
+    wrong += [role for role in ("rules", "baseline", "groundtruth") if not _names([_get(targets, role, "")])]
+    if not isinstance(targets, dict) or wrong:
+        raise Stop(f"{file}: targets must name a target for each role, or a list of them; mend it, or delete the file")
+    return options, targets
+
+
+def _get(found: object, key: str, otherwise: object) -> object:
+    return found.get(key, otherwise) if isinstance(found, dict) else None
+
+
+def _names(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(one, str) for one in found)
+
+
+def _write_once(file: Path, text: str, what: str) -> None:
+    """Write a file; one that is there with other content is not overwritten."""
+    if file.exists() and file.read_text(encoding="utf-8") != text:
+        raise Stop(f"{file} is there and holds something else than {what}; delete it, or choose another folder")
+    made(file.parent)
+    write_atomically(file, text.encode("utf-8"))
+
+
+def custom_metric(file: Path | None, subject: Subject) -> None:
+    """Put a metric beside the prompt, where metrics are found."""
+    if file is None:
+        return
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise Stop(f"the metric {file} cannot be read: {problem}") from None
+    _write_once(subject.file.parent / f"custom{SUFFIX}", text, f"the metric {file}")
+
+
+def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: World) -> Roles:
+    """Who does what: as named, else as in the generation before, else by the configuration."""
+    settings = here.settings
+
+    def one(word: str | None, role: str) -> TargetConfig | None:
+        return target_or_stop(_spelled(word or before.get(role), settings), settings)
+
+    def several(words: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
+        names = [name for word in words for name in separated(word)] or list(before.get(role, ()))
+        return targets_named([str(_spelled(name, settings)) for name in names], settings) if names else ()
+
+    rules = one(given["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
+    judges = several(given["judges"], "judges")
+    if not judges and (judge := target_or_stop(settings.judge, settings)):
+        judges = (judge,)
+    return Roles(
+        rules=rules,
+        baseline=one(given["baseline"], "baseline"),
+        groundtruth=one(given["groundtruth_by"], "groundtruth"),
+        judges=judges,
+        groundtruth_judges=several(given["groundtruth_judges"], "groundtruth_judges") or judges,
+        under_test=several(given["under_test"], "under_test"),
+    )
+
+
+def _spelled(word: str | None, settings: Settings) -> str | None:
+    """A model as we spell it, where it is spelled as PromptPex does: provider:model."""
+    head, colon, rest = (word or "").partition(":")
+    ours = word in settings.targets or "/" in head or head in ("replay", "python", "command")
+    return f"{head}/{rest}" if colon and not ours else word
+
+
+def _step(word: str, option: str) -> Step:
+    found = step_named(word)
+    if found is None:
+        steps = ", ".join(step.name for step in STEPS if step.name not in SILENT)
+        raise Stop(f"{option}: there is no step {word}; the steps are {steps}")
+    return found
+
+
+def generate_options(given: Mapping[str, Any], work: Generation) -> GenerateOptions:
+    """The steps that are taken, and how, or the end of the command."""
+    until = _step(given["until"], "--until") if given["until"] else None
+    confirm = [word for each in given["confirm"] for word in each.split(",") if word]
+    named = {step.name for step in STEPS} if "*" in confirm else {_step(word, "--confirm").name for word in confirm}
+    begin = [_step(word, "--from") for word in (given["from_step"] or "").split(",") if word]
+    steps = pipeline.chosen(work, until.name if until else None)
+    for step in begin:
+        if step not in steps:
+            raise Stop(f"--from {step.name}: this generation does not take that step; see the options that ask for it")
+    _check_rules(work)
+    return GenerateOptions(tuple(steps), tuple(begin), frozenset(named), given)
+
+
+def _check_rules(work: Generation) -> None:
+    """End the command when a rule is to be done again that is not there."""
+    if not work.again and not work.invert:
+        return
+    rules = work.rules
+    if not any(rule.inverse for rule in rules):
+        raise Stop(f"{work.folder.path} holds no rules and inverse rules yet; leave --rule and --inverse out first")
+    if outside := sorted(work.again - {rule.number for rule in rules}):
+        raise Stop(f"--rule: there is no rule {outside[0]}; they are numbered 1 to {len(rules)}, inverse rules last")
+    if outside := sorted(work.invert - {rule.of for rule in rules}):
+        raise Stop(f"--inverse: there is no output rule {outside[0]}; there are {max(rule.of for rule in rules)}")

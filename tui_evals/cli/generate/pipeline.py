@@ -1,0 +1,245 @@
+"""Asking a person at the terminal whether a generation goes on, in a way that Ctrl-C ends at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, say_data, warn
+from tui_evals.cli.project import world
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.save import CannotSave
+from tui_evals.evaluators.compliance import discover_metrics
+from tui_evals.generate import pipeline
+from tui_evals.generate.asking import PROMPTS, Prompts, Talk, shipped
+from tui_evals.generate.dataset import dataset_file
+from tui_evals.generate.options import Options, options_of
+from tui_evals.generate.session import Roles, claimed, session
+from tui_evals.generate.shapes import UnreadableFile
+from tui_evals.generate.steps import Step, after
+from tui_evals.generate.subject import subject_of
+from tui_evals.generate.work import Generation
+from tui_evals.runs.asking import StoreLedger
+from tui_evals.runs.budget import Budget
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError
+
+from .lines import StepBoard, say_end, say_plan
+from .options import GenerateOptions, cast_of, custom_metric, generate_options, prompt_and_folder, saved_of
+
+_ANSWERS = {"": True, "y": True, "yes": True, "n": False, "no": False}
+
+
+class TerminalQuestion:
+    """Asks at the terminal while other things go on; whoever interrupts says no to what is asked then and later."""
+
+    def __init__(self) -> None:
+        self._interrupted = asyncio.Event()
+
+    def interrupt(self) -> None:
+        """Ask nothing any more."""
+        self._interrupted.set()
+
+    async def yes(self, asked: str) -> bool:
+        """Whether a person agrees; the end of the input is a no."""
+        while not self._interrupted.is_set():
+            warn(f"{asked} [Y/n]")
+            line = await self._line()
+            if line is None:
+                return False
+            if (word := line.strip().lower()) in _ANSWERS:
+                return _ANSWERS[word]
+            warn("answer y or n")
+        return False
+
+    async def _line(self) -> str | None:
+        """The next line a person types; None when there is none to come."""
+        loop, typed = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin.fileno(), typed.set)
+        waiting = [asyncio.create_task(event.wait()) for event in (typed, self._interrupted)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+            for task in waiting:
+                task.cancel()
+        if self._interrupted.is_set():
+            return None
+        return os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace") or None
+
+
+_OPTIONS = frozenset(Options.__dataclass_fields__)
+
+
+def generate(**given: Any) -> int:
+    """Make a test collection for a prompt, or go on with one."""
+    if given["show_prompt"] is not None:
+        return _show_prompt(given["show_prompt"])
+    here = world(given["env_name"], trusting=False)
+    try:
+        file, folder = prompt_and_folder(given)
+        saved, targets = saved_of(folder)
+        options = options_of({name: given[name] for name in _OPTIONS & given.keys()}, saved)
+        subject = subject_of(file, options, given["seed"])
+        prompts = Prompts(here.root)
+        prompts.check()
+        cast = cast_of(given, targets, here)
+        custom_metric(given["custom_metric"], subject)
+        budget = Budget(given["max_cost"])
+        models = cast.opened(budget, here.environment, here.root, given["concurrency"])
+        with project.reader() as reader, project.writer(here.environment) as writer:
+            work = Generation(
+                subject=subject,
+                options=options,
+                folder=folder,
+                prompts=prompts,
+                models=models,
+                groundtruth_metric=next(iter(discover_metrics(file.parent, groundtruth=True).values()), None),
+                under_test=tuple(target.model for target in cast.under_test),
+                again=frozenset(given["again"]),
+                invert=frozenset(given["invert"]),
+            )
+            return _go(given, work, cast, budget, reader, writer)
+    except (DatasetError, UnreadableFile) as problem:
+        raise Stop(str(problem)) from None
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+    except StoreError as problem:
+        raise Stop(f"{problem}\nNothing that was made is lost: the same command goes on", 1) from None
+    except CannotSave as problem:
+        raise Stop(str(problem), 1) from None
+
+
+def _show_prompt(name: str) -> int:
+    if name not in PROMPTS:
+        raise Stop(f"there is no step prompt {name}; their names are {', '.join(PROMPTS)}")
+    say_data(shipped(name))
+    return 0
+
+
+# -- on its way
+
+
+def _go(given: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget, reader: Reader, writer: Writer) -> int:
+    """Take the steps, in the name of a run that keeps what they cost."""
+    wish = generate_options(given, work)
+    if given["plan_only"]:
+        again = {step.name for step in after(*(step.name for step in wish.begin))}
+        return say_plan(work, wish.steps, again, as_json=given["as_json"])
+    board, store = StepBoard(quiet=given["quiet"], as_json=given["as_json"]), project.store_path()
+    work = replace(work, tell=board.tell, progress=board.progress)
+    with claimed(work.folder, store):
+        place = pipeline.begin_again(work, *(step.name for step in wish.begin))
+        if place is not None:
+            board.tell(f"what was made before lies in {place}")
+        _remember(work, cast)
+        before = 0.0
+        if all(step.done(work) for step in wish.steps if step.file):
+            ended, interrupted = asyncio.run(_alive(work, wish, board))
+        else:
+            anew = bool(wish.begin or work.again or work.invert)
+            use_cache = not given["no_cache"] and not (work.again or work.invert)
+            with session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
+                before = budget.spent = current.spent
+                talk = Talk(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
+                work = replace(work, talk=talk)
+                ended, interrupted = asyncio.run(_alive(work, wish, board))
+                current.finished = ended.finished
+    for step in wish.begin:
+        if place is not None and step.name in ended.made and _same(work.folder.path / step.file, place / step.file):
+            board.tell(f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again")
+    silent = given["quiet"] or given["as_json"]
+    spent = budget.spent - before
+    code = say_end(work, wish.steps, ended, board, spent=spent, interrupted=interrupted, quiet=silent)
+    return code or _run_under_test(work, cast, given)
+
+
+def _same(new: Path, old: Path) -> bool:
+    return new.is_file() and old.is_file() and new.read_bytes() == old.read_bytes()
+
+
+def _remember(work: Generation, cast: Roles) -> None:
+    """Keep what a later command need not say again."""
+    folder = work.folder.path.resolve()
+    file = work.subject.file
+    prompt = Path(os.path.relpath(file.parent.resolve() / file.name, folder)).as_posix()
+    work.folder.note(prompt=prompt, options=work.options.kept(), targets=cast.names)
+
+
+async def _alive(work: Generation, wish: GenerateOptions, board: StepBoard) -> tuple[pipeline.PipelineOutcome, bool]:
+    """Take the steps with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
+    question = TerminalQuestion()
+    confirmed = None if not wish.confirm else lambda step: _confirmed(work, wish, board, step, question)
+    way = pipeline.Pipeline(work, wish.steps, board.step, confirmed)
+    task = asyncio.create_task(way.run())
+    presses = 0
+
+    def pressed() -> None:
+        nonlocal presses
+        presses += 1
+        if presses == 1:
+            board.leave()
+            warn("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
+            way.halt()
+            question.interrupt()
+        else:
+            task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, pressed)
+    try:
+        return await task, presses > 0
+    except asyncio.CancelledError:
+        return pipeline.PipelineOutcome((), False, halted=True), True
+
+
+async def _confirmed(
+    work: Generation, wish: GenerateOptions, board: StepBoard, step: Step, question: TerminalQuestion
+) -> bool:
+    """Whether a person wants to go on after a step; where nobody can be asked, the generation rests there."""
+    if step.name not in wish.confirm or wish.given["yes"]:
+        return True
+    file = work.folder.path / step.file
+    if not sys.stdin.isatty():
+        board.leave()
+        warn(f"resting after {step.name}, as --confirm says: look at {file}, then run the same command again")
+        return False
+    board.hold()
+    try:
+        return await question.yes(f"{step.name} wrote {file}. Go on?")
+    finally:
+        board.go_on()
+
+
+def _run_under_test(work: Generation, cast: Roles, given: Mapping[str, Any]) -> int:
+    """Run the tests on the models under test, where this command names some and makes the dataset."""
+    names, file = [target.name for target in cast.under_test], dataset_file(work)
+    if not given["under_test"] or given["until"] or not file.exists():
+        return 0
+    judge = work.models.judges[0].config.name if work.models.judges else None
+    words = ["run", str(file.absolute()), *(word for name in names for word in ("--target", name))]
+    words += ["--judge", judge] if judge else ["--without-judges"]
+    for option in ("max_tests_to_run", "concurrency", "max_cost"):
+        value = work.options.max_tests_to_run if option == "max_tests_to_run" else given[option]
+        words += (
+            [f"--{'limit' if option == 'max_tests_to_run' else option.replace('_', '-')}", str(value)] if value else []
+        )
+    words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if given[name]]
+    words += ["--json"] if given["as_json"] else []
+    words += ["--env", given["env_name"]] if given["env_name"] else []
+    from tui_evals.cli.main import cli  # the whole command line, which this module is a part of
+
+    code = cli.main(words, prog_name="tui-evals", standalone_mode=False)
+    if not given["quiet"] and not given["as_json"]:
+        cli.main(["report", "last", "--overview"], prog_name="tui-evals", standalone_mode=False)
+    return code if isinstance(code, int) else 0

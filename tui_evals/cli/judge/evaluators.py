@@ -1,0 +1,197 @@
+"""Judging by hand: the list of evaluators, single scores, rows of scores, and trust in the project's own code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import AliasChoices, BaseModel
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, cell, say, say_json, say_json_line, warn
+from tui_evals.evaluators.base import Evaluator, Score, ToolCall
+from tui_evals.evaluators.base import error as error_record
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.evaluators.rows import Scorer, record_of
+from tui_evals.evaluators.trust import Trust, TrustError
+from tui_evals.text import strictjson
+
+_MARKS = {"pass": ("✓ pass", "green"), "fail": ("✗ fail", "red"), "error": ("! error", "magenta")}
+
+
+def show_evaluators(name: str | None, as_json: bool) -> None:
+    """The list, or one evaluator whole."""
+    known = project.evaluators()
+    for problem in known.problems:
+        warn(f"note: {problem}")
+    if name is None:
+        _list(known, as_json)
+        return
+    try:
+        kind = known.find(name)
+    except UnknownEvaluator as problem:
+        raise Stop(str(problem)) from None
+    if as_json:
+        say_json(_described(kind))
+    else:
+        _show(kind)
+
+
+def _list(known: Registry, as_json: bool) -> None:
+    if as_json:
+        say_json([_described(kind) for kind in known.kinds])
+        return
+    families: dict[str, list[type[Evaluator]]] = {}
+    for kind in known.kinds:
+        families.setdefault(kind.family, []).append(kind)
+    for family, kinds in families.items():
+        say(family, bold=True)
+        for kind in kinds:
+            say(f"  {kind.name:<20} {'judge  ' if kind.judged else '       '}{summary(kind)}")
+    say("\n`tui-evals evaluators NAME` shows options, evidence and an example.")
+
+
+def summary(kind: type[Evaluator]) -> str:
+    """The first sentence of an evaluator's description."""
+    return description(kind).partition("\n\n")[0].replace("\n", " ")
+
+
+def description(kind: type[Evaluator]) -> str:
+    """What an evaluator says of itself."""
+    lines = (kind.__doc__ or "").strip().splitlines()
+    return "\n".join(line.strip() for line in lines)
+
+
+def _show(kind: type[Evaluator]) -> None:
+    say(kind.name, bold=True)
+    if kind.aliases:
+        say(f"also: {', '.join(kind.aliases)}")
+    say()
+    say(description(kind))
+    say()
+    say("Needs", bold=True)
+    say(f"  {', '.join(kind.needs) or 'nothing'}{'; a judge' if kind.judged else ''}")
+    say("Options", bold=True)
+    for name, kind_of, default, about in _fields(kind.Options):
+        say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
+    say("Example", bold=True)
+    say("  " + json.dumps(_plain(kind.example), ensure_ascii=False, indent=2).replace("\n", "\n  "))
+
+
+def _fields(options: type[BaseModel]) -> Iterator[tuple[str, str, str, str]]:
+    properties = options.model_json_schema(by_alias=False).get("properties", {})
+    for field_name, field in options.model_fields.items():
+        alias = field.validation_alias
+        name = str(alias.choices[0]) if isinstance(alias, AliasChoices) else field_name
+        default = "required" if field.is_required() else strictjson.dumps(_default(field.get_default()))
+        yield name, _type(properties.get(field_name, {})), default, field.description or ""
+
+
+def _default(value: object) -> object:
+    return None if type(value).__name__ == "PydanticUndefinedType" else value
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    branches = [_type(branch) for branch in schema.get("anyOf", ()) if branch.get("type") != "null"]
+    if branches:
+        return " or ".join(dict.fromkeys(branches))
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if "const" in schema:
+        return str(schema["const"])
+    kind = str(schema.get("type", "object"))
+    return {"string": "text", "boolean": "true/false", "integer": "whole number", "array": "list"}.get(kind, kind)
+
+
+def _described(kind: type[Evaluator]) -> dict[str, Any]:
+    return {
+        "name": kind.name,
+        "aliases": list(kind.aliases),
+        "family": kind.family,
+        "description": description(kind),
+        "needs": list(kind.needs),
+        "judged": kind.judged,
+        "scope": kind.scope,
+        "options": kind.Options.model_json_schema(by_alias=False),
+        "example": _plain(kind.example),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """An example as JSON: tool calls as objects, tuples as lists."""
+    if isinstance(value, ToolCall):
+        return {"name": value.name, "arguments": value.arguments}
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json: bool) -> int:
+    """Judge one answer and say the record; exit 2 when it could not be judged for its configuration."""
+    if row["evaluator"] is None:
+        raise Stop("name an evaluator, or read rows with --jsonl; `tui-evals evaluators` lists all")
+    try:
+        row["options"] = {} if options is None else strictjson.loads(options)
+    except strictjson.JsonError as problem:
+        raise Stop(f"--options: {problem}") from None
+    record = asyncio.run(Scorer(project.evaluators(trusting)).score(row))
+    if as_json:
+        say_json(record_of(record))
+    else:
+        _say_record(row["evaluator"], record)
+    return 2 if record.details.get("code") in ("invalidRow", "evaluatorConfigurationError") else 0
+
+
+def _say_record(name: str, record: Score) -> None:
+    mark, colour = _MARKS.get(record.result or "", (f"· {record.result or 'no verdict'}", "yellow"))
+    parts = [mark, name]
+    if record.score is not None:
+        limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
+        parts.append(f"{record.score:g}{limit}")
+    if record.label is not None:
+        parts.append(record.label)
+    say("  ".join(parts), fg=colour)
+    say(record.reason)
+
+
+def score_rows(trusting: bool) -> int:
+    """Judge rows from standard input, writing each record as soon as it is there."""
+    asyncio.run(_stream(Scorer(project.evaluators(trusting))))
+    return 0
+
+
+async def _stream(scorer: Scorer) -> None:
+    for line in sys.stdin.buffer:
+        if line.strip():
+            say_json_line(record_of(await _row(scorer, line)))
+
+
+async def _row(scorer: Scorer, line: bytes) -> Score:
+    try:
+        row = strictjson.loads(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        return error_record("invalidRow", "the row is not UTF-8 text")
+    except strictjson.JsonError as problem:
+        return error_record("invalidRow", f"the row is {problem}")
+    return await scorer.score(row)
+
+
+def trust_files(files: tuple[Path, ...]) -> None:
+    """Trust files, or list what is trusted."""
+    trust = Trust()
+    try:
+        for file in files:
+            trust.trust(file)
+            say(f"trusted: {file}", fg="green")
+        if files:
+            return
+        for entry in trust.listed():
+            say(f"{'✓' if entry.unchanged else '✗ changed since'}  {entry.path}")
+        if not trust.listed():
+            say("nothing is trusted yet")
+    except (OSError, TrustError) as problem:
+        raise Stop(str(problem)) from None

@@ -1,0 +1,288 @@
+"""`tui-evals show --by repeats`: how steady a run is, and whether the model or the judge is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Literal
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, cell, columns, say, say_json
+from tui_evals.cli.tables import table
+from tui_evals.compare.repeats import Column, Repeats, read_repeats
+from tui_evals.compare.statistics import percent
+from tui_evals.reports.words import sentence
+from tui_evals.runs.prompting import asked_text
+from tui_evals.runs.status import GENERATION
+from tui_evals.store.filters import Filter, FilterError, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.rows import Detail
+
+_LISTED = 20
+
+
+def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
+    """The repeats of a run, column by column."""
+    found = read_repeats(reader, run.id)
+    if as_json:
+        say_json(_shown(run, found))
+        return
+    say(f"{run.key}  {run.name}  {run.status}", bold=True)
+    for column in found.columns:
+        _say_column(column, len(found.passes))
+    for line in ways(run, found):
+        say(line)
+
+
+def ways(run: RunRow, found: Repeats) -> list[str]:
+    """What was not repeated, and how it can be."""
+    said = []
+    if not any(column.together.repeated for column in found.columns):
+        said.append(
+            "no item has two judged repeats, so how steady the answers are is unknown; `tui-evals run DATASET "
+            "--repeats 5` asks each item five times"
+        )
+    if len(found.passes) < 2 and run.config.get("judge"):
+        said.append(
+            "the answers were judged once in this way, so the judge's noise cannot be told from the model's; "
+            f"`tui-evals rescore {run.key} --no-cache` judges them again, and its scores count from then on"
+        )
+    return said
+
+
+def _say_column(column: Column, passes: int) -> None:
+    found, room = column.together, columns()
+    say(f"{column.name}: {found.items} items judged, {found.repeated} of them more than once")
+    if found.repeated:
+        rows = [["k", "pass@k", "pass^k", "at least k", "items"]]
+        rows += [
+            [str(one.k), percent(one.any_passes), percent(one.all_pass), percent(share), str(one.items)]
+            for one, share in zip(found.drawn, column.at_least, strict=True)
+        ]
+        for line in table(rows, right=range(5), elastic=(), room=room):
+            say(f"  {line}")
+        say(f"  majority {percent(found.majority)} · flakiness {percent(found.flakiness)} · {found.flaky} flaky")
+        for item in column.flaky[:_LISTED]:
+            say(f"  ~ {cell(item.name, 40)}  {item.passed} of {item.judged} pass")
+        if len(column.flaky) > _LISTED:
+            say(f"  and {len(column.flaky) - _LISTED} more; --json lists all")
+    if column.noise:
+        rows = [["noise of the", "model", "judge"]]
+        rows += [[key, _number(one.model), _number(one.judge)] for key, one in column.noise.items()]
+        for line in table(rows, right=(1, 2), room=room):
+            say(f"  {line}")
+        if passes > 1:
+            say(f"  from {passes} judgings alike; noise is the standard deviation of the scores")
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.3f}"
+
+
+def _shown(run: RunRow, found: Repeats) -> dict[str, object]:
+    shown = []
+    for column in found.columns:
+        drawn = [
+            {"k": one.k, "items": one.items, "pass@k": one.any_passes, "pass^k": one.all_pass, "at_least_k": share}
+            for one, share in zip(column.together.drawn, column.at_least, strict=True)
+        ]
+        numbers = {name: value for name, value in asdict(column.together).items() if name != "drawn"}
+        flaky = [{**asdict(item), "flakiness": item.flakiness} for item in column.flaky]
+        noise = {key: asdict(one) for key, one in column.noise.items()}
+        shown.append(
+            {"column": column.name, **numbers, "flaky": column.together.flaky, "by_k": drawn}
+            | {"flaky_items": flaky, "noise": noise}
+        )
+    return {"run": run.key, "passes": list(found.passes), "columns": shown, "notes": ways(run, found)}
+
+
+MARKS = {
+    "pass": ("✓", "green"),
+    "fail": ("✗", "red"),
+    "partial": ("◐", "yellow"),
+    "error": ("!", "magenta"),
+    "answered": ("…", None),
+    "running": ("▸", None),
+    "pending": ("·", None),
+}
+
+
+By = Literal["category", "target", "prompt", "evaluator", "repeats"]
+
+
+def list_runs(limit: int, as_json: bool) -> None:
+    """The runs, newest first."""
+    with project.reader() as reader:
+        runs = reader.runs(limit=limit)
+        if as_json:
+            say_json([asdict(run) for run in runs])
+            return
+        if not runs:
+            say("no runs yet; `tui-evals run DATASET --target demo` makes one")
+        for run in runs:
+            when = datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M")
+            tags = f"  {' '.join(run.tags)}" if run.tags else ""
+            named = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
+            say(f"{run.key}  {when}  {run.status:<11} {_came_of(reader, run)}  {named}")
+
+
+def _came_of(reader: Reader, run: RunRow) -> str:
+    """A run in numbers; of a generation, which has no answers, what it cost."""
+    if GENERATION in run.config:
+        return f"wrote tests for {reader.spent(run.id)[0]:.4f} USD"
+    total = reader.totals(run.id)
+    done = total.passed + total.failed + total.partial + total.errored
+    return f"{done}/{run.total}  ✓ {total.passed} ✗ {total.failed} ! {total.partial + total.errored}"
+
+
+def show(word: str, *, item: str | None, only: str | None, by: By | None, as_json: bool) -> None:
+    """A run, or one item of it."""
+    with project.reader() as reader:
+        run = project.run_named(reader, word)
+        if item is not None:
+            _show_item(reader, run, item, as_json)
+        elif by is not None:
+            _show_by(reader, run, by, as_json)
+        else:
+            _show_run(reader, run, only, as_json)
+
+
+def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
+    rows = reader.rows(reader.ids(run.id, _filter(only)))
+    if as_json:
+        say_json({"run": asdict(run), "answers": [asdict(row) for row in rows]})
+        return
+    say(f"{run.key}  {run.name}  {run.status}", bold=True)
+    if GENERATION in run.config:
+        say(f"it {_came_of(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
+    for target, found in reader.totals_by(run.id, "target").items():
+        say(f"{run.targets[target]}: {sentence(found)}")
+    for row in rows:
+        say_row(row, run)
+
+
+def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
+    """One answer in one line."""
+    mark, colour = MARKS[row.status]
+    score = "" if row.score is None else f"{row.score:.0f}"
+    turn = f".{row.turn + 1}" if row.turn else ""
+    column = run.targets[row.target] if len(run.targets) > 1 else ""
+    repeat = f" ×{row.repeat + 1}" if row.repeat else ""
+    before = f"{lead}{mark} {row.status:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
+    before += f"{cell(column, 16)}  " if column else ""
+    room = max((columns() or 130) - len(before) - 1, 20)
+    say(before + cell(row.preview, room), fg=colour)
+
+
+def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
+    if by == "repeats":
+        show_repeats(reader, run, as_json)
+        return
+    if by == "evaluator":
+        means = reader.evaluator_means(run.id)
+        if as_json:
+            say_json([asdict(mean) for mean in means])
+            return
+        for mean in means:
+            shown = "" if mean.mean is None else f"mean {mean.mean:.3f}"
+            shown += "  of all answers to an item together" if mean.scope == "group" else ""
+            say(
+                f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
+                f"scored {mean.scored}  {shown}"
+            )
+        return
+    names = {"target": run.targets, "prompt": run.prompts}.get(by)
+    found = {str(names[key] if names else key): totals for key, totals in reader.totals_by(run.id, by).items()}
+    if as_json:
+        say_json({name: asdict(totals) for name, totals in found.items()})
+        return
+    for name, totals in found.items():
+        say(f"{name or '(none)'}: {sentence(totals)}")
+
+
+def _filter(text: str | None) -> Filter | None:
+    try:
+        return parse_filter(text) if text else None
+    except FilterError as problem:
+        raise Stop(str(problem)) from None
+
+
+def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) -> list[AnswerRow]:
+    """The answers to an item of a run, by its testId or #position."""
+    rows = [row for row in reader.all_rows(run.id) if row.name == item or item == f"#{row.item + 1}"]
+    if turn is not None:
+        rows = [row for row in rows if row.turn == turn - 1]
+    if not rows:
+        raise Stop(f"{run.key} has no answer to {item}{'' if turn is None else f', turn {turn}'}")
+    return rows
+
+
+def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
+    details = [reader.detail(row.id) for row in answers_to(reader, run, item)]
+    if as_json:
+        say_json([asdict(detail) for detail in details])
+        return
+    document = reader.snapshot(run.snapshot)
+    for detail in details:
+        _say_detail(detail, run, document["items"][detail.row.item])
+
+
+def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
+    row, answer = detail.row, detail.answer
+    say_row(row, run)
+    units = item.get("turns") or [item]
+    unit = units[row.turn] if isinstance(units, list) else item
+    for title, text in (
+        ("prompt", unit.get("prompt") or (asked_text(answer.request.get("messages", ())) if answer else None)),
+        ("expected", unit.get("expected_response") or "\n".join(unit.get("ideal") or ())),
+        ("context", unit.get("context")),
+        ("answer", answer.text if answer else None),
+        ("error", f"{answer.code}: {answer.message}" if answer and answer.code else None),
+    ):
+        if text:
+            say(f"  {title}", bold=True)
+            say("\n".join(f"    {line}" for line in str(text).splitlines()))
+    for record in detail.scores.get(run.scoring_pass, ()):
+        _say_score(record)
+    for record in detail.together.get(run.scoring_pass, ()):
+        _say_score(record, f"all answers to this {'turn' if len(units) > 1 else 'item'}: ")
+    for label in detail.labels:
+        about = f" of {label.evaluator}" if label.evaluator else ""
+        say(f"  {label.author} says {label.verdict}{about}{': ' + label.note if label.note else ''}")
+    if answer:
+        say(f"  {_facts(row, answer.from_cache, answer.scripted, len(detail.calls))}", dim=True)
+
+
+def _say_score(record: ScoreRecord, of: str = "") -> None:
+    mark, colour = MARKS.get(record.result or "", ("·", None))
+    number = "" if record.score is None else f" {record.score:g}"
+    limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
+    say(f"  {of}{mark} {record.key}{number}{limit}  {record.reason}", fg=colour)
+
+
+def _facts(row: AnswerRow, from_cache: bool, scripted: bool, calls: int) -> str:
+    parts: Sequence[str] = [
+        "scripted" if scripted else "",
+        "from the cache" if from_cache else f"{row.latency_ms or 0:.0f} ms",
+        f"{row.input_tokens or 0} + {row.output_tokens or 0} tokens",
+        "unpriced" if row.cost is None else f"{row.cost:.6f} USD",
+        f"{row.attempts} attempts" if row.attempts > 1 else "",
+        f"{calls} calls in all" if calls > 1 else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def search(text: str, limit: int, as_json: bool) -> None:
+    """Answers of all runs that hold a text."""
+    with project.reader() as reader:
+        found = reader.search(_filter(f'"{text}"') or parse_filter(text), limit=limit)
+        if as_json:
+            say_json([asdict(row) for row in found])
+            return
+        keys = {run.id: run for run in reader.runs(limit=100_000)}
+        for row in found:
+            say_row(row, keys[row.run], f"{keys[row.run].key}  ")
+        if not found:
+            say(f"no answer holds {text!r}")

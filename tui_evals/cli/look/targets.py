@@ -1,0 +1,105 @@
+"""Targets and judges: the list, one cheap call, and whether a judge can be trusted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+
+from tui_evals.cli.output import Stop, cell, say, say_json
+from tui_evals.cli.project import World, world
+from tui_evals.evaluators.base import Question
+from tui_evals.evaluators.canaries import CanaryReport, check_judge
+from tui_evals.runs.opening import items_of, price_for
+from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from tui_evals.targets.config import target_named
+from tui_evals.targets.opening import open_target
+
+
+def list_targets(env_name: str | None) -> None:
+    """The targets of the configuration, and which of them judges."""
+    here = world(env_name, trusting=False)
+    settings = here.settings
+    if not settings.targets:
+        say(
+            "no targets are configured in .evals/config.toml; --target takes a model such as openai/gpt-4o-mini as well"
+        )
+    for config in settings.targets.values():
+        marks = [word for word, on in _roles(config, here).items() if on]
+        key = f"key {config.api_key}" if config.api_key else ""
+        price = price_for(config)
+        cost = "unpriced" if price is None else f"{price.input_per_million:g} + {price.output_per_million:g} USD/M"
+        parts = [config.model, config.base_url or "", key, cost, f"{config.concurrency} at once", ", ".join(marks)]
+        say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
+
+
+def _roles(config: TargetConfig, here: World) -> dict[str, bool]:
+    return {"runs by default": config.name in here.settings.run.targets, "judges": config.name == here.settings.judge}
+
+
+def _named(name: str, here: World) -> TargetConfig:
+    try:
+        return target_named(name, here.settings)
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+
+
+def check_target(name: str, env_name: str | None) -> int:
+    """One cheap call."""
+    here = world(env_name, trusting=False)
+    config = _named(name, here)
+    try:
+        reply = asyncio.run(_one_call(config, here))
+    except (TargetError, ConfigurationError, TimeoutError) as problem:
+        raise Stop(f"✗ {config.name} ({config.model}): {problem}", 3) from None
+    usage = reply.usage
+    tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
+    say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
+    return 0
+
+
+async def _one_call(config: TargetConfig, here: World) -> Reply:
+    target = open_target(config, here.environment, here.root, items_of)
+    request = Request(
+        messages=({"role": "user", "content": "Reply with the word ready."},),
+        params={**config.params, "max_tokens": 16},
+    )
+    try:
+        async with asyncio.timeout(config.timeout):
+            return await target.ask(request)
+    finally:
+        await target.close()
+
+
+def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> int:
+    """Put the canaries to a judge; exit 1 when it does not give every known verdict."""
+    here = world(env_name, trusting=False)
+    word = name or here.settings.judge
+    if word is None:
+        raise Stop('no judge is named; give one, or configure it: [judge] target = "…" in .evals/config.toml', 3)
+    report = asyncio.run(_canaries(_named(word, here), here, here.root))
+    if as_json:
+        say_json({"trusted": report.trusted, "canaries": [asdict(row) for row in report.rows]})
+    else:
+        for row in report.rows:
+            say(
+                f"{'✓' if row.ok else '✗'} {row.name:<28} wanted {row.wanted}, got {row.got}",
+                fg=None if row.ok else "red",
+            )
+        say(report.sentence, bold=True)
+    return 0 if report.trusted else 1
+
+
+async def _canaries(config: TargetConfig, here: World, root: Path) -> CanaryReport:
+    target = open_target(config, here.environment, root, items_of)
+
+    async def ask(question: Question) -> str:
+        params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
+        request = Request(messages=question.messages, response_format=question.schema, params=params)
+        async with asyncio.timeout(config.timeout):
+            return (await target.ask(request)).text
+
+    try:
+        return await check_judge(ask)
+    finally:
+        await target.close()

@@ -1,0 +1,182 @@
+"""Looking things up: the manual's pages, and what this machine offers."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import site
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from tui_evals.cli.output import Stop, columns, say
+from tui_evals.datasets.discover import discover, project_root
+from tui_evals.text.nearest import did_you_mean
+from tui_evals.version import __version__
+
+Verdict = Literal["ok", "note", "bad"]
+Finding = tuple[Verdict, str, str]
+
+_MALICIOUS = {"litellm": ("1.82.7", "1.82.8")}
+_SHOWN = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
+_KEYS = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "AZURE_API_KEY",
+    "AZURE_AI_API_KEY",
+    "GEMINI_API_KEY",
+    "MISTRAL_API_KEY",
+    "GROQ_API_KEY",
+    "OPENROUTER_API_KEY",
+)
+_WORDS = "words"
+"""The page that is made of words, each under a heading of its own."""
+_MARKS: Mapping[Verdict, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
+
+
+def pages() -> dict[str, str]:
+    """The pages of the manual by name."""
+    folder = files("tui_evals") / "help"
+    found = {entry.name.removesuffix(".md"): entry for entry in folder.iterdir() if entry.name.endswith(".md")}
+    return {name: found[name].read_text(encoding="utf-8") for name in sorted(found)}
+
+
+def words() -> dict[str, str]:
+    """What the words of comparing mean, each in a line."""
+    found: dict[str, str] = {}
+    for section in pages()[_WORDS].split("\n## ")[1:]:
+        word, _, text = section.partition("\n")
+        found[word.strip()] = " ".join(text.split())
+    return found
+
+
+def show_page(topic: str | None) -> None:
+    """Show a page of the manual, what one word of comparing means, or the list of pages."""
+    manual = pages()
+    if topic is None:
+        say("Pages of the manual (`tui-evals help TOPIC`):")
+        for name, text in manual.items():
+            say(f"  {name:<14} {text.partition(chr(10))[0].removeprefix('# ')}")
+        say(f"Every word of the page '{_WORDS}' is a topic too, such as kappa or pass^k.")
+        return
+    if topic not in manual:
+        _show_word(topic, manual)
+        return
+    for line in manual[topic].splitlines():
+        heading = line.startswith("#")
+        say(line.lstrip("# ") if heading else line, bold=heading)
+
+
+def _show_word(topic: str, manual: Mapping[str, str]) -> None:
+    known = words()
+    word = next((word for word in known if word.casefold() == " ".join(topic.split()).casefold()), None)
+    if word is None:
+        raise Stop(f"there is no page '{topic}'{did_you_mean(topic, (*manual, *known))}; `tui-evals help` lists all")
+    say(word, bold=True)
+    for line in textwrap.wrap(known[word], min(columns() or 100, 100)):
+        say(line)
+
+
+def doctor() -> int:
+    """Check this installation, the project and the terminal; keys are looked for, never shown."""
+    broken = False
+    for title, findings in (
+        ("Installation", _installation()),
+        ("Project", _project()),
+        ("Terminal", _terminal()),
+        ("Keys", _keys()),
+    ):
+        say(title, bold=True)
+        for verdict, name, text in findings:
+            mark, colour = _MARKS[verdict]
+            say(f"  {mark} {name:<18} {text}", fg=colour if verdict != "ok" else None)
+            broken = broken or verdict == "bad"
+    return 1 if broken else 0
+
+
+def _installation() -> Iterator[Finding]:
+    yield "ok", "tui-evals", __version__
+    yield "ok", "python", f"{platform.python_version()} ({sys.executable})"
+    for name in _SHOWN:
+        version = _version(name)
+        if version is None:
+            yield "note", name, "not installed"
+        elif version in _MALICIOUS.get(name, ()):
+            yield "bad", name, f"{version} is a malicious release: uninstall it now and change every key it could read"
+        else:
+            yield "ok", name, version
+    for path in _start_up_files():
+        verdict: Verdict = "bad" if path.name.startswith("litellm") else "note"
+        yield verdict, "start-up file", f"{path} runs code whenever Python starts; make sure you know it"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _start_up_files() -> Iterator[Path]:
+    """The .pth files that run code; editable installs and setuptools bring harmless ones of known names."""
+    for folder in {*site.getsitepackages(), site.getusersitepackages()}:
+        for path in sorted(Path(folder).glob("*.pth")):
+            known = path.name.startswith(("_editable", "__editable__", "distutils-precedence", "_virtualenv"))
+            if not known and any(line.startswith(("import ", "import\t")) for line in _lines(path)):
+                yield path
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def _project() -> Iterator[Finding]:
+    root = project_root(Path.cwd())
+    folder = root / ".evals"
+    yield "ok", "root", str(root)
+    if folder.is_dir():
+        yield (
+            ("ok" if os.access(folder, os.W_OK) else "bad"),
+            ".evals/",
+            "there" if os.access(folder, os.W_OK) else "cannot be written to; runs could not be stored",
+        )
+    else:
+        yield "note", ".evals/", "not there yet; `tui-evals init` makes it"
+    named = os.environ.get("TUI_EVALS_DB")
+    database = Path(named) if named else folder / "evals.db"
+    yield "ok", "database", f"{database} ({'there' if database.exists() else 'made by the first run'})"
+    config = folder / "config.toml"
+    yield "ok", "configuration", f"{config} ({'there' if config.exists() else 'none, defaults hold'})"
+    found = discover(Path.cwd())
+    yield "ok" if found else "note", "dataset", str(found) if found else "none in the usual places"
+
+
+def _terminal() -> Iterator[Finding]:
+    term = os.environ.get("TERM", "")
+    interactive = sys.stdout.isatty()
+    yield "ok" if interactive else "note", "terminal", "yes" if interactive else "no: output goes to a file or pipe"
+    yield ("note" if term in ("", "dumb") else "ok"), "TERM", term or "not set; the workbench needs a terminal type"
+    size = shutil.get_terminal_size()
+    small = size.columns < 80 or size.lines < 24
+    yield "note" if small else "ok", "size", f"{size.columns}×{size.lines}{', 80×24 is the least' if small else ''}"
+    colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
+    depth = "no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else "true colour" if colours else "256 or fewer"
+    yield "ok", "colours", depth
+    encoding = (sys.stdout.encoding or "").lower()
+    yield "ok" if encoding.startswith("utf") else "note", "encoding", encoding or "unknown"
+    inside = [
+        name for name, variable in (("tmux", "TMUX"), ("screen", "STY"), ("SSH", "SSH_TTY")) if variable in os.environ
+    ]
+    yield "ok", "inside", ", ".join(inside) or "neither tmux nor SSH"
+
+
+def _keys() -> Iterator[Finding]:
+    for name in _KEYS:
+        found = bool(os.environ.get(name))
+        yield "ok" if found else "note", name, "found" if found else "not set"

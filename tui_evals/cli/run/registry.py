@@ -1,0 +1,205 @@
+"""`tui-evals run --registry`: evals of OpenAI Evals one after the other, each a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tui_evals.cli import project
+from tui_evals.cli.imports.registries import registry_at
+from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
+from tui_evals.cli.project import World, world
+from tui_evals.cli.sources import SOURCE, in_memory, suggested
+from tui_evals.cli.tables import table
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.imports.losses import Loss, Losses
+from tui_evals.imports.openai_evals import EvalSpec
+from tui_evals.reports.oaieval import final_report
+from tui_evals.text import strictjson
+
+from .start import ExecutionOptions, RunLabel, run_document, target_words
+
+TAG = "oaieval"
+_OTHER_SOURCES = ("prompts_file", "inline", "expected", "interactive", "snapshot", "stands_for")
+_ASIDE = ("usage_", "boostrap_std")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one eval: its run with the figures, or why there is none."""
+
+    eval: str
+    run: str = ""
+    code: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
+    why: str = ""
+
+
+def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapping[str, Any]) -> int:
+    """Run what a name stands for, say what cannot run, and end with a line for each eval."""
+    if any(options[name] for name in _OTHER_SOURCES):
+        raise Stop("--registry takes its items from an eval; leave out the other sources of items")
+    if options["dataset"] is None:
+        raise Stop(f"name an eval, a pattern or a set; `tui-evals registry {paths}` lists them")
+    prompts = options["prompts"]
+    here = world(how.env_name, how.trusting, prompts[0] if prompts else None)
+    registry = registry_at(paths, here.registry.catalogue)
+    try:
+        specs = registry.find(str(options["dataset"]))
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+    _check_manner(specs, how)
+    outcomes: list[Outcome] = []
+    known: set[tuple[str, str]] = set()
+    for spec in specs:
+        try:
+            outcomes.append(_run_one(spec, most, here, how, {**options, "alone": len(specs) == 1}, known))
+        except Stop as stop:
+            if len(specs) == 1:
+                raise
+            warn(str(stop) if str(stop).startswith(spec.name) else f"{spec.name} was not run: {stop}")
+            outcomes.append(Outcome(spec.name, code=stop.code, why=str(stop)))
+        if outcomes[-1].code == 130:
+            break
+    if not how.plan_only and not how.detach:
+        _say_outcomes(outcomes, len(specs), how)
+    return _code(outcomes)
+
+
+def _check_manner(specs: Sequence[EvalSpec], how: ExecutionOptions) -> None:
+    """End the command where it can only be about one eval and there are several."""
+    if len(specs) == 1:
+        return
+    if how.detach:
+        raise Stop(f"--detach runs one eval in the background, and there are {len(specs)}; name one of them")
+    if how.gates.outputs:
+        raise Stop(f"--output writes one run, and there are {len(specs)} evals; `tui-evals export RUN` writes each")
+
+
+def _run_one(
+    spec: EvalSpec,
+    most: int | None,
+    here: World,
+    how: ExecutionOptions,
+    options: Mapping[str, Any],
+    known: set[tuple[str, str]],
+) -> Outcome:
+    if reasons := spec.reasons():
+        raise Stop(f"{spec.name} cannot run here: {'; '.join(reasons)} ({spec.entry.where})", 1)
+    if not how.quiet:
+        say_json_line({"event": "eval", "eval": spec.name}) if how.as_json else say(spec.name, bold=True)
+    try:
+        data, losses = spec.document(most)
+        words = _targets(spec, data, here, options)
+        document = in_memory(_fitted(spec, data, len(words)), Path(spec.name))
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+    judge = options["judge"] or here.settings.judge
+    _note(losses, spec, words, judge, how, known)
+    here = replace(here, settings=suggested(here.settings, data, words, judge))
+    name = " ".join(filter(None, (options["name"], "" if options["alone"] and options["name"] else spec.name)))
+    about = RunLabel(source=SOURCE + spec.name, name=name, tags=tuple(dict.fromkeys((TAG, *options["tags"]))))
+    prompt = options["prompts"][0] if options["prompts"] else None
+    run, code = run_document(document, about, here, how, {**options, "targets": words}, prompt)
+    if run is None or how.detach:
+        return Outcome(spec.name, run.key if run else "", code)
+    with project.reader() as reader:
+        return Outcome(spec.name, run.key, code, final_report(reader, reader.run(run.id)))
+
+
+def _targets(spec: EvalSpec, data: Mapping[str, Any], here: World, options: Mapping[str, Any]) -> list[str]:
+    """The targets that are named, else the answers the samples bring, else those of the configuration."""
+    if named := target_words(options):
+        return named
+    if all("response" in item for item in data["items"]):
+        return [_replayed(spec, here)]
+    return list(here.settings.run.targets)
+
+
+def _replayed(spec: EvalSpec, here: World) -> str:
+    """A target that gives the answers which the samples of an eval hold already."""
+    project.store_path()  # which makes the folder
+    file = here.root / ".evals" / "registries" / f"{quote(spec.name, safe=' ')[:200]}.json"
+    try:
+        file.parent.mkdir(exist_ok=True)
+        write_atomically(file, strictjson.dumps(spec.document()[0]).encode())
+    except (OSError, CannotSave) as problem:
+        raise Stop(f"{file} could not be written: {problem}", 1) from None
+    return f"replay:{file.relative_to(here.root).as_posix()}"
+
+
+def _fitted(spec: EvalSpec, data: dict[str, Any], targets: int) -> dict[str, Any]:
+    """The document with as many repeats as it takes until there are enough answers to judge together."""
+    if 0 < targets < spec.needs.targets:
+        raise Stop(f"{spec.name} compares the answers of models: name two targets at least, as in --target ONE,OTHER")
+    if targets < 2:
+        return data
+    items = [_once(spec, item, targets) for item in data["items"]]
+    return _once(spec, {**data, "items": items}, targets)
+
+
+def _once(spec: EvalSpec, part: Mapping[str, Any], targets: int) -> dict[str, Any]:
+    """A dataset or item whose answers come one from each target."""
+    wanted = part.get("repeats", targets)
+    if wanted != targets:
+        said = f"{spec.name} judges {wanted} answers together"
+        raise Stop(f"{said}: name one target, which is asked {wanted} times, or {wanted} targets")
+    return {name: value for name, value in part.items() if name != "repeats"}
+
+
+def _note(
+    losses: Losses,
+    spec: EvalSpec,
+    words: Sequence[str],
+    judge: str | None,
+    how: ExecutionOptions,
+    known: set[tuple[str, str]],
+) -> None:
+    """Say what is otherwise than in the original; of several evals once."""
+    if how.quiet or how.as_json:
+        return
+    for loss in (*losses.of("left out"), *losses.of("changed")):
+        if (loss.what, loss.why) not in known and not _sent(loss):
+            warn(f"note: {loss}")
+        known.add((loss.what, loss.why))
+    if spec.needs.judge and len(words) > 1 and ("judge", "") not in known:
+        known.add(("judge", ""))
+        who = f"{judge} judges" if judge else "name the one that judges with --judge"
+        warn(f"note: each of {', '.join(words)} answers, the last one too, which in the original judges; {who}")
+
+
+def _sent(loss: Loss) -> bool:
+    """Whether a loss is about parameters, which a run sends unless the configuration says otherwise."""
+    return loss.what.startswith("the original sends")
+
+
+def _say_outcomes(outcomes: Sequence[Outcome], count: int, how: ExecutionOptions) -> None:
+    ran = sum(bool(outcome.run) for outcome in outcomes)
+    if how.as_json:
+        say_json_line({"event": "evals", "ran": ran, "of": count, "evals": [asdict(one) for one in outcomes]})
+    elif not how.quiet:
+        rows = [[one.eval, one.run or "not run", ", ".join(_figures(one))] for one in outcomes]
+        for line in table(rows, elastic=(2, 0), room=columns()):
+            say(line)
+        if count > 1:
+            say(f"{ran} of {count} evals ran", bold=True)
+
+
+def _figures(outcome: Outcome) -> Iterator[str]:
+    for name, value in outcome.figures.items():
+        if not name.startswith(_ASIDE):
+            yield f"{name.removeprefix('counts/')} {value:.4g}"
+    if outcome.run and not outcome.figures:
+        yield "nothing was judged"
+
+
+def _code(outcomes: Sequence[Outcome]) -> int:
+    """The worst exit code of what ran; 1 where nothing did, or 3 where only the configuration is to blame."""
+    ran = [outcome.code for outcome in outcomes if outcome.run or not outcome.why]
+    if ran:
+        return max(ran)
+    return 3 if all(outcome.code == 3 for outcome in outcomes) else 1

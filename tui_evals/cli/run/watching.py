@@ -1,0 +1,213 @@
+"""The workers of a run that many execute, as `watch` shows them: a line each on a terminal, one for all elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tui_evals.cli import project
+from tui_evals.cli.opening import Opening, need_terminal
+from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json_line
+from tui_evals.cli.tables import table
+from tui_evals.datasets.discover import project_root
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals, WorkerRow
+from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
+
+_MOST = 6
+_ORDER = {"alive": 0, "silent": 1, "gone": 2}
+_GLYPHS = {"alive": "●", "silent": "◌", "gone": "○"}
+
+
+def crew_lines(crew: RunWorkers, live: bool, room: int | None) -> list[str]:
+    """What there is to say of the workers: one by one while a person watches and some are there, else all together."""
+    if not crew.rows:
+        return []
+    if live and crew.totals.alive + crew.totals.silent:
+        return worker_lines(crew.rows, crew.totals, room)
+    return [summary(crew.totals)]
+
+
+def worker_lines(rows: Sequence[WorkerRow], totals: WorkerTotals, room: int | None) -> list[str]:
+    """A line for each of the busiest workers, by name; where there are more, one for all of them."""
+    shown = sorted(busiest(rows), key=lambda row: row.name)
+    cells = [
+        [
+            row.name,
+            f"{_GLYPHS[row.state]} {row.state}",
+            worker_totals(row.cells, "cell"),
+            f"{row.rate:,.1f} calls/s",
+            worker_totals(row.calls, "call"),
+            worker_totals(row.errors, "error"),
+        ]
+        for row in shown
+    ]
+    lines = table(cells, right=(2, 3, 4, 5), room=room)
+    left = len(rows) - len(shown)
+    return [*lines, f"… and {left:,} more; all: {summary(totals)}"] if left else lines
+
+
+def busiest(rows: Sequence[WorkerRow]) -> list[WorkerRow]:
+    """The workers that are most worth a line: those that are there, then those that hold most."""
+    return sorted(rows, key=lambda row: (_ORDER[row.state], -row.cells, -row.calls, row.name))[:_MOST]
+
+
+def summary(totals: WorkerTotals) -> str:
+    """All workers in one line; once none is there any more, what they did."""
+    errors = worker_totals(totals.errors, "error")
+    if not totals.alive + totals.silent:
+        return " · ".join([worker_totals(totals.gone, "worker"), worker_totals(totals.calls, "call"), errors])
+    parts = [
+        f"{worker_totals(totals.alive, 'worker')} alive",
+        worker_totals(totals.cells, "cell"),
+        f"{totals.rate:,.1f} calls/s",
+    ]
+    parts.append(errors)
+    others = {"silent": totals.silent, "gone": totals.gone}
+    return " · ".join([*parts, *(f"{count:,} {word}" for word, count in others.items() if count)])
+
+
+def event(crew: RunWorkers) -> dict[str, Any]:
+    """All workers as one event."""
+    return {"event": "workers", "workers": [asdict(row) for row in crew.rows]}
+
+
+_EVERY = 0.5
+_PLAIN_EVERY = 5.0
+_RATE_OVER = 20.0
+_ENOUGH = 5
+_OVER = ("finished", "interrupted")
+
+
+class Pace:
+    """How fast answers come, from the last seconds only, and how long the rest will take."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, done: int) -> None:
+        """Remember how many were done by now."""
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[0][0] > _RATE_OVER:
+            self._seen.popleft()
+
+    def sentence(self, left: int) -> str:
+        """The rate, and the time left once there is enough to tell."""
+        (first, before), (last, done) = self._seen[0], self._seen[-1]
+        if done - before < _ENOUGH or last <= first:
+            return ""
+        rate = (done - before) / (last - first)
+        seconds = int(left / rate)
+        shown = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+        return f" · {rate:.1f}/s · {shown} left" if left else f" · {rate:.1f}/s"
+
+
+class Progress:
+    """Shows a run that goes on somewhere."""
+
+    def __init__(self, run: RunRow, *, quiet: bool = False, as_json: bool = False) -> None:
+        self._run = run
+        self._quiet = quiet
+        self._as_json = as_json
+        self._live = sys.stdout.isatty() and not quiet and not as_json
+        self._lines = 0
+        self._paces: dict[str, Pace] = {}
+        self._crew = RunWorkers()
+        self._seq = 0
+        self._said = 0.0
+
+    def leave(self) -> None:
+        """Let what is shown stand where it is, because something else was said below it."""
+        self._lines = 0
+
+    async def follow(self, path: Path, work: asyncio.Task[object] | None = None) -> RunRow:
+        """Show the run until it is over, or until the work is."""
+        run = self._run
+        with Reader(path) as reader:
+            if self._as_json:
+                say_json_line({"event": "start", "run": run.key, "total": run.total})
+            elif not self._quiet:
+                say(f"run {run.key} · {run.total} answers")
+            while True:
+                over = work.done() if work is not None else False
+                run = reader.find_run(run.key)
+                over = over or (work is None and run.status in _OVER)
+                if not self._quiet:
+                    self._show(reader, run, over)
+                if over:
+                    return run
+                waiting = asyncio.sleep(_EVERY)
+                if work is None:
+                    await waiting
+                else:
+                    waiting.close()
+                    await asyncio.wait([work], timeout=_EVERY)
+
+    def _show(self, reader: Reader, run: RunRow, over: bool) -> None:
+        if self._as_json:
+            self._events(reader, run)
+            return
+        now = time.monotonic()
+        if not self._live and not over and now - self._said < _PLAIN_EVERY:
+            return
+        self._said = now
+        totals = reader.totals_by(run.id, "target").items()
+        self._crew.look(reader, run)
+        room = (columns() or 1000) - 1
+        lines = [self._line(run.targets[target], found, now) for target, found in totals]
+        lines += crew_lines(self._crew, self._live, room)
+        if self._live:
+            rewind(self._lines)
+            self._lines = len(lines)
+        for line in lines:
+            say(cell(line, room))
+
+    def _line(self, name: str, found: Totals, now: float) -> str:
+        done = found.passed + found.failed + found.partial + found.errored
+        pace = self._paces.setdefault(name, Pace())
+        pace.note(now, done)
+        counts = f"✓ {found.passed} ✗ {found.failed} ! {found.errored + found.partial}"
+        cost = f" · {found.cost + found.judge_cost:.4f} USD"
+        flying = f" · {found.running} in flight" if found.running else ""
+        return f"{name}: {done}/{found.total}  {counts}{flying}{pace.sentence(found.total - done)}{cost}"
+
+    def _events(self, reader: Reader, run: RunRow) -> None:
+        if self._crew.look(reader, run):
+            say_json_line(event(self._crew))
+        for row in reader.changed(self._seq, run.id):
+            self._seq = max(self._seq, row.seq)
+            if row.status not in ("pending", "running"):
+                say_json_line({"event": "answer", **asdict(row), "target": run.targets[row.target]})
+
+
+def watch(word: str, as_json: bool) -> int:
+    """`tui-evals watch`."""
+    run = _named(word)
+    try:
+        run = asyncio.run(Progress(run, as_json=as_json).follow(project.store_path()))
+    except KeyboardInterrupt:
+        say(f"\nno longer watching; {run.key} goes on")
+        return 0
+    if not as_json:
+        say(f"run {run.key} is {run.status}")
+    return 0
+
+
+def opening_on(word: str, as_json: bool, mouse: bool) -> Opening:
+    """`tui-evals watch --tui`: the workbench on a run."""
+    if as_json:
+        raise Stop("give --json or --tui, not both")
+    need_terminal("`tui-evals watch RUN` follows a run without one")
+    root, database = project_root(Path.cwd()), project.store_path()
+    return Opening(root, database, run=_named(word).key, mouse=mouse)
+
+
+def _named(word: str) -> RunRow:
+    with project.reader() as reader:
+        return project.run_named(reader, word)

@@ -1,0 +1,247 @@
+"""Writing datasets: init, validate, resolve, upgrade, convert."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, cell, say, say_data, say_json, warn
+from tui_evals.datasets import samples, save, table
+from tui_evals.datasets.discover import STARTER
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
+from tui_evals.datasets.problems import DatasetError, Problem, sentence
+from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
+from tui_evals.datasets.resolve import Effective, resolve
+from tui_evals.datasets.save import upgrade
+from tui_evals.datasets.starter import make_project, write_starter
+from tui_evals.datasets.validate import Report, dataset_of, refusal, validate
+from tui_evals.imports import foundry, m365, promptfoo
+from tui_evals.imports.losses import Losses
+from tui_evals.text import strictjson
+
+
+def initialise(template: str) -> None:
+    """Write a starter dataset where discovery will find it, and the project folder."""
+    try:
+        write_starter(STARTER, template)
+        folder = make_project(Path.cwd())
+    except FileExistsError as problem:
+        raise Stop(str(problem)) from None
+    except (OSError, save.CannotSave) as problem:
+        raise Stop(f"the project cannot be made here: {problem}") from None
+    say(f"wrote {STARTER} ({template}) and {folder.name}/", fg="green")
+    say("next: edit the dataset, then `tui-evals validate`")
+
+
+def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
+    """Say what is wrong with each file, and both verdicts."""
+    findings = [_finding(file) for file in project.dataset_files(files)]
+    failed = any(not _good(finding, strict_schema) for finding in findings)
+    if as_json:
+        say_json([_as_json(finding, strict_schema) for finding in findings])
+    else:
+        for finding in findings:
+            _say_finding(finding, strict_schema, whole=strict_schema or len(findings) == 1)
+    return 2 if failed else 0
+
+
+class _Finding:
+    """A file with what validation found in it; a prompt file and an unreadable one have problems only."""
+
+    def __init__(self, file: Path, problems: Sequence[Problem], report: Report | None = None) -> None:
+        self.file = file
+        self.problems = tuple(problems)
+        self.report = report
+
+
+def _finding(file: Path) -> _Finding:
+    try:
+        if is_prompt(file):
+            load_prompt(file)
+            return _Finding(file, ())
+        document = load(file)
+        known = project.evaluators(prompt=prompt_of(document))
+    except DatasetError as error:
+        return _Finding(file, error.problems)
+    report = validate(document, known.catalogue, known.own)
+    return _Finding(file, report.problems, report)
+
+
+def _good(finding: _Finding, strict: bool) -> bool:
+    broken = any(problem.severity == "error" for problem in finding.problems)
+    return not broken and not (strict and finding.report is not None and finding.report.portability)
+
+
+def _say_finding(finding: _Finding, strict: bool, whole: bool) -> None:
+    good, report = _good(finding, strict), finding.report
+    errors = sum(problem.severity == "error" for problem in finding.problems)
+    if report is None or report.dataset is None:
+        verdict = "a good prompt file" if good else f"{errors} problem{'s' if errors != 1 else ''}"
+    else:
+        count = len(report.dataset.items)
+        verdict = f"valid · {count} item{'s' if count != 1 else ''} · "
+        verdict += "portable to runevals" if report.portable else "not portable to runevals"
+        verdict += "" if whole or report.portable else " (--strict-schema says why)"
+    say(f"{'✓' if good else '✗'} {finding.file}: {verdict}", fg="green" if good else "red")
+    for problem in finding.problems:
+        mark = "warning: " if problem.severity == "warning" else ""
+        say(f"  {sentence(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
+    for problem in report.portability if report and whole else ():
+        say(f"  {'' if strict else 'portability: '}{sentence(str(finding.file), problem)}", dim=not strict)
+
+
+def _as_json(finding: _Finding, strict: bool) -> dict[str, Any]:
+    def shown(problem: Problem) -> dict[str, Any]:
+        return {
+            "path": problem.where,
+            "line": problem.line,
+            "severity": problem.severity,
+            "message": problem.message,
+        }
+
+    report = finding.report
+    return {
+        "file": str(finding.file),
+        "valid": _good(finding, strict),
+        "portable": bool(report and report.portable),
+        "items": len(report.dataset.items) if report and report.dataset else None,
+        "problems": [shown(problem) for problem in finding.problems],
+        "portability": [shown(problem) for problem in report.portability] if report else [],
+    }
+
+
+def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
+    """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from."""
+    dataset = _dataset(project.read(file))
+    if number is not None and number > len(dataset.items):
+        raise Stop(f"{file} has {len(dataset.items)} items; there is no item {number}")
+    chosen = range(len(dataset.items)) if number is None else range(number - 1, number)
+    rows = [
+        (index, place, item, resolve(dataset, unit))
+        for index in chosen
+        for item in (dataset.items[index],)
+        for place, unit in enumerate(item.units)
+    ]
+    if as_json:
+        say_json([_resolved(index, place, item, found) for index, place, item, found in rows])
+        return
+    for index, place, item, found in rows:
+        turn = f", turn {place + 1}" if item.turns else ""
+        say(f"#{index + 1}{turn}  {cell(_title(item, place), 90)}", bold=True)
+        for entry in found:
+            say(f"    {_line(entry)}")
+        if not found:
+            say("    nothing judges it")
+
+
+def _dataset(document: Document) -> Dataset:
+    try:
+        known = project.evaluators(prompt=prompt_of(document))
+        return dataset_of(document, known.catalogue, known.own)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+
+
+def _title(item: Item, place: int) -> str:
+    prompt = item.units[place].prompt or ""
+    return " · ".join(part for part in (item.testId, item.name, prompt) if part)
+
+
+def _line(entry: Effective) -> str:
+    label = entry.key if entry.evaluator == entry.key else f"{entry.key} ({entry.evaluator})"
+    text = f"{label:<24} {entry.origin:<8} {strictjson.dumps(entry.settings) if entry.settings else '{}'}"
+    if entry.overridden is not None:
+        text += f"   instead of the default {strictjson.dumps(dict(entry.overridden))}"
+    return text
+
+
+def _resolved(index: int, place: int, item: Item, found: Sequence[Effective]) -> dict[str, Any]:
+    return {
+        "item": index + 1,
+        "turn": place + 1 if item.turns else None,
+        "testId": item.testId,
+        "evaluators": [
+            {
+                "key": entry.key,
+                "evaluator": entry.evaluator,
+                "options": entry.settings,
+                "origin": entry.origin,
+                "overridden": None if entry.overridden is None else dict(entry.overridden),
+            }
+            for entry in found
+        ],
+    }
+
+
+def upgrade_file(file: Path) -> None:
+    """Upgrade a file and say what was done."""
+    try:
+        done = upgrade(project.read(file))
+    except (DatasetError, save.ChangedOnDisk, save.CannotSave) as problem:
+        raise Stop(str(problem)) from None
+    if done.before == CURRENT_VERSION:
+        say(f"{file} is already at version {CURRENT_VERSION}")
+        return
+    say(f"{file}: {done.before or 'unversioned'} → {CURRENT_VERSION}", fg="green")
+    if done.backup:
+        say(f"the original is kept as {done.backup}")
+
+
+def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
+    """Write a dataset as another format, to a new file or to standard output."""
+    source = project.read(file)
+    try:
+        known = project.evaluators(prompt=prompt_of(source))
+        dataset_of(source, known.catalogue, known.own)
+        text, lost = _written(source, kind, raw_csv)
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+    if output is None:
+        say_data(text)
+    else:
+        _write_new(output, text)
+    for line in lost:
+        warn(f"note: {line}")
+
+
+def _written(source: Document, kind: str, raw_csv: bool) -> tuple[str, list[str]]:
+    """The dataset as text, and sentences about what became of its parts."""
+    match kind:
+        case "m365":
+            own = project.evaluators().own
+            document, lost = m365.write(source.data, lambda key, options: refusal(key, options, own))
+            return pretty(document), lost
+        case "csv":
+            return table.write(source.data["items"], raw=raw_csv)
+        case "jsonl":
+            return samples.write(source.data["items"])
+    data, said = _with_prompt(source)
+    text, losses = promptfoo.write_config(data) if kind == "promptfoo" else foundry.write(data)
+    said.extend(losses)
+    return text, said.sentences()
+
+
+def _with_prompt(source: Document) -> tuple[Mapping[str, Any], Losses]:
+    """The dataset with the prompt of its prompt file as messages."""
+    losses = Losses()
+    prompt = prompt_of(source)
+    if prompt is None:
+        return source.data, losses
+    sections = load_prompt(prompt).sections
+    losses.changed(f"the prompt file {prompt.name}", "prompt_file", "its messages stand in the file itself")
+    others = {name: value for name, value in source.data.items() if name != "prompt_file"}
+    return {**others, "messages": [{"role": one.role, "content": one.text} for one in sections]}, losses
+
+
+def _write_new(file: Path, text: str) -> None:
+    if file.exists():
+        raise Stop(f"{file} is already there; choose another name or remove it first")
+    try:
+        save.write_atomically(file, text.encode("utf-8"))
+    except save.CannotSave as problem:
+        raise Stop(str(problem)) from None
+    say(f"wrote {file}", fg="green")

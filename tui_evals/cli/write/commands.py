@@ -1,0 +1,99 @@
+"""init, validate, resolve, upgrade, convert, item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_file = click.Path(path_type=Path)
+_FORMATS = ("m365", "csv", "jsonl", "promptfoo", "foundry")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+
+
+@click.command("init")
+@click.option("--template", type=click.Choice(["basic", "knowledge-base", "tool-usage"]), default="basic")
+def init_command(template: str) -> None:
+    """Write a starter dataset to ./evals/evals.json and make the project folder .evals/.
+
+    Nothing that is already there is overwritten.
+    """
+    from .authoring import initialise
+
+    initialise(template)
+
+
+@click.command("validate")
+@click.argument("files", nargs=-1, type=_file)
+@click.option("--strict-schema", is_flag=True, help="Refuse what the published runevals schema refuses.")
+@_as_json
+def validate_command(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
+    """Check datasets and prompt files, every problem at once.
+
+    FILES may be datasets (.json, .csv, .jsonl, also .gz), prompt files (.prompty) or folders of them; without any,
+    the usual places are searched. Two verdicts are given apart: whether tui-evals can run a dataset, and whether it
+    is portable to runevals as it is. Exit code 2 when something is wrong.
+    """
+    from .authoring import validate_files
+
+    return validate_files(files, strict_schema, as_json)
+
+
+@click.command("resolve")
+@click.argument("file", type=_file)
+@click.option("--item", "number", type=click.IntRange(min=1), help="Only this item, counted from 1.")
+@_as_json
+def resolve_command(file: Path, number: int | None, as_json: bool) -> None:
+    """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from."""
+    from .authoring import show_resolved
+
+    show_resolved(file, number, as_json)
+
+
+@click.command("upgrade")
+@click.argument("file", type=_file)
+def upgrade_command(file: Path) -> None:
+    """Bring the dataset FILE to the current version of the format.
+
+    A bare array or another unversioned shape is rewritten, with a byte-identical backup beside it; an older version
+    only gets its version changed.
+    """
+    from .authoring import upgrade_file
+
+    upgrade_file(file)
+
+
+@click.command("convert")
+@click.argument("file", type=_file)
+@click.option("--to", "kind", type=click.Choice(_FORMATS), required=True, help="What to write.")
+@click.option("-o", "--output", type=_file, help="Where to; standard output when absent.")
+@click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
+def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
+    """Write the dataset FILE as another format, and say what that format cannot hold.
+
+    m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals;
+    promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
+    """
+    from .authoring import convert_file
+
+    convert_file(file, kind, output, raw_csv)
+
+
+@click.group("item")
+def item_command() -> None:
+    """Make items of what was said elsewhere."""
+
+
+@item_command.command("from-conversation")
+@click.argument("file", type=_file)
+@click.option("--into", type=_file, required=True, metavar="DATASET", help="Added at its end; made where it is new.")
+@click.option("--with-checks", is_flag=True, help="Let the checks that the last answers suggest judge.")
+def from_conversation_command(file: Path, into: Path, with_checks: bool) -> None:
+    """Add every conversation of FILE, messages in OpenAI's format (.json, .jsonl), as an item to a dataset.
+
+    FILE may hold messages, requests, responses, a log of them, or lines for fine-tuning. Answers become expected
+    responses. The checks that the last answer suggests wait under extensions.suggested, where they judge nothing.
+    """
+    from tui_evals.cli.imports.importing_messages import from_conversation
+
+    from_conversation(file, into, with_checks)

@@ -1,1 +1,0 @@
-"""What other programs take of a generation; written, never sent."""

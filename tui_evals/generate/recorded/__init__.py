@@ -1,1 +1,0 @@
-"""Runs that PromptPex made: read from its files into a dataset and a stored run."""

@@ -1,0 +1,9 @@
+"""Evaluations of Prompt Foundry, as the JSON of its SDK: read as a dataset, and written."""
+
+from __future__ import annotations
+
+from tui_evals.imports.foundry.file import is_foundry
+from tui_evals.imports.foundry.reading import read
+from tui_evals.imports.foundry.writing import write
+
+__all__ = ["is_foundry", "read", "write"]

@@ -1,0 +1,309 @@
+"""The header and the samples of an Inspect log, from its archive or its JSON; an error names file, line and field."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tui_evals.datasets.layout import Layout
+from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.validate import problem_of, typed
+from tui_evals.imports.losses import Losses
+from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
+from tui_evals.text import strictjson
+
+from .archive import opened, refused
+from .samples import Scored, answer_of, evaluators_for, finite, item_of, keys_for, records_of
+from .shapes import Header, Sample
+
+VERSION = 2
+LARGEST_JSON = 2**29
+_HEADERS = ("header.json", "_journal/start.json")
+_ATTACHED = "attachment://"
+_RESOLVED = ("input", "messages", "output", "scores")
+_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN', re.DOTALL)
+
+Part = TypeVar("Part", bound=BaseModel)
+
+
+@dataclass
+class _Text:
+    """A JSON text, and how its errors name it."""
+
+    source: str
+    text: str
+
+    @cached_property
+    def value(self) -> Any:
+        """Its value; NaN and the infinities are numbers in it, as Inspect writes them."""
+        try:
+            return json.loads(self.text.removeprefix("\ufeff"))
+        except (ValueError, RecursionError):
+            pass
+        try:
+            strictjson.loads(_NO_NUMBER.sub(lambda found: found[0] if found[0][0] == '"' else "null", self.text))
+        except strictjson.JsonError as problem:
+            raise DatasetError(self.source, [Problem(str(problem), line=problem.line)]) from None
+        raise DatasetError(self.source, [Problem("is not valid JSON")])
+
+    def refuse(self, message: str, place: Place = ()) -> DatasetError:
+        """The error of a place in it."""
+        return DatasetError(self.source, [Problem(message, place, Layout(self.text).line(place))])
+
+    def typed(self, value: object, kind: type[Part], base: Place = ()) -> Part:
+        """A value of it as a shape; the error names every field that is not right."""
+        try:
+            return kind.model_validate(value)
+        except ValidationError as errors:
+            layout = Layout(self.text)
+            problems = [problem_of(error, kind, base) for error in errors.errors(include_url=False)]
+        raise DatasetError(
+            self.source, [Problem(problem.message, problem.path, layout.line(problem.path)) for problem in problems]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A sample and where it stands; `traced` where the log also tells how it came about."""
+
+    where: str
+    sample: Sample
+    traced: bool
+
+
+def log_in(path: Path) -> tuple[Header, list[Found]]:
+    """What a log holds; DatasetError names file, member, line and field of what is wrong."""
+    return _archived(path) if path.suffix.lower() == ".eval" else _written(path)
+
+
+def _archived(path: Path) -> tuple[Header, list[Found]]:
+    with opened(path) as archive:
+        name = next((name for name in _HEADERS if name in archive.names), None)
+        if name is None:
+            raise refused(path, f"is no Inspect log: it holds neither {' nor '.join(_HEADERS)}")
+        text = _Text(f"{path}: {name}", archive.text(name))
+        header = _header(text, text.value)
+        names = [name for name in archive.names if re.fullmatch(r"samples/[^/]+\.json", name)]
+        texts = (_Text(f"{path}: {name}", archive.text(name)) for name in names)
+        return header, [_sample(text, text.value, ()) for text in texts]
+
+
+def _written(path: Path) -> tuple[Header, list[Found]]:
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            message = f"is larger than {LARGEST_JSON // 2**20} MiB; `inspect log convert --to eval` makes it smaller"
+            raise refused(path, message)
+        text = _Text(str(path), path.read_bytes().decode("utf-8"))
+    except UnicodeDecodeError as problem:
+        raise refused(path, f"is not UTF-8 text (at byte {problem.start:,})") from None
+    except OSError as problem:
+        raise refused(path, f"cannot be read: {problem.strerror or problem}") from None
+    header = _header(text, text.value)
+    samples = text.value.get("samples") or []
+    if not isinstance(samples, list):
+        raise text.refuse("must be a list", ("samples",))
+    return header, [_sample(text, sample, ("samples", number)) for number, sample in enumerate(samples)]
+
+
+def _header(text: _Text, value: object) -> Header:
+    if not isinstance(value, dict) or "version" not in value or "eval" not in value:
+        raise text.refuse("is no Inspect log: it names no version and no eval")
+    if value["version"] != VERSION:
+        message = (
+            f"the log has version {value['version']!r}, and version {VERSION} is read; `inspect log convert` writes it"
+        )
+        raise text.refuse(message, ("version",))
+    return text.typed(value, Header)
+
+
+def _sample(text: _Text, value: object, base: Place) -> Found:
+    if not isinstance(value, dict):
+        raise text.refuse("must be an object", base)
+    found = {name: value[name] for name in Sample.model_fields if name in value}
+    found |= {"model_usage": value["model_usage"]} if "model_usage" in value else {}
+    if isinstance(attached := value.get("attachments"), dict) and attached:
+        found |= {name: _resolved(found[name], attached) for name in _RESOLVED if name in found}
+    where = text.source if not base else f"{text.source}, sample {int(base[-1]) + 1}"
+    return Found(where, text.typed(found, Sample, base), bool(value.get("events") or value.get("store")))
+
+
+def _resolved(value: Any, attached: Mapping[str, Any]) -> Any:
+    """A value with the long texts put back that Inspect keeps once for a sample."""
+    match value:
+        case str() if value.startswith(_ATTACHED):
+            text = attached.get(value.removeprefix(_ATTACHED))
+            return text if isinstance(text, str) else value
+        case dict():
+            return {name: _resolved(one, attached) for name, one in value.items()}
+        case list():
+            return [_resolved(one, attached) for one in value]
+        case _:
+            return value
+
+
+BY = "Inspect"
+TAG = "inspect"
+
+Data = dict[str, Any]
+Id = tuple[str, str]
+"""The id of a sample with its type, because 1 and "1" are two samples."""
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file has the looks of an Inspect log."""
+    if path.suffix.lower() == ".eval":
+        return path.is_file()
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        head = stream.read(4096)
+    return b'"version"' in head and b'"eval"' in head
+
+
+def read(path: Path) -> tuple[Recording, Losses]:
+    """The run of a log, and what became of its parts; DatasetError says what is wrong with it, and where."""
+    losses = Losses()
+    try:
+        header, found = log_in(path)
+        if not found:
+            message = "holds no samples; was it written with `--no-log-samples`, or before the first one ended?"
+            raise refused(path, message)
+        _check(found)
+        recording = _recording(path, header, _ordered(header, found), losses)
+    except RecursionError:
+        raise refused(path, "is nested too deeply to read") from None
+    _report(header, found, recording, losses)
+    return recording, losses
+
+
+def _id(sample_id: object) -> Id:
+    return type(sample_id).__name__, str(sample_id)
+
+
+def _check(found: Sequence[Found]) -> None:
+    seen: set[tuple[Id, int]] = set()
+    for one in found:
+        key = (_id(one.sample.id), one.sample.epoch)
+        if key in seen:
+            message = f"the sample {one.sample.id!r} of epoch {one.sample.epoch} stands there a second time"
+            raise DatasetError(one.where, [Problem(message, ("id",))])
+        seen.add(key)
+
+
+def _ordered(header: Header, found: Sequence[Found]) -> list[Sample]:
+    """The samples in the order of their dataset, as far as the log tells it, and by epoch."""
+    ids = [_id(one) for one in header.spec.dataset.sample_ids or ()]
+    rank = {one: place for place, one in reversed([*enumerate(ids)])}
+    for one in found:
+        rank.setdefault(_id(one.sample.id), len(rank) + len(ids))
+    return sorted((one.sample for one in found), key=lambda sample: (rank[_id(sample.id)], sample.epoch))
+
+
+def _recording(path: Path, header: Header, samples: Sequence[Sample], losses: Losses) -> Recording:
+    spec, keys = header.spec, keys_for(samples)
+    places: dict[Id, int] = {}
+    items: list[Data] = []
+    answers: list[RecordedAnswer] = []
+    for sample in samples:
+        if (place := places.get(_id(sample.id))) is None:
+            place = places[_id(sample.id)] = len(items)
+            items.append(item_of(sample, losses))
+        answers.append(_recorded(sample, place, spec.model, keys, losses))
+    document = _document(header, items, evaluators_for(keys, spec.scorers or (), losses))
+    dataset, problems = typed(document)
+    if dataset is None:
+        raise DatasetError(str(path), problems)
+    return Recording(
+        by=BY,
+        digest=digest_of(document, spec.model, answers, spec.eval_id, spec.run_id),
+        document=document,
+        source=str(path),
+        name=spec.task,
+        targets=(spec.model,),
+        answers=tuple(answers),
+        tags=(TAG, *(tag for tag in spec.tags or () if tag != TAG)),
+        about=_about(header),
+        started=_time(path, header.stats.started_at or spec.created, "stats.started_at"),
+        finished=_time(path, header.stats.completed_at, "stats.completed_at"),
+    )
+
+
+def _recorded(sample: Sample, place: int, model: str, keys: Mapping[Scored, str], losses: Losses) -> RecordedAnswer:
+    answer = answer_of(sample, model, losses)
+    scores = records_of(sample, keys, losses)
+    if answer.text is None and scores:
+        losses.left_out("scores of samples that broke off", why="what was not answered has no score here")
+        scores = ()
+    return RecordedAnswer(item=place, repeat=sample.epoch - 1, answer=answer, scores=scores)
+
+
+def _document(header: Header, items: Sequence[Data], evaluators: Mapping[str, Any]) -> Data:
+    spec = header.spec
+    kept = {"task": spec.task, "metadata": finite(spec.metadata), "version": spec.task_version}
+    document: Data = {
+        "schemaVersion": CURRENT_VERSION,
+        "metadata": {"name": spec.dataset.name or spec.task},
+        "default_evaluators": dict(evaluators),
+        "extensions": {"inspect": {name: value for name, value in kept.items() if value}},
+        "items": list(items),
+    }
+    if (epochs := spec.config.epochs or 1) > 1:
+        document["repeats"] = epochs
+    return document
+
+
+def _about(header: Header) -> Data:
+    """What the log tells of how it was made."""
+    spec = header.spec
+    known = {
+        "task": spec.task,
+        "task_args": finite(spec.task_args),
+        "eval_id": spec.eval_id,
+        "run_id": spec.run_id,
+        "created": spec.created,
+        "dataset": spec.dataset.name,
+        "solvers": [step.solver for step in header.plan.steps] or ([spec.solver] if spec.solver else []),
+        "scorers": [scorer.name for scorer in spec.scorers or ()],
+        "reducers": spec.config.epochs_reducer,
+        "packages": finite(spec.packages),
+        "revision": finite(spec.revision),
+        "status": header.status,
+    }
+    return {name: value for name, value in known.items() if value}
+
+
+def _time(path: Path, stamp: str, field: str) -> float | None:
+    if not stamp:
+        return None
+    try:
+        when = datetime.fromisoformat(stamp)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise DatasetError(str(path), [Problem(f"{field} must be a time such as 2026-01-31T12:00:00+00:00")]) from None
+
+
+def _report(header: Header, found: Sequence[Found], recording: Recording, losses: Losses) -> None:
+    spec, items = header.spec, len(recording.document["items"])
+    losses.carried(f"{len(found):,} samples with their answers and scores, of {items:,} items")
+    if any(one.traced for one in found):
+        losses.left_out("events and stores of samples", why="a run keeps what was asked, said and scored")
+    missing = {_id(one) for one in spec.dataset.sample_ids or ()} - {_id(one.sample.id) for one in found}
+    if missing:
+        losses.left_out(f"{len(missing):,} samples of the dataset", why="the log holds no answer to them")
+    if header.status != "success":
+        said = header.error.message if header.error else "it was never finished"
+        losses.changed(f"the status {header.status}", why=f"the answers that are there are a finished run; {said}")
+    if header.invalidated:
+        losses.left_out("the mark that the log is invalid", why="runs have no such mark")
+    if others := [name for name in spec.config.epochs_reducer or () if name != "mean"]:
+        losses.changed(f"epochs reduced by {', '.join(others)}", why="repeats of an item are averaged here")

@@ -1,0 +1,263 @@
+"""What Inspect's scorers made of a sample, as records of evaluators under keys that a dataset may hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from tui_evals.imports.losses import Losses
+from tui_evals.store.records import AnswerRecord, ScoreRecord
+
+from .shapes import Message, Sample, Score, Scorer, Usage
+
+Scored = tuple[str, str]
+"""A scorer, and the part of its value where that has several."""
+
+_LETTERS: Mapping[str, tuple[float, str | None]] = {
+    "C": (1.0, "pass"),
+    "I": (0.0, "fail"),
+    "N": (0.0, "fail"),
+    "P": (0.5, None),
+}
+"""Correct, incorrect, no answer, partly correct: as Inspect's accuracy counts them."""
+
+
+def keys_for(samples: Sequence[Sample]) -> dict[Scored, str]:
+    """The key of each scorer and part in the order they are met, no two the same."""
+    found: dict[Scored, str] = {}
+    for sample in samples:
+        for name, score in (sample.scores or {}).items():
+            for part, _ in _parts(score.value):
+                if (name, part) not in found:
+                    found[name, part] = _free(_plain(f"{name}_{part}" if part else name), set(found.values()))
+    return found
+
+
+def _plain(name: str) -> str:
+    plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+    return plain if plain[:1].isalpha() and plain.isascii() else f"s_{plain}"
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    key, number = wanted, 2
+    while key in taken:
+        key, number = f"{wanted}_{number}", number + 1
+    return key
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value: those of an object by name, of a list by number, else the value itself."""
+    match value:
+        case dict():
+            yield from ((str(name), part) for name, part in value.items())
+        case list():
+            yield from ((str(number), part) for number, part in enumerate(value, 1))
+        case _:
+            yield "", value
+
+
+def records_of(sample: Sample, keys: Mapping[Scored, str], losses: Losses) -> tuple[ScoreRecord, ...]:
+    """The records of a sample, one for each scorer and each part of its value."""
+    return tuple(
+        _record(keys[name, part], name, value, score, losses)
+        for name, score in (sample.scores or {}).items()
+        for part, value in _parts(score.value)
+    )
+
+
+def _record(key: str, scorer: str, value: Any, score: Score, losses: Losses) -> ScoreRecord:
+    number, result, label = _read(value)
+    reason = score.explanation or ""
+    if result == "skipped":
+        reason = reason or "the scorer gave no number"
+        losses.changed(f"scores of {scorer} without a number", why="they count as not measured")
+    elif label == "P":
+        losses.changed(f"scores P of {scorer}", why="a half counts in the mean and has no verdict")
+    elif number is None:
+        losses.changed(f"words as scores of {scorer}", why="a word is kept as a label and has no number")
+    details = {"answer": score.answer, "reason": score.reason, **(score.metadata or {})}
+    return ScoreRecord(
+        key=key,
+        evaluator=scorer,
+        score=number,
+        result=result,
+        label=label,
+        reason=reason,
+        details={name: finite(one) for name, one in details.items() if one is not None},
+    )
+
+
+def _read(value: Any) -> tuple[float | None, str | None, str | None]:
+    """Number, verdict and label of a value; numbers are no verdicts, and what is no number was not measured."""
+    if isinstance(value, bool):
+        return float(value), "pass" if value else "fail", None
+    if isinstance(value, str):
+        number, result = _LETTERS.get(value, (None, None))
+        return number, result, value
+    if value is None or not math.isfinite(value) or abs(value) > 1e300:
+        return None, "skipped", None
+    return float(value), None, None
+
+
+def finite(value: Any) -> Any:
+    """Plain data in which NaN and the infinities are words, since JSON has no such numbers."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {name: finite(one) for name, one in value.items()}
+        case list():
+            return [finite(one) for one in value]
+        case _:
+            return value
+
+
+def evaluators_for(keys: Mapping[Scored, str], scorers: Sequence[Scorer], losses: Losses) -> dict[str, dict[str, Any]]:
+    """The evaluators of new runs of the dataset: those scorers that have an equal here."""
+    options = {scorer.name: scorer.options or {} for scorer in scorers}
+    found: dict[str, dict[str, Any]] = {}
+    for (name, part), key in keys.items():
+        if name in ("includes", "inspect_ai/includes") and not part:
+            found[key] = {
+                "type": "Includes",
+                "ignore_case": options.get(name, {}).get("ignore_case", True) is not False,
+            }
+        else:
+            why = "no evaluator here judges in the same way; its recorded scores are kept"
+            losses.left_out(f"the scorer {name} for new runs of the dataset", why=why)
+    return found
+
+
+Data = dict[str, Any]
+
+
+def item_of(sample: Sample, losses: Losses) -> Data:
+    """The item that a sample asks."""
+    chat = [_message(message, losses) for message in sample.input]
+    item: Data = {"testId": str(sample.id)}
+    if len(chat) and chat[-1]["role"] == "user" and isinstance(chat[-1]["content"], str) and chat[-1]["content"]:
+        item["prompt"] = chat.pop()["content"]
+    if sample.choices:
+        _offer(item, chat, sample.choices, losses)
+    if chat or "prompt" not in item:
+        item["messages"] = chat
+    targets = [target for target in sample.target if target]
+    if targets:
+        item["expected_response"] = targets[0]
+    if len(targets) > 1:
+        item["ideal"] = targets
+    kept = {"id": sample.id, "metadata": finite(sample.metadata), "choices": sample.choices}
+    item["extensions"] = {"inspect": {name: value for name, value in kept.items() if value}}
+    for name in ("sandbox", "files", "setup"):
+        if getattr(sample, name):
+            losses.left_out(f"{name} of samples", why="an item asks a target and prepares no machine")
+    return item
+
+
+def _offer(item: Data, chat: Sequence[Data], choices: Sequence[str], losses: Losses) -> None:
+    """Write the choices below the question, lettered as Inspect's solver does."""
+    if "prompt" not in item or len(choices) > len(ascii_uppercase):
+        losses.changed("choices of samples", why="they are kept under extensions.inspect and not asked")
+        return
+    offered = "\n".join(f"{letter}) {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
+    item["prompt"] = f"{item['prompt']}\n\n{offered}"
+    losses.changed("choices of samples", why="they stand below the question, lettered")
+
+
+def _message(message: Message, losses: Losses) -> Data:
+    """A message as OpenAI-style chats write it."""
+    found: Data = {"role": message.role, "content": _content(message.content, losses)}
+    if message.tool_calls:
+        found["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function, "arguments": _arguments(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
+    if message.role == "tool":
+        found |= {name: value for name, value in _tool(message).items() if value is not None}
+    return found
+
+
+def _tool(message: Message) -> Mapping[str, str | None]:
+    return {"tool_call_id": message.tool_call_id, "name": message.function}
+
+
+def _arguments(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(finite(arguments), ensure_ascii=False)
+
+
+def _content(content: Any, losses: Losses) -> Any:
+    """Content as text where it is all text, else as blocks; reasoning is no part of what was said."""
+    if isinstance(content, str):
+        return content
+    blocks: list[Data] = []
+    for block in content:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                blocks.append({"type": "text", "text": text})
+            case {"type": "image", "image": str(image)}:
+                blocks.append({"type": "image_url", "image_url": {"url": image}})
+            case _:
+                losses.left_out(f"content of the type {block.get('type')!r} in messages", why="chats here have no such")
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks)
+    return blocks
+
+
+def answer_of(sample: Sample, model: str, losses: Losses) -> AnswerRecord:
+    """What the model said in a sample, and how it came to it; the error instead where it broke off."""
+    said = [message for message in sample.messages if message.role == "assistant" and message.source != "input"]
+    usage = sample.usage.get(model) or sample.output.usage
+    for other in sample.usage.keys() - {model}:
+        losses.left_out(f"the usage of {other}", why="only that of the model under test is counted")
+    known: Data = {
+        "request": {"messages": [_message(message, losses) for message in _before_the_last(sample)]},
+        "diagnostics": {"limit": sample.limit.type} if sample.limit else None,
+        **_counted(usage),
+        "latency_ms": _latency(sample, len(said)),
+        "model": sample.output.model or model,
+        "finish_reason": sample.output.choices[0].stop_reason if sample.output.choices else None,
+    }
+    text = _text(sample, losses)
+    failure = sample.error.message if sample.error else sample.output.error if not text else None
+    if failure is not None:
+        return AnswerRecord(text=None, code="agentRequestFailed", message=failure or "it broke off", **known)
+    calls = tuple(
+        {"id": call.id, "name": call.function, "arguments": _arguments(call.arguments)}
+        for message in said
+        for call in message.tool_calls or ()
+    )
+    return AnswerRecord(text=text, tool_calls=calls, **known)
+
+
+def _before_the_last(sample: Sample) -> Sequence[Message]:
+    """The chat without the answer itself, which ends it."""
+    chat = sample.messages or sample.input
+    return chat[:-1] if chat[-1:] and chat[-1].role == "assistant" else chat
+
+
+def _text(sample: Sample, losses: Losses) -> str:
+    if sample.output.completion is not None or not sample.output.choices:
+        return sample.output.completion or ""
+    content = _content(sample.output.choices[0].message.content, losses)
+    return content if isinstance(content, str) else ""
+
+
+def _counted(usage: Usage | None) -> Data:
+    if usage is None:
+        return {}
+    read = usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return {"input_tokens": read, "output_tokens": usage.output_tokens, "cost": usage.total_cost}
+
+
+def _latency(sample: Sample, generations: int) -> float | None:
+    """How long one generation took, or the whole sample where there were several."""
+    seconds = sample.working_time if generations > 1 or sample.output.time is None else sample.output.time
+    return None if seconds is None else seconds * 1000

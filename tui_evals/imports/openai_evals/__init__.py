@@ -1,0 +1,9 @@
+"""OpenAI Evals registries: folders of YAML files that name evals, and the JSONL files with their samples."""
+
+from __future__ import annotations
+
+from tui_evals.imports.openai_evals.evals import EvalSpec
+from tui_evals.imports.openai_evals.registry import Listed, Registry, load
+from tui_evals.imports.openai_evals.templates import Needs
+
+__all__ = ["EvalSpec", "Listed", "Needs", "Registry", "load"]

@@ -1,0 +1,216 @@
+"""An eval of a registry: whether it can run here, what it needs, and its samples as an eval document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path as File
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.validate import problem_of
+from tui_evals.imports.losses import Losses
+
+from . import samples as data_files
+from .files import Entries, Entry
+from .samples import NoData, Recipe, Sample, Unfit
+from .templates import PLANS, Needs, Plan
+
+SHUFFLE_SEED = 123  # the original's, whatever --seed says
+SEED = 20220722
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an eval refers to beyond its own entry."""
+
+    roots: tuple[File, ...]
+    grading: Entries
+    catalogue: Mapping[str, type[BaseModel]]
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSpec:
+    """An eval under its full name, `<eval>.<split>.<version>`."""
+
+    entry: Entry
+    aliases: tuple[str, ...]
+    about: Mapping[str, Any]
+    """Description, disclaimer and metrics, which the entry that points here holds."""
+    surroundings: Surroundings = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The full name."""
+        return self.entry.name
+
+    @property
+    def base(self) -> str:
+        """The part of the name before the first dot."""
+        return self.name.split(".")[0]
+
+    @property
+    def split(self) -> str:
+        """The second part of the name."""
+        return (*self.name.split("."), "")[1]
+
+    @property
+    def class_name(self) -> str:
+        """The class the original would make, `module:Class`."""
+        return str(self.entry.data.get("class", ""))
+
+    @property
+    def needs(self) -> Needs:
+        """What a run needs; DatasetError where the entry cannot be used."""
+        return self._plan().needs
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why it cannot run here; none where it can."""
+        return tuple(dict.fromkeys(message for message, _ in self._reasons()))
+
+    def document(self, max_samples: int | None = None, seed: int = SEED) -> tuple[dict[str, Any], Losses]:
+        """The eval as an eval document, and what was carried, changed and left out; DatasetError where it cannot run.
+
+        `max_samples` takes that many of the order in which the original goes through them. `seed` shuffles the
+        choices of multiple-choice questions.
+        """
+        plan = self._plan()
+        for message, field_of_it in self._reasons():
+            raise self.entry.error(message, *field_of_it)
+        found = self._samples(plan)
+        recipe, losses = self._with_examples(plan)
+        items = _items(self._chosen(found, max_samples), recipe, f"{self.base}.{self.split}", seed)
+        self._note(plan, items, losses)
+        return self._document(plan, items), losses
+
+    def _plan(self) -> Plan:
+        make = PLANS.get(self.class_name)
+        if make is None:
+            said = f"the class {self.class_name[:100]} has no equal here" if self.class_name else "names no class"
+            raise self.entry.error(said, "class")
+        return make(self.entry, self.surroundings.grading)
+
+    def _reasons(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """What keeps it from running, each with the field of the entry that is to blame."""
+        if "." not in self.name:
+            yield "its name has no dot; a full name is <eval>.<split>.<version>", ()
+        try:
+            plan = self._plan()
+        except DatasetError as problem:
+            yield "; ".join(found.message for found in problem.problems), ()
+            return
+        for message in plan.missing:
+            yield message, ("class",)
+        model = self.surroundings.catalogue.get(plan.evaluator)
+        if model is None:
+            yield f"there is no evaluator {plan.evaluator} here", ("class",)
+        else:
+            yield from ((message, ("args",)) for message in _refused(model, plan.options))
+        yield from self._data_reasons(plan)
+
+    def _data_reasons(self, plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
+        for given, named in ((plan.data, plan.data_field), (plan.few_shot, "few_shot_jsonl")):
+            try:
+                if given is not None:
+                    data_files.files_of(self._located(given))
+            except NoData as problem:
+                yield str(problem), ("args", named)
+                return
+        if plan.recipe is not None and len(plan.recipe.inputs) > 1:
+            try:
+                _items(self._samples(plan), plan.recipe, "", SEED)
+            except DatasetError as problem:
+                yield str(problem).partition("\n")[0], ("args", plan.data_field)
+
+    def _located(self, given: str) -> File:
+        return data_files.located(given, self.entry.root, self.surroundings.roots)
+
+    def _samples(self, plan: Plan) -> list[Sample]:
+        path = self._located(plan.data or "")
+        found = data_files.read(path)
+        if not found:
+            raise DatasetError(str(path), [Problem("holds no samples; write one JSON object a line")])
+        return found
+
+    def _chosen(self, found: list[Sample], max_samples: int | None) -> list[Sample]:
+        if max_samples is None:
+            return found
+        if max_samples < 1:
+            raise self.entry.error("max_samples must be 1 or more")
+        order = list(range(len(found)))
+        Random(SHUFFLE_SEED).shuffle(order)
+        return [found[place] for place in order[:max_samples]]
+
+    def _with_examples(self, plan: Plan) -> tuple[Recipe, Losses]:
+        """The recipe with the examples it shows."""
+        losses = Losses()
+        losses.extend(plan.losses)
+        if plan.recipe is None:
+            raise self.entry.error("has no samples that could be read", "args")
+        if plan.few_shot is None:
+            return plan.recipe, losses
+        found = data_files.read(self._located(plan.few_shot))[: plan.num_few_shot]
+        if len(found) < plan.num_few_shot:
+            losses.changed(f"num_few_shot {plan.num_few_shot}", self.entry.where, f"the file holds {len(found)}")
+        for example in found:
+            if "sample" not in example.data:
+                said = [Problem("an example needs sample, a list of messages", ("sample",), example.line)]
+                raise DatasetError(str(example.file), said)
+        return replace(plan.recipe, few_shot=tuple(example.data for example in found)), losses
+
+    def _note(self, plan: Plan, items: list[dict[str, Any]], losses: Losses) -> None:
+        where = self.entry.where
+        losses.carried(f"{len(items)} samples", where)
+        if any("prompt" in item and "messages" not in item for item in items) and plan.evaluator != "MultipleChoice":
+            losses.changed("input that is text", where, "asked as the user; the original sends it as a system message")
+        if plan.data and self._located(plan.data).is_dir():
+            why = "numbered by the names of its files; the original goes by the order of the file system"
+            losses.changed("a folder of samples", where, why)
+        if any(item.get("ideal") == [] for item in items):
+            losses.changed("samples with an empty list of ideals", where, "an error here; the original counts a miss")
+        if any("response" in item for item in items):
+            why = "judged as they are, whatever a target says; replay this dataset and no model is asked"
+            losses.changed("answers the samples hold already", where, why)
+        for name in sorted(set(self.entry.data) - {"class", "args", "id", "description", "metrics", "disclaimer"}):
+            losses.left_out(name, where, "the original ignores it as well")
+        if self.about.get("metrics"):
+            losses.left_out("metrics", where, "a run here reports its own")
+
+    def _document(self, plan: Plan, items: list[dict[str, Any]]) -> dict[str, Any]:
+        texts = (self.about.get("description"), self.about.get("disclaimer"))
+        said = "\n\n".join(text for text in texts if isinstance(text, str))
+        origin = {"eval": self.name, "class": self.class_name, **plan.needs.plain()}
+        return {
+            "schemaVersion": CURRENT_VERSION,
+            "metadata": {"name": self.name} | ({"description": said} if said else {}),
+            "default_evaluators": {plan.evaluator: plan.options},
+            **({"repeats": plan.needs.answers} if plan.needs.answers > 1 else {}),
+            "extensions": {"openai_evals": origin},
+            "items": items,
+        }
+
+
+def _items(found: list[Sample], recipe: Recipe, split: str, seed: int) -> list[dict[str, Any]]:
+    """The items of samples; DatasetError names the lines that cannot be one."""
+    items: list[dict[str, Any]] = []
+    problems: dict[File, list[Problem]] = {}
+    for sample in found:
+        name = f"{split}.{sample.index}"
+        try:
+            items.append({"testId": name, **recipe.item(sample.data, Random(f"{name}:{seed}".encode()))})
+        except Unfit as problem:
+            problems.setdefault(sample.file, []).append(Problem(str(problem), problem.path, sample.line))
+    for file, wrong in problems.items():
+        raise data_files.too_many(file, wrong)
+    return items
+
+
+def _refused(model: type[BaseModel], options: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        model.model_validate(dict(options))
+    except ValidationError as errors:
+        yield str(problem_of(errors.errors(include_url=False)[0], model))

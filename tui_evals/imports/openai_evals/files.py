@@ -1,0 +1,267 @@
+"""The YAML files of a registry: where its folders are, and every entry with the file and line that define it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path as File
+from typing import Any, Literal
+
+from tui_evals.datasets.layout import Path
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.yaml_lines import line_in, places_in
+from tui_evals.imports.losses import Losses
+from tui_evals.text.yamls import YamlError, load_mapping
+
+KINDS = ("evals", "modelgraded", "eval_sets", "completion_fns", "solvers")
+RESERVED = ("key", "group", "cls")
+_LARGEST = 1_000_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name of a registry and what it stands for; an entry with an `id` stands for another."""
+
+    name: str
+    root: File
+    file: File
+    line: int
+    data: Mapping[str, Any]
+
+    @property
+    def where(self) -> str:
+        """The file and line, as sentences name them."""
+        return f"{self.file}:{self.line}"
+
+    def error(self, message: str, *field: str | int) -> DatasetError:
+        """What is wrong with a field, with the line on which that field stands."""
+        path: Path = (self.name, *field)
+        return DatasetError(str(self.file), [Problem(message, path, _line_of(self.file, path, self.line))])
+
+
+Entries = Mapping[str, Entry]
+
+
+def roots_of(paths: Sequence[File]) -> tuple[File, ...]:
+    """The registry folder behind each path, which may be its parent, each once."""
+    return tuple(dict.fromkeys(map(_root_of, paths)))
+
+
+def read_entries(roots: Sequence[File], kind: str, broken: list[DatasetError]) -> dict[str, Entry]:
+    """All entries of one kind; DatasetError where a file or an entry cannot be used, or a name stands twice.
+
+    A file beside the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it.
+    """
+    found: dict[str, Entry] = {}
+    for root in roots:
+        for file in _yaml_files(root / kind):
+            try:
+                values, lines = _mapping(file)
+            except DatasetError as problem:
+                if kind in ("evals", "eval_sets"):
+                    raise
+                broken.append(problem)
+                continue
+            found |= _entries_of(root, file, values, lines, found)
+    return found
+
+
+def _root_of(path: File) -> File:
+    for candidate in (path, path / "registry", path / "evals" / "registry"):
+        if any(_yaml_files(candidate / kind) for kind in KINDS):
+            return candidate.resolve()
+    said = "is no registry: none of the folders " + ", ".join(KINDS) + " in it holds a .yaml file"
+    if not path.is_dir():
+        said = "there is no such folder; name the folder of a registry"
+    raise DatasetError(str(path), [Problem(said)])
+
+
+def _yaml_files(folder: File) -> list[File]:
+    return sorted(folder.glob("*.yaml"))
+
+
+def _entries_of(
+    root: File, file: File, values: Mapping[str, object], lines: Mapping[str, int], known: Entries
+) -> dict[str, Entry]:
+    """The entries of one file, or all that is wrong with them."""
+    found: dict[str, Entry] = {}
+    problems: list[Problem] = []
+    for name, value in values.items():
+        data = {"id": value} if isinstance(value, str) else value
+        entry = Entry(name, root, file, lines[name], data if isinstance(data, dict) else {})
+        problems += _wrong(entry, data, known.get(name))
+        found[name] = entry
+    if problems:
+        raise DatasetError(str(file), problems)
+    return found
+
+
+def _wrong(entry: Entry, data: object, other: Entry | None) -> Iterator[Problem]:
+    if other is not None:
+        said = f"the name stands in {other.where} as well; give one of the two another name"
+        yield Problem(said, (entry.name,), entry.line)
+    if not isinstance(data, dict):
+        yield Problem("must be a mapping, or the name of another entry", (entry.name,), entry.line)
+        return
+    for word in RESERVED:
+        if word in data:
+            path: Path = (entry.name, word)
+            said = f"'{word}' is a reserved word in a registry; take the field out"
+            yield Problem(said, path, _line_of(entry.file, path, entry.line))
+
+
+def _mapping(file: File) -> tuple[dict[str, object], dict[str, int]]:
+    if not file.is_file():
+        raise DatasetError(str(file), [Problem("is not a file; a registry reads every *.yaml here")])
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(_LARGEST + 1)
+    except OSError as problem:
+        raise DatasetError(str(file), [Problem(f"cannot be read: {problem.strerror}")]) from None
+    try:
+        return load_mapping(raw, limit=_LARGEST)
+    except YamlError as problem:
+        first = _first_of(raw, problem.line)
+        also = f" (the first stands on line {first})" if first else ""
+        raise DatasetError(str(file), [Problem(problem.problem + also, line=problem.line)]) from None
+
+
+def _first_of(raw: bytes, line: int | None) -> int | None:
+    """The earlier line that begins with the same top-level key as this one."""
+    lines = raw.splitlines()
+    if line is None or line > len(lines) or lines[line - 1][:1].isspace():
+        return None
+    key, colon, _ = lines[line - 1].partition(b":")
+    return next((at for at, text in enumerate(lines[: line - 1], 1) if colon and text.startswith(key + b":")), None)
+
+
+def _line_of(file: File, path: Path, otherwise: int) -> int:
+    """The line of a field, looked up only when something has to be said about it."""
+    try:
+        return line_in(places_in(file.read_text(encoding="utf-8")), path)
+    except (OSError, ValueError):
+        return otherwise
+
+
+def resolved(entries: Entries, name: str, what: str) -> Entry:
+    """The entry a name stands for in the end; DatasetError where the way there is broken or leads in a circle."""
+    entry, trail = entries[name], [name]
+    while "id" in entry.data:
+        target = entry.data["id"]
+        if not isinstance(target, str):
+            raise entry.error(f"the id of '{entry.name}' must be the name of another {what}", "id")
+        if target not in entries:
+            said = f"'{entry.name}' stands for '{target[:80]}', and there is no such {what}{nearest(target, entries)}"
+            raise entry.error(said, "id")
+        if target in trail:
+            raise entry.error(f"the ids lead in a circle: {' -> '.join((*trail, target))}", "id")
+        trail.append(target)
+        entry = entries[target]
+    return entry
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names a pattern fits as a whole; `*` stands for anything, every other character for itself."""
+    if "*" not in pattern:
+        return [name for name in names if name == pattern]
+    fits = re.compile(re.sub(r"(?:\\\*)+", ".*", re.escape(pattern)), re.DOTALL).fullmatch
+    return [name for name in names if fits(name)]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The names most like an unknown one, as the end of a sentence; nothing where none is like it."""
+    near = get_close_matches(name[:80], list(known), n=5, cutoff=0.6)
+    return f"; did you mean {', '.join(near)}?" if near else ""
+
+
+class Args:
+    """The arguments of an entry, each taken once and checked; what nobody took is left out and said so."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        given = entry.data.get("args")
+        if given is not None and not isinstance(given, dict):
+            raise entry.error("args must be a mapping of argument names to values", "args")
+        self.left: dict[str, Any] = dict(given or {})
+        self.losses = Losses()
+
+    def text(self, name: str) -> str:
+        """A text that must be there."""
+        value = self.optional_text(name)
+        if value is None:
+            raise self.entry.error(f"{name} is missing", "args")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """A text that is not empty, or None."""
+        value = self.left.pop(name, None)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self.entry.error(f"{name} must be text", "args", name)
+        return value
+
+    def count(self, name: str, otherwise: int = 0) -> int:
+        """A whole number from 0."""
+        value = self.left.pop(name, otherwise)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self.entry.error(f"{name} must be a whole number, 0 or more", "args", name)
+        return value
+
+    def answers_at_once(self, name: str) -> int | Literal["from_models"]:
+        """How many answers are judged together."""
+        if self.left.get(name) == "from_models":
+            del self.left[name]
+            return "from_models"
+        if (value := self.count(name, 1)) < 1:
+            raise self.entry.error(f"{name} must be 1 or more, or from_models", "args", name)
+        return value
+
+    def names(self, name: str) -> dict[str, str]:
+        """New names of fields by their old ones."""
+        given = self.mapping(name)
+        if not all(isinstance(value, str) for value in given.values()):
+            raise self.entry.error(f"{name} must give each field a new name", "args", name)
+        if given:
+            self.losses.carried(f"{name} of {len(given)} fields", self.entry.where)
+        return given
+
+    def calls(self, name: str) -> dict[str, Any]:
+        """The parameters of the calls an argument is about, with those the original always sends."""
+        given = self.mapping(name)
+        more = given.pop("completion_kwargs", None)
+        return {"max_tokens": 1024, "temperature": 0} | given | (more if isinstance(more, dict) else {})
+
+    def unsent(self, name: str) -> None:
+        """Pass over an argument the original takes and never uses."""
+        if name in self.left:
+            del self.left[name]
+            self.losses.left_out(f"args.{name}", self.entry.where, "the original takes it and never sends it")
+
+    def flag(self, name: str) -> bool:
+        """True or false; `yes` and `on` are true as well, because YAML 1.1 said so."""
+        value = self.left.pop(name, False)
+        if isinstance(value, str):
+            value = {"yes": True, "on": True, "no": False, "off": False}.get(value.lower(), value)
+        if not isinstance(value, bool):
+            raise self.entry.error(f"{name} must be true or false", "args", name)
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """A mapping; empty where there is none."""
+        value = self.left.pop(name, None)
+        if value is not None and not isinstance(value, dict):
+            raise self.entry.error(f"{name} must be a mapping", "args", name)
+        return dict(value or {})
+
+    def rest(self) -> Losses:
+        """The report so far, with the arguments nobody took."""
+        for name in self.left:
+            self.losses.left_out(f"args.{name}", self.entry.where, "it has no meaning here")
+        return self.losses
+
+    def sent(self, params: Mapping[str, Any], who: str = "target") -> None:
+        """Report the parameters the original sends."""
+        if params:
+            said = ", ".join(f"{name} {value}" for name, value in params.items())
+            self.losses.changed(f"the original sends {said}", self.entry.where, f"set them as params of the {who}")

@@ -1,0 +1,151 @@
+"""A registry as a whole: its evals and sets by name, which of them run here, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path as File
+
+from pydantic import BaseModel
+
+from tui_evals.datasets.problems import DatasetError, Problem
+
+from .evals import EvalSpec, Surroundings
+from .files import KINDS, Entries, Entry, matching, nearest, read_entries, resolved, roots_of
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One eval of a registry; without reasons it runs here."""
+
+    name: str
+    aliases: tuple[str, ...]
+    class_name: str
+    description: str
+    where: str
+    reasons: tuple[str, ...]
+
+    @property
+    def runs(self) -> bool:
+        """Whether it can run here."""
+        return not self.reasons
+
+
+def load(paths: Sequence[File], catalogue: Mapping[str, type[BaseModel]]) -> Registry:
+    """The registry in one or more folders (each may be the parent of one); DatasetError where a file is malformed.
+
+    `catalogue` holds the options of the evaluators there are, as validation takes it.
+    """
+    roots = roots_of(paths)
+    broken: list[DatasetError] = []
+    entries = {kind: read_entries(roots, kind, broken) for kind in KINDS}
+    return Registry(roots, entries, catalogue, tuple(map(str, broken)))
+
+
+class Registry:
+    """The entries of all folders together."""
+
+    def __init__(
+        self,
+        roots: tuple[File, ...],
+        entries: Mapping[str, Entries],
+        catalogue: Mapping[str, type[BaseModel]],
+        broken: tuple[str, ...] = (),
+    ) -> None:
+        self.roots = roots
+        self.entries = entries
+        self._broken = broken
+        self._surroundings = Surroundings(roots, entries["modelgraded"], catalogue)
+
+    def find(self, name: str) -> list[EvalSpec]:
+        """The evals of a name, a pattern with `*`, or a set; an eval wins over a set of the same name."""
+        evals, sets = self.entries["evals"], self.entries["eval_sets"]
+        names = matching(name, evals)
+        if not names and name in sets:
+            names = list(self._expanded(name, ()))
+            if not names:
+                raise resolved(sets, name, "set").error(f"no eval is known that the set '{name}' names", "evals")
+        if not names:
+            known = nearest(name, (*evals, *sets)) or "; `tui-evals registry PATH` lists all"
+            said = f"there is no eval or set named '{name[:80]}'{known}"
+            raise DatasetError(", ".join(map(str, self.roots)), [Problem(said)])
+        full = dict.fromkeys(resolved(evals, found, "eval").name for found in names)
+        return [self._spec(evals[found]) for found in full]
+
+    def listing(self) -> list[Listed]:
+        """Every eval with its other names and why it cannot run here, and every name that leads nowhere."""
+        found: list[Listed] = []
+        for entry in self.entries["evals"].values():
+            try:
+                if resolved(self.entries["evals"], entry.name, "eval") is not entry:
+                    continue
+            except DatasetError as problem:
+                reason = "; ".join(part.message for part in problem.problems)
+                found.append(Listed(entry.name, (), "", "", entry.where, (reason,)))
+                continue
+            spec = self._spec(entry)
+            text = spec.about.get("description")
+            said = text if isinstance(text, str) else ""
+            found.append(Listed(spec.name, spec.aliases, spec.class_name, said, entry.where, spec.reasons()))
+        return found
+
+    def remarks(self) -> list[str]:
+        """What is odd and breaks no other eval: files that cannot be read, hidden sets, sets that name nothing."""
+        evals, sets = self.entries["evals"], self.entries["eval_sets"]
+        found = list(self._broken)
+        found += [
+            f"{entry.where}: the set '{name}' has the name of an eval, which is found first"
+            for name, entry in sets.items()
+            if name in evals
+        ]
+        for name, entry in sets.items():
+            if "id" in entry.data:
+                continue
+            try:
+                patterns = self._patterns(entry)
+            except DatasetError as problem:
+                found.append(str(problem))
+                continue
+            found += [
+                f"{entry.where}: the set '{name}' names '{pattern}', and there is no such eval{nearest(pattern, evals)}"
+                for pattern in patterns
+                if pattern not in sets and not matching(pattern, evals)
+            ]
+        return found
+
+    def _expanded(self, name: str, trail: tuple[str, ...]) -> Iterator[str]:
+        """The names of evals in a set, and in the sets it names."""
+        evals, sets = self.entries["evals"], self.entries["eval_sets"]
+        entry = resolved(sets, name, "set")
+        if entry.name in trail:
+            raise entry.error(f"the sets hold one another: {' -> '.join((*trail, entry.name))}", "evals")
+        for pattern in self._patterns(entry):
+            names = matching(pattern, evals)
+            yield from names
+            if not names and pattern in sets:
+                yield from self._expanded(pattern, (*trail, entry.name))
+
+    @staticmethod
+    def _patterns(entry: Entry) -> list[str]:
+        given = entry.data.get("evals")
+        if not isinstance(given, list) or not given or not all(isinstance(part, str) for part in given):
+            raise entry.error("a set needs evals: a list of names or patterns", "evals")
+        return given
+
+    @cached_property
+    def _aliases(self) -> Mapping[str, list[Entry]]:
+        """The entries that stand for each full name."""
+        evals, found = self.entries["evals"], dict[str, list[Entry]]()
+        for entry in evals.values():
+            if "id" in entry.data:
+                try:
+                    found.setdefault(resolved(evals, entry.name, "eval").name, []).append(entry)
+                except DatasetError:  # the listing has it as an eval that cannot run
+                    continue
+        return found
+
+    def _spec(self, entry: Entry) -> EvalSpec:
+        others = self._aliases.get(entry.name, [])
+        about = next((other.data for other in others if other.data.keys() - {"id"}), entry.data)
+        return EvalSpec(entry, tuple(other.name for other in others), about, self._surroundings)

@@ -1,0 +1,302 @@
+"""One sample of a registry as one item of ours."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path as File
+from random import Random
+from string import ascii_uppercase
+from typing import IO, Any, cast
+
+from tui_evals.datasets.layout import Path
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.text import strictjson
+
+Data = Mapping[str, Any]
+ROLES = ("system", "user", "assistant", "tool")
+_QUESTIONS = (("question", "answers", "label"), ("ctx", "endings", "label"), ("question", "choices", "answer"))
+
+
+class Unfit(ValueError):
+    """A sample that cannot be an item: why, and in which of its fields."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path: Path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How samples become items: which fields ask, which hold the answers to them, and what must be there."""
+
+    inputs: Mapping[str, str]
+    """Field of the input -> field of the answer, if a sample may bring one."""
+    needs_ideal: bool = True
+    needs_choice: bool = False
+    few_shot: tuple[Data, ...] = ()
+    names: Mapping[str, str] | None = None
+    instructions: str | None = None
+    """Text before each question; None unless the samples are multiple-choice questions."""
+
+    def item(self, sample: Data, random: Random) -> dict[str, Any]:
+        """The item of a sample; Unfit where it lacks what the eval needs."""
+        if self.instructions is not None:
+            return multiple_choice(sample, self.instructions, random)
+        if self.names:
+            sample = {self.names.get(key, key): value for key, value in sample.items()}
+        return self._asked(sample) | self._references(sample) | self._rest(sample)
+
+    @property
+    def first(self) -> str:
+        """The field that asks."""
+        return next(iter(self.inputs), "input")
+
+    def _asked(self, sample: Data) -> dict[str, Any]:
+        for name in self.inputs or ("input",):
+            if name not in sample:
+                held = ", ".join(map(str, sample)) or "none"
+                raise Unfit(f"the sample has no {name}; its fields are: {held[:200]}", name)
+        asked = question(sample[self.first], self.first, self.few_shot)
+        if len(self.inputs) < 2 or all(answer in sample for answer in self.inputs.values()):
+            return asked
+        if any(answer in sample for answer in self.inputs.values()):
+            raise Unfit("holds some of the answers that are compared and not the others; give all or none", self.first)
+        if any(sample[name] != sample[self.first] for name in self.inputs):
+            names = " and ".join(self.inputs)
+            raise Unfit(
+                f"{names} ask different questions, and an item asks one whose answers are compared; give the "
+                f"answers in {' and '.join(self.inputs.values())}",
+                self.first,
+            )
+        return {**asked, "repeats": len(self.inputs)}
+
+    def _references(self, sample: Data) -> dict[str, Any]:
+        if "ideal" not in sample:
+            if self.needs_ideal:
+                raise Unfit("the sample has no ideal, which its answer is compared with", "ideal")
+            return {}
+        ideal = sample["ideal"]
+        if isinstance(ideal, str):
+            return {"expected_response": ideal}
+        if isinstance(ideal, list) and all(isinstance(part, str) for part in ideal):
+            return {"ideal": ideal}
+        if self.needs_ideal:
+            raise Unfit("ideal must be text or a list of texts", "ideal")
+        return {}
+
+    def _rest(self, sample: Data) -> dict[str, Any]:
+        """The other fields, which grading prompts may show, and the answer where the sample has it already."""
+        if self.needs_choice and not isinstance(sample.get("choice"), str):
+            raise Unfit("metaeval compares the judge with the sample's choice, and there is none", "choice")
+        taken = {self.first}
+        if isinstance(sample.get("ideal"), str | list) and all(isinstance(part, str) for part in sample["ideal"]):
+            taken.add("ideal")
+        rest = {key: value for key, value in sample.items() if key not in taken}
+        item: dict[str, Any] = {"variables": rest} if rest else {}
+        given = [sample.get(answer) for answer in self.inputs.values()]
+        if given and all(isinstance(answer, str) for answer in given):
+            item["response"] = given[0]
+        return item
+
+
+def question(given: object, name: str, few_shot: Sequence[Data] = ()) -> dict[str, Any]:
+    """What is asked: text as the prompt, a chat with the examples before its last message."""
+    if isinstance(given, str):
+        if few_shot:
+            raise Unfit("examples (few_shot) can only be shown in a chat; write the input as a list of messages", name)
+        return {"prompt": given} if given else {"messages": [{"role": "user", "content": ""}]}
+    chat = messages(given, name)
+    shown = [message for example in few_shot for message in messages(example["sample"], "sample")]
+    last = chat[-1]
+    if last.keys() == {"role", "content"} and last["role"] == "user" and last["content"]:
+        history = [*chat[:-1], *shown]
+        return ({"messages": history} if history else {}) | {"prompt": last["content"]}
+    return {"messages": [*chat[:-1], *shown, last]}
+
+
+def messages(given: object, name: str) -> list[dict[str, Any]]:
+    """A list of chat messages, checked; what is null in them is left away."""
+    if not isinstance(given, list) or not given:
+        raise Unfit(f"{name} must be text or a list of chat messages", name)
+    found = []
+    for number, message in enumerate(given):
+        if not isinstance(message, dict):
+            raise Unfit("a chat message must be an object with role and content", name, number)
+        if message.get("role") not in ROLES:
+            raise Unfit(f"the role of a message is one of {', '.join(ROLES)}", name, number, "role")
+        if not isinstance(message.get("content"), str):
+            raise Unfit("the content of a message must be text", name, number, "content")
+        if not isinstance(message.get("name", ""), str | None):
+            raise Unfit("the name of a message must be text", name, number, "name")
+        found.append({key: value for key, value in message.items() if value is not None})
+    return found
+
+
+def multiple_choice(sample: Data, instructions: str, random: Random) -> dict[str, Any]:
+    """A question with its choices after letters, in the order the original would shuffle them."""
+    names = next((names for names in _QUESTIONS if all(name in sample for name in names)), None)
+    if names is None:
+        held = ", ".join(map(str, sample)) or "none"
+        raise Unfit(f"a multiple-choice sample holds question, answers and label; this one: {held[:200]}")
+    asked, choices, right = (sample[name] for name in names)
+    if not isinstance(asked, str):
+        raise Unfit("the question must be text", names[0])
+    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+        raise Unfit("the choices must be a list of texts", names[1])
+    if not 1 <= len(choices) <= len(ascii_uppercase):
+        raise Unfit(f"there are {len(choices)} choices; 1 to {len(ascii_uppercase)} can have a letter", names[1])
+    place = int(right) if isinstance(right, str) and right.isdecimal() and right.isascii() else right
+    if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(choices):
+        raise Unfit("must be the place of the right choice, counted from 0", names[2])
+    order = list(range(len(choices)))
+    random.shuffle(order)
+    lines = [f"{letter}) {choices[at]}" for letter, at in zip(ascii_uppercase, order, strict=False)]
+    told = [instructions] if instructions else []
+    said = [*told, "Reply with the letter of the right choice and nothing else.", "", asked, *lines]
+    return {"prompt": "\n".join(said), "expected_response": ascii_uppercase[order.index(place)]}
+
+
+MOST_PROBLEMS = 20
+_LARGEST = 2**30  # bytes
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_MODULES = {".zst": "zstandard", ".lz4": "lz4.frame"}
+_PACKED = (".gz", *_MODULES)
+
+
+class NoData(Exception):
+    """The data of an eval cannot be had; the sentence says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line of a data file; `index` counts from 0 over all files of the eval."""
+
+    index: int
+    file: File
+    line: int
+    data: dict[str, Any]
+
+
+def located(given: str, root: File, roots: Sequence[File]) -> File:
+    """The data file or folder a registry names: a file from the working directory, else one below its `data`.
+
+    Nothing outside the registries and the working directory is read, so that a registry from elsewhere cannot name
+    just any file of this machine.
+    """
+    beside = root / "data" / given
+    path = File(given) if "\0" not in given and File(given).is_file() else beside
+    if "\0" in given or not path.exists():
+        raise NoData(f"its data are missing: there is no {_shown(beside)}")
+    real = path.resolve()
+    if not any(real.is_relative_to(allowed) for allowed in (*roots, File.cwd().resolve())):
+        raise NoData(f"its data {given!r} lie outside the registry; put them below {root / 'data'}")
+    return path
+
+
+def files_of(path: File) -> list[File]:
+    """The file itself, or every .jsonl below a folder in the order of their names; NoData where one is unreadable."""
+    found = sorted(file for file in path.rglob("*.jsonl") if not file.is_dir()) if path.is_dir() else [path]
+    if not found:
+        raise NoData(f"its data are missing: the folder {path} holds no .jsonl file")
+    for file in found:
+        _check(file)
+        if path.is_dir() and not file.resolve().is_relative_to(path.resolve()):
+            raise NoData(f"{file} is a link that leads out of its folder; put the file itself there")
+    return found
+
+
+def read(path: File) -> list[Sample]:
+    """The samples of a file or folder; DatasetError names the lines that are none."""
+    found: list[Sample] = []
+    for file in files_of(path):
+        problems: list[Problem] = []
+        for line, text in enumerate(_lines(file), 1):
+            if not text.strip():
+                continue
+            try:
+                found.append(Sample(len(found), file, line, _object(text)))
+            except ValueError as problem:
+                problems.append(Problem(str(problem), line=line))
+        if problems:
+            raise too_many(file, problems)
+    return found
+
+
+def too_many(file: File, problems: Sequence[Problem]) -> DatasetError:
+    """The problems of a file, as many as anybody reads."""
+    if len(problems) > MOST_PROBLEMS:
+        said = f"{len(problems) - MOST_PROBLEMS} more problems, from this line on"
+        problems = [*problems[:MOST_PROBLEMS], Problem(said, line=problems[MOST_PROBLEMS].line)]
+    return DatasetError(str(file), problems)
+
+
+def _check(file: File) -> None:
+    if not file.is_file():
+        raise NoData(f"{_shown(file)} is not a file")
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(len(_POINTER))
+        size = file.stat().st_size
+    except OSError as problem:
+        raise NoData(f"{_shown(file)} cannot be read: {problem.strerror}") from None
+    if start == _POINTER:
+        raise NoData(f"{_shown(file)} is a git-lfs pointer, not the data; fetch them with `git lfs pull`")
+    if size > _LARGEST:
+        raise NoData(f"{_shown(file)} is larger than {_LARGEST // 2**20} MiB; split it")
+    package = _MODULES.get(file.suffix, "").partition(".")[0]
+    if package and find_spec(package) is None:
+        raise NoData(f"{_shown(file)} is read by the Python package {package}, which is not here; unpack the file")
+
+
+def _shown(file: File) -> str:
+    return str(file)[:200]
+
+
+def _opened(file: File) -> IO[bytes]:
+    if file.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(file))
+    if module := _MODULES.get(file.suffix):
+        stream: IO[bytes] = import_module(module).open(file, "rb")
+        return stream
+    return file.open("rb")
+
+
+def _lines(file: File) -> list[str]:
+    """The lines of a file, whichever of the three line ends it has; inside JSON none of them can stand bare."""
+    return _text(file).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _text(file: File) -> str:
+    try:
+        with _opened(file) as stream:
+            raw = stream.read(_LARGEST + 1)
+    except Exception as problem:  # each package that unpacks has errors of its own
+        if file.suffix in _PACKED:
+            said = f"cannot be unpacked: it is not a whole {file.suffix} file"
+        elif isinstance(problem, OSError):
+            said = f"cannot be read: {problem.strerror}"
+        else:
+            raise
+        raise DatasetError(str(file), [Problem(said)]) from None
+    if len(raw) > _LARGEST:
+        raise DatasetError(str(file), [Problem(f"unpacks to more than {_LARGEST // 2**20} MiB; split it")])
+    try:
+        return raw.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        said = f"the byte 0x{raw[problem.start]:02x} is not UTF-8 text; save the file as UTF-8"
+        raise DatasetError(str(file), [Problem(said, line=line)]) from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = strictjson.loads(text, duplicates=True)
+    except strictjson.JsonError as problem:
+        raise ValueError(f"{problem} (column {problem.column})" if problem.column else str(problem)) from None
+    if not isinstance(value, dict):
+        raise ValueError("a sample must be a JSON object with an input")
+    return value

@@ -1,0 +1,183 @@
+"""The eval classes we have an equal for: what their arguments mean here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from tui_evals.imports.losses import Losses
+
+from .files import Args, Entries, Entry, resolved
+from .samples import Recipe
+
+_PAIRED = {"battle": {"input1": "completion1", "input2": "completion2"}}
+"""The shipped grading specs that do not read `input` and judge `completion`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a run of an eval needs beside a target."""
+
+    judge: bool = False
+    answers: int = 1
+    """How many answers to each item one target gives; with as many targets each gives one."""
+    targets: int = 1
+    """How many targets there must be at least."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters the original sends with each question."""
+    judge_params: Mapping[str, Any] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """What is not as usual, as plain data."""
+        named = {"params": dict(self.params), "judge_params": dict(self.judge_params)}
+        return {name: value for name, value in named.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An eval in our terms; `missing` says what keeps it from running."""
+
+    evaluator: str
+    options: dict[str, Any]
+    needs: Needs
+    losses: Losses
+    data: str | None = None
+    recipe: Recipe | None = None
+    few_shot: str | None = None
+    num_few_shot: int = 0
+    missing: tuple[str, ...] = ()
+    data_field: str = "samples_jsonl"
+
+
+def _basic(
+    evaluator: str,
+    params: Mapping[str, Any],
+    *,
+    max_tokens: int | None = None,
+    needs_ideal: bool = True,
+    few_shot: bool = False,
+    flags: tuple[str, ...] = (),
+    differs: tuple[str, str] | None = None,
+    library: str | None = None,
+) -> Callable[[Entry, Entries], Plan]:
+    """A template that judges the answer without a model."""
+
+    def make(entry: Entry, _: Entries) -> Plan:
+        args = Args(entry)
+        samples = args.text("samples_jsonl")
+        options = {name: True for name in flags if args.flag(name)}
+        shown = args.count("num_few_shot") if few_shot else 0
+        examples = args.optional_text("few_shot_jsonl") if few_shot else None
+        if shown and examples is None:
+            raise entry.error("few_shot_jsonl is missing, and num_few_shot asks for examples from it", "args")
+        sent = dict(params)
+        if max_tokens is not None:
+            sent["max_tokens"] = args.count("max_tokens", max_tokens)
+        args.unsent("max_tokens")
+        args.sent(sent)
+        if differs:
+            args.losses.changed(differs[0], entry.where, differs[1])
+        missing = library is not None and find_spec(library) is None
+        return Plan(
+            evaluator,
+            options,
+            Needs(params=sent),
+            args.rest(),
+            samples,
+            Recipe({}, needs_ideal=needs_ideal),
+            examples if shown else None,
+            shown,
+            (f"its metric is computed by the Python package {library}, which is not installed",) if missing else (),
+        )
+
+    return make
+
+
+def _multiple_choice(entry: Entry, _: Entries) -> Plan:
+    """Questions whose choices are shuffled and lettered; only such as are in a file here."""
+    args = Args(entry)
+    dataset, instructions = args.text("dataset"), args.optional_text("instructions") or ""
+    args.left.pop("samples_jsonl", None)  # the original takes it and reads the dataset all the same
+    params = {"temperature": 0, "max_tokens": 1}
+    args.sent(params)
+    args.losses.changed("the instruction to answer with a letter", entry.where, "worded anew")
+    args.losses.changed("what counts as a letter", entry.where, "'Because' is no B here; it is one in the original")
+    needs = Needs(params=params)
+    if "://" in dataset:
+        said = (
+            f"its data {dataset[:80]} are fetched over the network, which is not done here; save them as JSONL with "
+            "question, answers and label, and name that file as dataset"
+        )
+        return Plan("MultipleChoice", {}, needs, args.rest(), missing=(said,), data_field="dataset")
+    recipe = Recipe({}, instructions=instructions)
+    return Plan("MultipleChoice", {}, needs, args.rest(), dataset, recipe, data_field="dataset")
+
+
+def _graded(entry: Entry, grading: Entries) -> Plan:
+    """A judge that chooses by a grading spec: the registry's own of that name, else a shipped one."""
+    args = Args(entry)
+    samples, name = args.text("samples_jsonl"), args.text("modelgraded_spec")
+    spec = resolved(grading, name, "grading spec") if name in grading else None
+    if spec is None:
+        args.losses.changed(f"the grading spec {name}", entry.where, "the shipped one of that name, worded anew")
+    options: dict[str, Any] = {"spec": f"{spec.file}#{spec.name}" if spec else name}
+    if values := args.mapping("modelgraded_spec_args"):
+        options["spec_args"] = values
+    options |= {key: value for key in ("eval_type", "match_fn") if (value := args.optional_text(key))}
+    several = args.answers_at_once("multicomp_n")
+    if several != 1:
+        options["multicomp_n"] = several
+    if metaeval := args.flag("metaeval"):
+        options["metaeval"] = True
+    names = args.names("samples_renamings")
+    params, judge_params = args.calls("sample_kwargs"), args.calls("eval_kwargs")
+    args.sent(params)
+    args.sent(judge_params, "judge")
+    why = "errors without a score here; the option invalid: lowest scores them as the original does"
+    args.losses.changed("replies of the judge without a choice", entry.where, why)
+    return Plan(
+        "ModelGraded",
+        options,
+        Needs(
+            judge=True,
+            answers=several if isinstance(several, int) else 1,
+            targets=2 if several == "from_models" else 1,
+            params=params,
+            judge_params=judge_params,
+        ),
+        args.rest(),
+        samples,
+        Recipe(_inputs(spec, name), needs_ideal=False, needs_choice=metaeval, names=names),
+    )
+
+
+def _inputs(spec: Entry | None, name: str) -> Mapping[str, str]:
+    """Which fields of a sample ask, and which hold the answers."""
+    usual = {"input": "completion"}
+    if spec is None:
+        return _PAIRED.get(name, usual)
+    given = spec.data.get("input_outputs", usual)
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise spec.error("must name the field of the answer for each field of the input", "input_outputs")
+    for needed in ("prompt", "choice_strings"):
+        if needed not in spec.data:
+            raise spec.error(f"{needed} is missing; a grading spec needs it")
+    return given
+
+
+_COLD = {"temperature": 0}
+_STRICT = ("NaN and Infinity", "are no JSON here unless the option compat is true")
+
+PLANS: Mapping[str, Callable[[Entry, Entries], Plan]] = {
+    "evals.elsuite.basic.match:Match": _basic("Match", _COLD, few_shot=True),
+    "evals.elsuite.basic.includes:Includes": _basic("Includes", {}, flags=("ignore_case",)),
+    "evals.elsuite.basic.fuzzy_match:FuzzyMatch": _basic("FuzzyMatch", _COLD, max_tokens=100),
+    "evals.elsuite.basic.json_match:JsonMatch": _basic("JsonMatch", _COLD, max_tokens=512),
+    "evals.elsuite.basic.json_validator:JsonValidator": _basic("JsonValid", _COLD, needs_ideal=False, differs=_STRICT),
+    "evals.elsuite.translate:Translate": _basic("Translate", {}, max_tokens=500, few_shot=True, library="sacrebleu"),
+    "evals.elsuite.multiple_choice:MultipleChoice": _multiple_choice,
+    "evals.elsuite.modelgraded.classify:ModelBasedClassify": _graded,
+}
+"""What each class of the original becomes."""

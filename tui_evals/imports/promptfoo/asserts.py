@@ -1,0 +1,404 @@
+"""What each assertion of promptfoo says, in the words of our evaluators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.imports.losses import Losses
+from tui_evals.text import strictjson
+from tui_evals.text.box import TemplateError
+from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.patterns import PatternError, compile_pattern
+from tui_evals.text.yamls import YamlError, load_yaml
+
+from .files import Spot, kind_of
+from .prompts import model_of
+from .values import filled, script_text
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+FACT_SCORES = {"A": 1.0, "B": 1.0, "C": 1.0, "D": 0.0, "E": 1.0}
+_AT_COMMAS = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"\s*|(?P<plain>[^,]*))(?:,|\Z)')
+_READS_OTHERWISE = re.compile(r"\\[dDwWbBsS]|\$")
+_OLDER_WORDS = frozenset(("additionalItems", "dependencies"))
+
+
+class NoEqual(Exception):
+    """There is no evaluator that means the same; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an assertion says, its value rendered."""
+
+    spot: Spot
+    kind: str
+    negate: bool
+    value: Any
+    judge: str | None
+    losses: Losses
+
+    def changed(self, why: str) -> None:
+        """Note that the evaluator does not mean quite the same."""
+        self.losses.changed(self.kind, self.spot.where, why)
+
+    def scalar(self) -> str:
+        """The value as one text."""
+        if self.value is None or self.value == "" or isinstance(self.value, list | dict):
+            raise self.spot.wrong(f"value of {self.kind} must be text or a number, not {kind_of(self.value)}")
+        return script_text(self.value)
+
+    def several(self) -> list[str]:
+        """The value as a list of texts; one text is split at its commas."""
+        value = self.value
+        if isinstance(value, str) and value:
+            found = [part["quoted"] or (part["plain"] or "").strip() for part in _AT_COMMAS.finditer(value)]
+            value = [text for text in found if text]
+        if not isinstance(value, list) or any(isinstance(part, list | dict) for part in value):
+            raise self.spot.wrong(f"value of {self.kind} must be a list of texts, not {kind_of(self.value)}")
+        return [script_text(part) for part in value]
+
+    def threshold(self) -> float | None:
+        """The threshold, where there is one."""
+        found = self.spot.get("threshold")
+        return None if found is None else found.number()
+
+    def judged(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options with the judge, where one is named."""
+        return {**options, "judge": self.judge} if self.judge else options
+
+
+_Read = tuple[str, dict[str, Any]]
+
+
+def _folding(given: Given, options: dict[str, Any]) -> dict[str, Any]:
+    if not given.kind.startswith("icontains"):
+        return options
+    if not strictjson.dumps(options).isascii():
+        given.changed("case is ignored as Unicode folds it, so ß equals ss")
+    return {**options, "ignore_case": True}
+
+
+def _equals(given: Given) -> _Read:
+    if isinstance(given.value, list | dict):
+        return "Equals", {"value": strictjson.dumps(given.value), "json_path": "$"}
+    return "Equals", {"value": "" if given.value == "" else given.scalar()}
+
+
+def _contains(given: Given) -> _Read:
+    return "ContainsAll", _folding(given, {"values": [given.scalar()]})
+
+
+def _contains_all(given: Given) -> _Read:
+    return "ContainsAll", _folding(given, {"values": given.several()})
+
+
+def _contains_any(given: Given) -> _Read:
+    return "ContainsAny", _folding(given, {"values": given.several()})
+
+
+def _starts_with(given: Given) -> _Read:
+    return "StartsWith", {"value": given.scalar()}
+
+
+def _regex(given: Given) -> _Read:
+    pattern = given.scalar()
+    try:
+        compile_pattern(pattern)
+    except PatternError as problem:
+        raise NoEqual(str(problem)) from None
+    if _READS_OTHERWISE.search(pattern):
+        given.changed(r"\d, \w, \s and \b know every script here, and $ also matches before a last line break")
+    return "Regex", {"pattern": pattern}
+
+
+def _is_json(given: Given) -> _Read:
+    schema = given.value
+    if schema is None or schema == "":
+        return "JsonValid", {}
+    if isinstance(schema, str):
+        try:
+            schema = load_yaml(schema)
+        except YamlError as problem:
+            raise given.spot.wrong(f"value of {given.kind} is no JSON Schema: {problem}") from None
+    if not isinstance(schema, dict):
+        raise given.spot.wrong(f"value of {given.kind} must be a JSON Schema, not {kind_of(schema)}")
+    words = set(_words(schema))
+    if "$schema" not in schema and (_OLDER_WORDS & words or _has_tuple(schema)):
+        schema = {"$schema": DRAFT_7, **schema}
+    if "format" in words:
+        given.changed("format is not checked here")
+    if given.negate:
+        given.changed("an answer that is no JSON fails here")
+    return "JsonSchema", {"schema": schema}
+
+
+def _words(value: Any) -> Iterator[str]:
+    for key, part in value.items() if isinstance(value, dict) else ():
+        yield key
+        yield from _words(part)
+    for part in value if isinstance(value, list) else ():
+        yield from _words(part)
+
+
+def _has_tuple(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, dict) and isinstance(value.get("items"), list)) or any(map(_has_tuple, parts))
+
+
+def _limit(given: Given) -> _Read:
+    threshold = given.threshold()
+    if threshold is not None:
+        given.changed("exactly the threshold fails here")
+    return given.kind.capitalize(), {} if threshold is None else {"threshold": threshold}
+
+
+def _rubric(given: Given) -> _Read:
+    if not isinstance(given.value, str) or not given.value.strip():
+        raise NoEqual("its rubric is not plain text")
+    threshold = given.threshold()
+    options: dict[str, Any] = {"criteria": given.value}
+    if threshold is not None:
+        options["threshold"] = round(1 + 4 * min(threshold, 1), 6)
+    given.changed("the judge rates from 1 to 5 here, and 3 passes unless there is a threshold")
+    return "Rubric", given.judged(options)
+
+
+def _factuality(given: Given) -> _Read:
+    given.changed("the judge is asked in other words")
+    options = {"spec": "fact", "spec_args": {"ideal": given.scalar()}, "choice_scores": dict(FACT_SCORES)}
+    return "ModelGraded", given.judged({**options, "passing": [key for key, score in FACT_SCORES.items() if score]})
+
+
+def _closed_qa(given: Given) -> _Read:
+    given.changed("the judge is asked in other words")
+    return "ModelGraded", given.judged({"spec": "closedqa", "spec_args": {"criteria": given.scalar()}})
+
+
+def _tool_used(given: Given) -> _Read:
+    if not isinstance(given.value, str) or not given.value:
+        raise NoEqual("only the name of one tool has an equal")
+    given.changed("tools are read from the answer here, not from a trace")
+    return "ToolCalled", {"tool_name": given.value}
+
+
+def _tool_arguments(given: Given) -> _Read:
+    value = given.value if isinstance(given.value, dict) else {}
+    name, arguments = value.get("name", value.get("tool")), value.get("args", value.get("arguments"))
+    if not isinstance(name, str) or not isinstance(arguments, dict) or value.get("mode", "partial") != "partial":
+        raise NoEqual("only the name of a tool with some of its arguments has an equal")
+    given.changed("tools are read from the answer here, not from a trace")
+    return "ToolCalledWith", {"tool_name": name, "arguments": arguments}
+
+
+READERS: Mapping[str, Callable[[Given], _Read]] = {
+    "equals": _equals,
+    "contains": _contains,
+    "icontains": _contains,
+    "contains-all": _contains_all,
+    "icontains-all": _contains_all,
+    "contains-any": _contains_any,
+    "icontains-any": _contains_any,
+    "starts-with": _starts_with,
+    "regex": _regex,
+    "is-json": _is_json,
+    "latency": _limit,
+    "cost": _limit,
+    "llm-rubric": _rubric,
+    "factuality": _factuality,
+    "model-graded-factuality": _factuality,
+    "model-graded-closedqa": _closed_qa,
+    "trajectory:tool-used": _tool_used,
+    "trajectory:tool-args-match": _tool_arguments,
+}
+"""How each kind of assertion that has an equal is read."""
+
+
+_CODE = ("javascript", "python", "ruby", "webhook")
+_NO_EQUAL = frozenset(
+    (
+        "agent-rubric",
+        "answer-relevance",
+        "bleu",
+        "classifier",
+        "contains-html",
+        "contains-json",
+        "contains-sql",
+        "contains-xml",
+        "context-faithfulness",
+        "context-recall",
+        "context-relevance",
+        "conversation-relevance",
+        "finish-reason",
+        "g-eval",
+        "gleu",
+        "guardrails",
+        "human",
+        "is-html",
+        "is-refusal",
+        "is-sql",
+        "is-valid-function-call",
+        "is-valid-openai-function-call",
+        "is-valid-openai-tools-call",
+        "is-xml",
+        "levenshtein",
+        "max-score",
+        "meteor",
+        "moderation",
+        "perplexity",
+        "perplexity-score",
+        "pi",
+        "rouge-n",
+        "search-rubric",
+        "select-best",
+        "similar",
+        "similar:cosine",
+        "similar:dot",
+        "similar:euclidean",
+        "skill-used",
+        "tool-call-f1",
+        "trace-error-spans",
+        "trace-span-count",
+        "trace-span-duration",
+        "trajectory:goal-success",
+        "trajectory:step-count",
+        "trajectory:tool-sequence",
+        "word-count",
+    )
+)
+_FIELDS = frozenset(("type", "value", "threshold", "weight", "metric", "provider", "transform"))
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An evaluator and its options; `label` is the metric it was named by, `weight` still promptfoo's."""
+
+    name: str
+    options: Mapping[str, Any]
+    label: str | None
+    weight: float | None
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Asserts:
+    """Reads assertions of one test: with its variables, its files, and the judge it names."""
+
+    values: Mapping[str, Any]
+    read: Callable[[Spot, str], Any]
+    judge: str | None
+    losses: Losses
+
+    def all(self, spots: list[Spot]) -> Iterator[Judged]:
+        """The evaluators of a list of assertions."""
+        for spot in spots:
+            spot.mapping()
+            kind = spot.get("type")
+            if kind is None:
+                raise spot.wrong("type is missing; it says what is asserted")
+            if kind.text() == "assert-set":
+                yield from self._set(spot)
+            elif judged := self._one(spot, kind.text()):
+                yield judged
+
+    def _set(self, spot: Spot) -> Iterator[Judged]:
+        inner = spot.get("assert")
+        if inner is None:
+            raise spot.wrong("assert is missing; it holds the assertions of the set")
+        if spot.get("threshold") or spot.get("weight"):
+            self.losses.left_out("assert-set", spot.where, "a threshold or weight of a set has no equal")
+            return
+        self.losses.changed("assert-set", spot.where, "its assertions stand alone, and each of them must pass")
+        yield from self.all(inner.entries())
+
+    def _one(self, spot: Spot, written: str) -> Judged | None:
+        negate, kind = written.startswith("not-"), written.removeprefix("not-")
+        try:
+            name, options = self._equal(spot, kind, negate)
+        except NoEqual as why:
+            self.losses.left_out(written, spot.where, str(why))
+            return None
+        except TemplateError as why:
+            self.losses.left_out(written, spot.where, f"its template {why.problem}")
+            return None
+        metric, weight = spot.get("metric"), spot.get("weight")
+        if gone := sorted(spot.value.keys() - _FIELDS):
+            self.losses.left_out(f"{', '.join(gone)} of {written}", spot.where, "there is no equal")
+        if negate:
+            options["negate"] = True
+        label = None if metric is None else metric.text()
+        return Judged(name, options, label, None if weight is None else weight.number(), spot)
+
+    def _equal(self, spot: Spot, kind: str, negate: bool) -> tuple[str, dict[str, Any]]:
+        if spot.get("transform"):
+            raise NoEqual("it judges what a transform makes of the answer, which is code")
+        if kind in _CODE:
+            raise NoEqual("it is code; write a custom evaluator")
+        read = READERS.get(kind)
+        if read is not None:
+            value = self._value(spot)
+            return read(Given(spot, kind, negate, value, self.judge_of(spot), self.losses))
+        if kind in _NO_EQUAL:
+            raise NoEqual("no evaluator means the same")
+        raise NoEqual(f"no assertion of this name is known{did_you_mean(kind, (*READERS, *_NO_EQUAL))}")
+
+    def _value(self, spot: Spot) -> Any:
+        value = spot.get("value")
+        if value is None:
+            return None
+        texts = value.value if isinstance(value.value, list) else [value.value]
+        if any(isinstance(text, str) and text.startswith(("file://", "package:")) for text in texts):
+            if isinstance(value.value, list) or value.value.startswith("package:"):
+                raise NoEqual("it names files, one of several or of a package")
+            return self.read(value, value.value)
+        return filled(value.value, self.values)
+
+    def judge_of(self, spot: Spot) -> str | None:
+        """The judge of an assertion: its own, or that of the test."""
+        provider = spot.get("provider")
+        if provider is None:
+            return self.judge
+        named = provider.value.get("id") if isinstance(provider.value, dict) else provider.value
+        model = model_of(named) if isinstance(named, str) else None
+        if model is None:
+            self.losses.left_out(f"the provider {named!r} of an assertion", provider.where, "name a judge for the run")
+        return model
+
+
+def unweighted(judged: Judged, heaviest: float) -> dict[str, Any]:
+    """The options with the weight as a share of the heaviest one."""
+    if judged.weight is None and heaviest <= 1:
+        return dict(judged.options)
+    weight = (1.0 if judged.weight is None else judged.weight) / max(heaviest, 1)
+    return {**judged.options, "weight": weight} if weight != 1 else dict(judged.options)
+
+
+KINDS = frozenset((*READERS, *_NO_EQUAL, *_CODE))
+"""The kinds of assertion that promptfoo knows."""
+
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_]+")
+
+
+def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses: Losses) -> dict[str, Any]:
+    """The evaluators by name, or by the metric or number that tells two of a kind apart."""
+    found: dict[str, Any] = {}
+    for one in judged:
+        wanted = one.name if one.label is None else _label(one.label)
+        key, number = wanted, 1
+        while key in found or key in taken:
+            number += 1
+            key = f"{wanted}_{number}"
+        if one.label not in (None, key):
+            losses.changed(f"the metric {one.label!r}", one.spot.where, f"its label is {key}")
+        options = unweighted(one, heaviest)
+        found[key] = options if key == one.name else {"type": one.name, **options}
+        if one.weight == 0:
+            losses.changed("weight: 0", one.spot.where, "it counts for nothing in the score, yet can fail its item")
+    return found
+
+
+def _label(metric: str) -> str:
+    label = _NOT_IN_LABELS.sub("_", metric).strip("_")
+    return label if label[:1].isalpha() else f"metric_{label}".rstrip("_")

@@ -1,0 +1,332 @@
+"""Rows of promptfoo's CSV tests: columns are variables, but for those that start with two underscores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path as File
+from typing import Any
+
+from tui_evals.imports.losses import Losses
+from tui_evals.text import strictjson
+
+from .asserts import KINDS, Asserts, Judged, keyed
+from .files import Spot, files_named, shown_name, source_of
+from .values import Values, needs_values
+
+_CALLED = re.compile(r"(?P<kind>[a-z][a-z0-9:-]*?)(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?", re.DOTALL)
+_LISTS = frozenset(("contains-all", "contains-any", "icontains-all", "icontains-any"))
+_LIMITS = frozenset(("latency", "cost"))
+_USUAL_LIMIT = 0.75  # what promptfoo takes where a cell names no threshold
+_ABOUT_ASSERTS = ("__config:", "__metric")
+_OF_CONFIG = re.compile(r"__config:__expected(\d*):(\w+)")
+
+
+def case_of_row(spot: Spot, kinds: frozenset[str], losses: Losses) -> dict[str, Any]:
+    """A row as the test it stands for; `kinds` are the assertions a cell can begin with."""
+    case: dict[str, Any] = {"vars": {}}
+    asserts: list[dict[str, Any]] = []
+    for column, cell in spot.value.items():
+        if not column.startswith("__"):
+            if column:
+                case["vars"][column] = cell
+        elif column.startswith("__expected"):
+            if cell.strip():
+                asserts.append(assert_of_cell(cell.strip(), kinds))
+        elif cell.strip() and not (column.startswith(_ABOUT_ASSERTS) or _special(spot, column, cell, case)):
+            losses.left_out(f"the column {column}", spot.where, "there is no equal")
+    _configure(spot, asserts)
+    return {**case, "assert": asserts} if asserts else case
+
+
+def _special(spot: Spot, column: str, cell: str, case: dict[str, Any]) -> bool:
+    if column == "__description":
+        case["description"] = cell
+    elif column == "__providerOutput":
+        case["providerOutput"] = cell
+    elif column == "__threshold":
+        case["threshold"] = _number(spot, column, cell)
+    elif column.startswith("__metadata:"):
+        name = column.removeprefix("__metadata:")
+        value: Any = cell
+        if name.endswith("[]"):
+            name, value = name[:-2], [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", cell)]
+        case.setdefault("metadata", {})[name] = value
+    else:
+        return False
+    return True
+
+
+def _number(spot: Spot, column: str, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise spot.wrong(f"{column} must be a number, not {cell[:40]!r}") from None
+
+
+def _configure(spot: Spot, asserts: list[dict[str, Any]]) -> None:
+    """Columns that say more about the assertions of the row: a metric of all, a threshold of one."""
+    row: Mapping[str, str] = spot.value
+    if metric := row.get("__metric", "").strip():
+        for one in asserts:
+            one["metric"] = metric
+    for column, cell in row.items():
+        found = _OF_CONFIG.fullmatch(column)
+        if found and cell.strip():
+            at = int(found[1] or 1) - 1
+            if found[2] != "threshold" or not 0 <= at < len(asserts):
+                raise spot.wrong(f"{column} names no threshold of an assertion in this row")
+            asserts[at]["threshold"] = _number(spot, column, cell)
+
+
+def assert_of_cell(cell: str, kinds: frozenset[str]) -> dict[str, Any]:
+    """The assertion a cell stands for; text that begins with none must be equalled."""
+    for code in ("javascript:", "fn:", "eval:"):
+        if cell.startswith(code):
+            return {"type": "javascript", "value": cell.removeprefix(code)}
+    if cell.startswith("grade:"):
+        return {"type": "llm-rubric", "value": cell.removeprefix("grade:")}
+    if cell.startswith("file://"):
+        return {"type": "python" if ".py" in cell else "javascript", "value": cell}
+    found = _CALLED.fullmatch(cell)
+    if not found or found["kind"].removeprefix("not-") not in kinds:
+        return {"type": "equals", "value": cell}
+    kind, value = found["kind"], found["value"]
+    bare = kind.removeprefix("not-")
+    case: dict[str, Any] = {"type": kind}
+    if value:
+        case["value"] = [part.strip() for part in value.split(",")] if bare in _LISTS else value.strip()
+    if found["threshold"] or bare in _LIMITS:
+        case["threshold"] = float(found["threshold"] or _USUAL_LIMIT)
+    return case
+
+
+KEPT = "tui_evals"
+KEPT_FIELDS: tuple[str, ...] = (
+    *("testId", "category", "notes", "tags", "description"),
+    *("expected_response", "ideal", "context", "weight", "repeats"),
+)
+MOST_ITEMS = 20_000
+_CODE = (".py", ".js", ".ts", ".mjs", ".cjs", ".rb")
+_FIELDS = frozenset(("description", "vars", "assert", "threshold", "metadata", "options", "providerOutput"))
+
+Layers = tuple[Spot, ...]
+
+
+@dataclass(frozen=True)
+class Tests:
+    """What a configuration says about its tests; `renders` tells whether variables are templates too."""
+
+    root: Spot
+    folder: File
+    renders: bool
+    losses: Losses
+    _noted: set[str] = field(default_factory=set, init=False)
+
+    @cached_property
+    def default(self) -> Spot | None:
+        """The default test, from its file where it names one."""
+        spot = self.root.get("defaultTest")
+        if spot is not None and isinstance(spot.value, str):
+            file = files_named(spot, self.folder, spot.value)[0]
+            spot = Spot(source_of(file, shown_name(file, self.folder)), (), None)
+            spot = Spot(spot.source, (), spot.source.value)
+        if spot is not None:
+            spot.mapping()
+        return spot
+
+    @cached_property
+    def cases(self) -> list[Layers]:
+        """Every test as its layers, the later over the earlier; the default test is not among them."""
+        tests, scenarios = self.root.get("tests"), self.root.get("scenarios")
+        found: list[Layers] = [(spot,) for spot in self._listed(tests)] if tests is not None else []
+        for scenario in self._listed(scenarios) if scenarios is not None else ():
+            found += self._of_scenario(scenario)
+        return found if tests is not None or scenarios is not None else [()]
+
+    def _of_scenario(self, scenario: Spot) -> list[Layers]:
+        config, tests = scenario.get("config"), scenario.get("tests")
+        if config is None:
+            raise scenario.wrong("config is missing; it holds the variables of the scenario")
+        about = self._listed(config)
+        if tests is None:
+            return [(data,) for data in about]
+        asked = self._listed(tests)
+        return [(data, test) for data in about for test in asked]
+
+    def _listed(self, spot: Spot) -> list[Spot]:
+        """The mappings of a list, with those of the files it names."""
+        if isinstance(spot.value, str):
+            return list(self._loaded(spot))
+        found: list[Spot] = []
+        for entry in spot.entries():
+            if isinstance(entry.value, str):
+                found += self._loaded(entry)
+            elif isinstance(entry.value, dict) and "path" in entry.value:
+                self.losses.left_out(f"tests from {entry.value['path']}", entry.where, "they are made by code")
+            else:
+                entry.mapping()
+                found.append(entry)
+        return found
+
+    def _loaded(self, spot: Spot) -> Iterator[Spot]:
+        name = spot.text()
+        ending = File(name.removeprefix("file://").partition(":")[0]).suffix.lower()
+        if ending in _CODE or "://" in name.removeprefix("file://"):
+            self.losses.left_out(f"tests from {name}", spot.where, "they are made by code or kept elsewhere")
+            return
+        for file in files_named(spot, self.folder, name):
+            source = source_of(file, shown_name(file, self.folder))
+            whole = Spot(source, (), source.value)
+            entries = whole.entries() if isinstance(source.value, list) else [whole]
+            for entry in entries:
+                entry.mapping()
+                if file.suffix.lower() == ".csv":
+                    yield Spot(entry.source, entry.path, case_of_row(entry, KINDS, self.losses))
+                else:
+                    yield entry
+
+    @cached_property
+    def values(self) -> Values:
+        """Reads variables."""
+        return Values(self.folder, self.renders, self.losses)
+
+    @cached_property
+    def default_asserts(self) -> list[Spot]:
+        """The assertions of the default test."""
+        spot = self.default and self.default.get("assert")
+        return spot.entries() if spot else []
+
+    @cached_property
+    def heaviest(self) -> float:
+        """The largest weight of any assertion; weights here are shares."""
+        spots = [*self.default_asserts, *(spot for layers in self.cases for spot in self._asserts(layers))]
+        weights = [spot.value.get("weight") for spot in spots if isinstance(spot.value, dict)]
+        heaviest = max((weight for weight in weights if isinstance(weight, int | float)), default=1.0)
+        if heaviest > 1:
+            self.losses.changed("weights", "", f"they are shares here, so each is divided by {heaviest:g}")
+        return heaviest
+
+    @cached_property
+    def shared(self) -> dict[str, Any]:
+        """Variables of the default test that are the same in every item."""
+        given = self.values.given(self.default) if self.default else {}
+        whole = self._option(())
+        return {name: self.values.plain(spot) for name, spot in given.items() if self.values.is_plain(spot, whole)}
+
+    @cached_property
+    def evaluators(self) -> dict[str, Any] | None:
+        """The default evaluators; None where each item needs its own, because they hold templates."""
+        if any(map(_is_template, self.default_asserts)):
+            return None
+        return keyed(self._judged((), self.default_asserts, {}), (), self.heaviest, self.losses)
+
+    def items(self) -> Iterator[dict[str, Any]]:
+        """The items, one for each combination of the values of a test."""
+        count = 0
+        for layers in self.cases:
+            given = dict.fromkeys(name for layer in layers for name in self.values.given(layer))
+            for values in self.values.combinations(self._with_default(layers), self._option(layers)):
+                count += 1
+                if count > MOST_ITEMS:
+                    raise self.root.wrong(f"the variables combine to more than {MOST_ITEMS:,} tests")
+                yield self._item(layers, given, values)
+
+    def _with_default(self, layers: Layers) -> Layers:
+        return layers if self.default is None else (self.default, *layers)
+
+    def _option(self, layers: Layers) -> bool:
+        said = [spot.get("options") for spot in self._with_default(layers)]
+        found = [options.mapping().get("disableVarExpansion") for options in said if options is not None]
+        return next((bool(value) for value in reversed(found) if value is not None), False)
+
+    def _asserts(self, layers: Layers) -> list[Spot]:
+        spots = [spot.get("assert") for spot in layers]
+        return [entry for spot in spots if spot is not None for entry in spot.entries()]
+
+    def _judged(self, layers: Layers, spots: list[Spot], values: Mapping[str, Any]) -> list[Judged]:
+        judge = None
+        for spot in self._with_default(layers):
+            options = spot.get("options")
+            if options is not None and options.get("provider") is not None:
+                judge = Asserts(values, self.values.of_assert, None, self.losses).judge_of(options)
+        return list(Asserts(values, self.values.of_assert, judge, self.losses).all(spots))
+
+    def _item(self, layers: Layers, given: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
+        said = _merged(layers)
+        item: dict[str, Any] = {}
+        if "description" in said:
+            item["name"] = said["description"].text()
+        more = (name for name, value in values.items() if name not in self.shared or self.shared[name] != value)
+        own = {name: values[name] for name in (*given, *more) if name in values}
+        if own:
+            item["variables"] = own
+        defaults = self.evaluators
+        spots = self._asserts(layers) if defaults is not None else [*self.default_asserts, *self._asserts(layers)]
+        judged = self._judged(layers, spots, values)
+        if evaluators := keyed(judged, defaults or (), self.heaviest, self.losses):
+            item["evaluators"] = evaluators
+        self._threshold(item, layers, judged)
+        self._metadata(item, layers)
+        if output := said.get("providerOutput"):
+            item["response"] = output.value if isinstance(output.value, str) else strictjson.dumps(output.value)
+        for spot in self._with_default(layers):
+            self._leave_out(spot)
+        return item
+
+    def _threshold(self, item: dict[str, Any], layers: Layers, judged: list[Judged]) -> None:
+        spot = _merged(self._with_default(layers)).get("threshold")
+        if spot is None or not spot.number():
+            return
+        if spot.number() > 1:
+            raise spot.wrong(f"must be at most 1, not {spot.value:g}")
+        item["threshold"] = spot.value
+        if any(one.weight not in (None, 1) or one.name == "Rubric" for one in judged):
+            self.losses.changed("threshold", spot.where, "it is the share of evaluators that pass, no mean of scores")
+
+    def _metadata(self, item: dict[str, Any], layers: Layers) -> None:
+        found: dict[str, Any] = {}
+        for spot in self._with_default(layers):
+            metadata = spot.get("metadata")
+            for key, part in metadata.members() if metadata is not None else ():
+                if key == KEPT:
+                    item |= _kept(part)
+                else:
+                    found[key] = part.value
+        if found:
+            item["extensions"] = {"promptfoo": {"metadata": found}}
+
+    def _leave_out(self, spot: Spot) -> None:
+        """Name what has no equal in a test, once for each place."""
+        if spot.where in self._noted:
+            return
+        self._noted.add(spot.where)
+        options = spot.get("options")
+        for key, part in options.members() if options is not None else ():
+            if key not in ("disableVarExpansion", "provider"):
+                self.losses.left_out(f"options.{key}", part.where, "there is no equal")
+        for key, part in spot.members():
+            if key not in _FIELDS:
+                self.losses.left_out(f"{key} of a test", part.where, "there is no equal")
+
+
+def _is_template(spot: Spot) -> bool:
+    """Whether an assertion, or one of a set, compares with a template."""
+    if not isinstance(spot.value, dict):
+        return False
+    inner = spot.get("assert")
+    within = inner.entries() if inner is not None else []
+    return needs_values(spot.value.get("value")) or any(map(_is_template, within))
+
+
+def _merged(layers: Layers) -> dict[str, Spot]:
+    return {key: spot for layer in layers for key, spot in layer.members() if spot.value is not None}
+
+
+def _kept(spot: Spot) -> dict[str, Any]:
+    for key, part in spot.members():
+        if key not in KEPT_FIELDS:
+            raise part.wrong(f"'{key}' cannot stand here; there are {', '.join(KEPT_FIELDS)}")
+    return dict(spot.mapping())

@@ -1,0 +1,328 @@
+"""Providers of promptfoo as targets: how each spells a model, and which parameters both know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import Any
+
+from tui_evals.imports.losses import Losses
+from tui_evals.text import strictjson
+from tui_evals.text.box import TemplateError
+from tui_evals.text.prompty import PromptyError, parse_prompty
+from tui_evals.text.templates import variables
+from tui_evals.text.yamls import YamlError, load_yaml
+
+from .files import Spot, files_named, kind_of, shown_name, source_of, text_of
+
+_SPELLINGS = {
+    "openai": "openai",
+    "openai:chat": "openai",
+    "anthropic": "anthropic",
+    "anthropic:messages": "anthropic",
+    "azure:chat": "azure",
+    "azureopenai:chat": "azure",
+    "google": "gemini",
+    "vertex": "vertex_ai",
+    "bedrock": "bedrock",
+    "mistral": "mistral",
+    "cohere": "cohere",
+    "groq": "groq",
+    "ollama:chat": "ollama_chat",
+    "ollama": "ollama",
+    "ollama:completion": "ollama",
+    "openrouter": "openrouter",
+    "togetherai": "together_ai",
+    "deepseek": "deepseek",
+    "xai": "xai",
+    "perplexity": "perplexity",
+    "cerebras": "cerebras",
+    "fireworks": "fireworks_ai",
+    "replicate": "replicate",
+    "github": "github",
+    "databricks": "databricks",
+}
+_WRITTEN = {
+    **{ours: theirs for theirs, ours in reversed(_SPELLINGS.items())},
+    "openai": "openai",
+    "anthropic": "anthropic:messages",
+    "azure": "azure:chat",
+    "ollama": "ollama:completion",
+}
+_NO_CHAT = frozenset(
+    ("completion", "embedding", "embeddings", "assistant", "image", "moderation", "realtime", "agents")
+)
+_PARAMETERS = frozenset(
+    (
+        *("temperature", "max_tokens", "max_completion_tokens", "top_p", "top_k", "seed", "stop"),
+        *("reasoning_effort", "frequency_penalty", "presence_penalty"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A target as a configuration names it; `api_key` is a reference such as env:NAME, never the key."""
+
+    model: str
+    name: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    base_url: str | None = None
+    api_key: str | None = None
+
+
+def model_of(written: str) -> str | None:
+    """How targets here spell a provider's model; None for one that is no model behind a known interface."""
+    kind, _, rest = written.partition(":")
+    if kind == "litellm" and rest:
+        return rest.removeprefix("chat:")
+    second, _, model = rest.partition(":")
+    if model and f"{kind}:{second}" in _SPELLINGS:
+        return f"{_SPELLINGS[f'{kind}:{second}']}/{model}"
+    if kind not in _SPELLINGS or not rest or second in _NO_CHAT | {"responses", "chat"}:
+        return None
+    return f"{_SPELLINGS[kind]}/{rest}"
+
+
+def written_model(model: str) -> str | None:
+    """How promptfoo spells a target's model; None for a target that is no model."""
+    kind, _, rest = model.partition("/")
+    if not rest or ":" in kind or model.startswith(("replay:", "python:", "command:")):
+        return None
+    return f"{_WRITTEN[kind]}:{rest}" if kind in _WRITTEN else f"litellm:{model}"
+
+
+def read_providers(spot: Spot | None, losses: Losses) -> tuple[Provider, ...]:
+    """The targets of a configuration; what is no model is left out and named."""
+    if spot is None:
+        return ()
+    spots = spot.entries() if isinstance(spot.value, list) else [spot]
+    found = [_provider(one, losses) for one in spots]
+    return tuple(provider for provider in found if provider is not None)
+
+
+def _provider(spot: Spot, losses: Losses) -> Provider | None:
+    if isinstance(spot.value, str):
+        written, about = spot.text(), spot
+    else:
+        written, about = _named(spot)
+    model = model_of(written)
+    if model is None and written.startswith("openai:responses:"):
+        model = f"openai/{written.removeprefix('openai:responses:')}"
+        losses.changed(written, spot.where, "it is asked through the chat interface")
+    if model is None:
+        why = "no target is like it"
+        if _is_code(written):
+            why = "code runs here as python:module:function or command:ARGV"
+        losses.left_out(f"the provider {written}", spot.where, why)
+        return None
+    losses.carried(f"the provider {written}", spot.where, f"as {model}")
+    if isinstance(about.value, str):
+        return Provider(model)
+    return _detailed(model, about, losses)
+
+
+def _named(spot: Spot) -> tuple[str, Spot]:
+    """The id of a provider and what is said about it, in either of the two ways of writing it."""
+    if not isinstance(spot.value, dict):
+        raise spot.wrong(f"must be the id of a provider or a mapping with one, not {kind_of(spot.value)}")
+    identity = spot.get("id")
+    if identity is not None:
+        return identity.text(), spot
+    members = spot.members()
+    if len(members) != 1:
+        raise spot.wrong("id is missing; it names the provider, as in openai:gpt-4o")
+    key, about = members[0]
+    about.mapping()
+    return key, about
+
+
+def _is_code(written: str) -> bool:
+    return written.startswith(("file:", "exec:", "python:", "golang:", "ruby:", "package:"))
+
+
+def _detailed(model: str, spot: Spot, losses: Losses) -> Provider:
+    label, config = spot.get("label"), spot.get("config")
+    for key, part in spot.members():
+        if key not in ("id", "label", "config"):
+            losses.left_out(f"{key} of the provider", part.where, "there is no equal")
+    name = "" if label is None else label.text()
+    if config is None:
+        return Provider(model, name)
+    known = dict(_configured(config, losses))
+    return Provider(model, name, known.get("params", {}), known.get("base_url"), known.get("api_key"))
+
+
+def _configured(config: Spot, losses: Losses) -> Iterator[tuple[str, Any]]:
+    params: dict[str, Any] = {}
+    for key, part in config.members():
+        if key in _PARAMETERS:
+            if isinstance(part.value, dict) or part.value is None:
+                raise part.wrong(f"must be a number or text, not {kind_of(part.value)}")
+            params[key] = part.value
+        elif key in ("apiBaseUrl", "base_url"):
+            yield "base_url", part.text()
+        elif key == "apiKeyEnvar":
+            yield "api_key", f"env:{part.text()}"
+        elif key == "apiKey":
+            losses.left_out("apiKey of the provider", part.where, "keys are not kept; name a variable with api_key")
+        else:
+            losses.left_out(f"{key} of the provider", part.where, "there is no equal")
+    yield "params", params
+
+
+_CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb"))
+_ENDINGS = _CODE | {".txt", ".md", ".json", ".jsonl", ".yaml", ".yml", ".j2", ".csv"}
+_ROLES = frozenset(("system", "user", "assistant", "tool"))
+_ELSEWHERE = ("portkey://", "langfuse://", "helicone://", "exec:", "http://", "https://", "package:")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt under test: its name, its chat messages as templates, and whether it was written as one text."""
+
+    name: str
+    messages: tuple[Mapping[str, Any], ...]
+    plain: bool = True
+    where: str = ""
+
+
+def prompty_text(prompt: Prompt) -> str | None:
+    """The prompt as a prompt file; None where such a file cannot hold it."""
+    if any(message.keys() != {"role", "content"} or message["role"] == "tool" for message in prompt.messages):
+        return None
+    name = strictjson.dumps(prompt.name)
+    body = "\n".join(f"{message['role']}:\n{str(message['content']).strip()}\n" for message in prompt.messages)
+    text = f"---\nname: {name}\n---\n{body}"
+    try:
+        read = parse_prompty(text)
+    except PromptyError:
+        return None
+    wanted = [(message["role"], str(message["content"]).strip()) for message in prompt.messages]
+    return text if [(section.role, section.text) for section in read.sections] == wanted else None
+
+
+def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Prompt, ...]:
+    """The prompts of a configuration; those that are code, or kept elsewhere, are left out and named."""
+    if spot is None:
+        losses.changed("prompts", "", "there are none, so the variable `prompt` is what is asked")
+        return (Prompt("prompt", ({"role": "user", "content": "{{prompt}}"},)),)
+    spots = spot.entries() if isinstance(spot.value, list) else [spot]
+    found = [prompt for one in spots for prompt in _prompts(one, folder, losses)]
+    named: dict[str, Prompt] = {}
+    for prompt in found:
+        if problem := _unusable(prompt):
+            losses.left_out(f"the prompt {prompt.name}", prompt.where, problem)
+            continue
+        name, number = prompt.name, 1
+        while name in named:
+            number += 1
+            name = f"{prompt.name} {number}"
+        named[name] = Prompt(name, prompt.messages, prompt.plain, prompt.where)
+    return tuple(named.values())
+
+
+def _unusable(prompt: Prompt) -> str | None:
+    first = str(prompt.messages[0].get("content")).lstrip()
+    if prompt.plain and first.startswith("[") and '"role"' in first:
+        return "it becomes a chat only when its template is filled; write it as JSON that is whole before"
+    for message in prompt.messages:
+        try:
+            if isinstance(message.get("content"), str):
+                variables(message["content"])
+        except TemplateError as problem:
+            return str(problem)
+    return None
+
+
+def _prompts(spot: Spot, folder: File, losses: Losses) -> Iterator[Prompt]:
+    if isinstance(spot.value, str):
+        yield from _written(spot, spot.text(), None, folder, losses)
+        return
+    if not isinstance(spot.value, dict):
+        raise spot.wrong(f"must be text, the name of a file, or a mapping with raw or id, not {kind_of(spot.value)}")
+    raw, label = spot.get("raw") or spot.get("id"), spot.get("label")
+    if raw is None and all(isinstance(value, str) for value in spot.value.values()) and spot.value:
+        for file, name in spot.members():  # the older way: the name of the file, then how it is shown
+            yield from _written(name, file, name.text(), folder, losses)
+        return
+    if raw is None:
+        raise spot.wrong("raw is missing; it holds the prompt, or the name of its file")
+    for key, part in spot.members():
+        if key not in ("raw", "id", "label"):
+            losses.left_out(f"{key} of a prompt", part.where, "there is no equal")
+    identity = spot.get("id")
+    shown = label or (identity if identity is not None and identity.value != raw.value else None)
+    yield from _written(raw, raw.text(), None if shown is None else shown.text(), folder, losses)
+
+
+def _written(spot: Spot, text: str, name: str | None, folder: File, losses: Losses) -> Iterator[Prompt]:
+    if text.startswith(_ELSEWHERE):
+        losses.left_out(f"the prompt {text}", spot.where, "it is not in a file; fetch it and write it down")
+        return
+    path = text.removeprefix("file://")
+    ending = File(path.partition(":")[0]).suffix.lower() if "\n" not in text else ""
+    if not text.startswith("file://") and (ending not in _ENDINGS or " " in text):
+        yield _prompt(text, name or _short(text), spot.where)
+        return
+    if ending in _CODE:
+        losses.left_out(f"the prompt {text}", spot.where, "it is code")
+        return
+    for file in files_named(spot, folder, text):
+        shown = shown_name(file, folder)
+        for number, content in enumerate(_contents(file, shown)):
+            yield _prompt(content, f"{name or shown}{f' {number + 1}' if number else ''}", shown)
+
+
+def _contents(file: File, shown: str) -> Iterator[str]:
+    """The prompts of one file: parts of a text between lines of three hyphens, lines, rows, or all of it."""
+    match file.suffix.lower():
+        case ".txt":
+            parts: list[list[str]] = [[]]
+            for line in text_of(file, shown).split("\n"):
+                parts.append([]) if line.strip() == "---" else parts[-1].append(line)
+            yield from (text for text in ("\n".join(part).strip() for part in parts) if text)
+        case ".jsonl":
+            yield from (strictjson.dumps(value) for value in source_of(file, shown).value)
+        case ".csv":
+            yield from (row["prompt"] for row in source_of(file, shown).value if row.get("prompt"))
+        case ".json" | ".yaml" | ".yml":
+            yield strictjson.dumps(source_of(file, shown).value)
+        case _:
+            yield text_of(file, shown)
+
+
+def _prompt(text: str, name: str, where: str) -> Prompt:
+    chat = _chat(text)
+    if chat is None:
+        return Prompt(name, ({"role": "user", "content": text},), True, where)
+    return Prompt(name, tuple(chat), False, where)
+
+
+def _chat(text: str) -> list[dict[str, Any]] | None:
+    """The messages of a text that is a chat, as promptfoo takes it for one when it asks."""
+    start = text.lstrip()
+    try:
+        if start.startswith(("[", "{")):
+            value: Any = strictjson.loads(text)
+        elif start.startswith("- role:"):
+            value = load_yaml(text)
+        else:
+            return None
+    except (strictjson.JsonError, YamlError):
+        return None
+    if not isinstance(value, list) or not value or not all(map(_is_message, value)):
+        return None
+    return [{key: part for key, part in message.items() if part is not None} for message in value]
+
+
+def _is_message(value: Any) -> bool:
+    if not isinstance(value, dict) or value.get("role") not in _ROLES:
+        return False
+    return isinstance(value.get("content"), str | list | None)
+
+
+def _short(text: str) -> str:
+    line = text.strip().split("\n")[0]
+    return line if len(line) <= 40 else line[:39] + "…"

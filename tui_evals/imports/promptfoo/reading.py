@@ -1,0 +1,158 @@
+"""promptfoo's configuration read as an eval document with its prompts and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.validate import typed
+from tui_evals.imports.losses import Losses
+from tui_evals.text.templates import variables
+
+from .cases import Tests
+from .files import Spot, json_source, yaml_source
+from .prompts import Prompt, Provider, read_prompts, read_providers
+from .values import lone_name, script_text
+
+NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
+_READ = frozenset(("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios"))
+_QUIET = frozenset(("$schema", "assertionTemplates", "evaluateOptions"))
+_WHY = {
+    "env": "set variables before a run, or in a file for --env",
+    **dict.fromkeys(("extensions", "nunjucksFilters", "derivedMetrics"), "it is code"),
+}
+
+Chat = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a configuration says: the eval document, its prompts, and the targets it asks.
+
+    A single prompt stands in the document itself. Where there are several the document has none, and each is to be
+    run with it as a prompt file.
+    """
+
+    data: dict[str, Any]
+    prompts: tuple[Prompt, ...]
+    targets: tuple[Provider, ...]
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file is named as promptfoo's configurations are, or a folder holds one."""
+    return path.name in NAMES or any((path / name).is_file() for name in NAMES)
+
+
+def read_config(text: str, source: str, folder: Path) -> tuple[Imported, Losses]:
+    """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
+    read = json_source if source.endswith(".json") else yaml_source
+    root = Spot(found := read(text, source), (), found.value)
+    if not root.mapping():
+        raise root.wrong("the configuration is empty; it needs prompts, providers and tests")
+    if not _READ & root.value.keys():
+        raise root.wrong("the file has none of prompts, providers and tests, so it is no configuration of promptfoo")
+    losses = Losses()
+    prompts = read_prompts(root.get("prompts"), folder, losses)
+    targets = read_providers(root.get("providers") or root.get("targets"), losses)
+    tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses)
+    data = _document(root, tests, prompts, losses)
+    _leave_out(root, losses)
+    dataset, problems = typed(data)
+    if dataset is None:
+        raise DatasetError(source, problems)
+    losses.carried(f"{len(tests.cases)} tests", "", f"as {len(data['items'])} items")
+    losses.carried(f"{len(prompts)} prompt{'' if len(prompts) == 1 else 's'}")
+    units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
+    losses.carried(f"{sum(len(unit or ()) for unit in units)} evaluators")
+    return Imported(data, prompts, targets), losses
+
+
+def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losses) -> dict[str, Any]:
+    data: dict[str, Any] = {"schemaVersion": CURRENT_VERSION}
+    description = root.get("description")
+    if description is not None:
+        data["description"] = description.text()
+    items = list(tests.items())
+    if not items:
+        raise root.wrong("the configuration holds no test that can be read; write down what code makes")
+    data["default_evaluators"] = tests.evaluators or {}
+    shared = dict(tests.shared)
+    chats: list[Chat] = [prompt.messages for prompt in prompts]
+    if len(chats) == 1:
+        chats = [_asked_alone(chats[0], items, shared)]
+    _fill_gaps(chats, items, shared, losses)
+    if shared:
+        data["variables"] = shared
+    if len(chats) == 1 and chats[0]:
+        data["messages"] = [dict(message) for message in chats[0]]
+    if repeats := _repeats(root, losses):
+        data["repeats"] = repeats
+    return {**data, "items": items}
+
+
+def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, Any]) -> Chat:
+    """The chat before a last message that is nothing but a variable, which becomes the prompt of each item."""
+    last = chat[-1]
+    name = lone_name(str(last.get("content"))) if last.get("role") == "user" else None
+    if name is None or name in shared or any(name in _used(message) for message in chat[:-1]):
+        return chat
+    if not all(_can_be_asked(item.get("variables", {}).get(name)) for item in items):
+        return chat
+    for item in items:
+        given = item.pop("variables")
+        asked = {"prompt": script_text(given.pop(name)), **({"variables": given} if given else {})}
+        named = {"name": item.pop("name")} if "name" in item else {}
+        others = dict(item)
+        item.clear()
+        item |= {**named, **asked, **others}
+    return chat[:-1]
+
+
+def _can_be_asked(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+
+
+def _used(message: Mapping[str, Any]) -> tuple[str, ...]:
+    content = message.get("content")
+    return variables(content) if isinstance(content, str) else ()
+
+
+def _fill_gaps(
+    chats: Sequence[Sequence[Mapping[str, Any]]],
+    items: Sequence[Mapping[str, Any]],
+    shared: dict[str, Any],
+    losses: Losses,
+) -> None:
+    """Give variables that some item lacks an empty value, as promptfoo does."""
+    used = dict.fromkeys(name for chat in chats for message in chat for name in _used(message))
+    for name in used:
+        if name not in shared and any(name not in item.get("variables", {}) for item in items):
+            shared[name] = ""
+            losses.changed(f"the variable {name}", "", "some tests give it no value, so it is empty there")
+
+
+def _repeats(root: Spot, losses: Losses) -> int | None:
+    options = root.get("evaluateOptions")
+    repeat = None
+    for key, part in options.members() if options is not None else ():
+        if key == "repeat":
+            repeat = part
+        else:
+            why = "say it with --concurrency" if key == "maxConcurrency" else "there is no equal"
+            losses.left_out(f"evaluateOptions.{key}", part.where, why)
+    if repeat is None:
+        return None
+    if not isinstance(repeat.value, int) or isinstance(repeat.value, bool) or repeat.value < 1:
+        raise repeat.wrong("must be a whole number of at least 1")
+    return repeat.value
+
+
+def _leave_out(root: Spot, losses: Losses) -> None:
+    for key, spot in root.members():
+        if key in _READ | _QUIET or (key == "targets" and "providers" not in root.value):
+            continue
+        losses.left_out(key, spot.where, _WHY.get(key, "there is no equal"))

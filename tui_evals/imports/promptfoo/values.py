@@ -1,0 +1,186 @@
+"""Nunjucks templates of promptfoo as the Jinja of our box, as far as both say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from pathlib import Path as File
+from typing import Any
+
+from tui_evals.imports.losses import Losses
+from tui_evals.text import strictjson
+from tui_evals.text.box import TemplateError
+from tui_evals.text.templates import render
+
+from .files import Spot, files_named, shown_name, source_of, text_of
+
+_TAG = re.compile(r"\{[{%#]")
+_ESCAPED = re.compile(r"\{\{ '(\{|#|file://|package:)' \}\}")
+_TO_ESCAPE = re.compile(r"\{(?=[{%#])|#(?=\})|^(?:file://|package:)")
+_NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_ROUNDS = 5  # texts that name one another would be filled for ever
+_LONE = re.compile(r"\s*\{\{-?\s*([A-Za-z_]\w*)\s*-?\}\}\s*")
+
+
+def needs_values(value: Any) -> bool:
+    """Whether a text, or one in a list, is a template that is more than a way of writing a text down."""
+    texts = value if isinstance(value, list) else [value]
+    return any(isinstance(text, str) and bool(_TAG.search(_ESCAPED.sub("\0", text))) for text in texts)
+
+
+def literal(text: str) -> str:
+    """A text written so that promptfoo, which renders it, ends up with the text itself."""
+    return _TO_ESCAPE.sub(lambda found: f"{{{{ '{found[0]}' }}}}", text)
+
+
+def filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """A text, or the texts of a list, with their templates rendered; TemplateError says which cannot be."""
+    if isinstance(value, list):
+        return [filled(part, values) if isinstance(part, str) else part for part in value]
+    return _filled(value, values) if isinstance(value, str) else value
+
+
+def substituted(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables with the names of others in their texts replaced, which is all that is filled before a chat prompt."""
+    found = dict(values)
+    for _ in range(_ROUNDS):
+        for name, value in found.items():
+            if isinstance(value, str):
+                found[name] = _NAMED.sub(lambda part: script_text(found.get(part[1], part[0])), value)
+    return found
+
+
+def lone_name(text: str) -> str | None:
+    """The variable a template consists of, when it is nothing but one."""
+    found = _LONE.fullmatch(text)
+    return found[1] if found and text == text.strip() else None
+
+
+def script_text(value: Any) -> str:
+    """A value as promptfoo's language writes it into text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return strictjson.dumps(value)
+
+
+def _filled(text: str, values: Mapping[str, Any]) -> str:
+    if not _TAG.search(text):
+        return text
+    if not needs_values(text):
+        return _ESCAPED.sub(r"\1", text)
+    return render(text, {name: "" if value is None else value for name, value in values.items()})
+
+
+_CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".rb"))
+_NO_TEXT = frozenset((".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav", ".mp4", ".svg"))
+_ELSEWHERE = ("file://", "package:")
+_MOST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Reads variables; `renders` tells whether those that hold templates are filled, as text prompts have it."""
+
+    folder: File
+    renders: bool
+    losses: Losses
+
+    def given(self, spot: Spot) -> dict[str, Spot]:
+        """The variables of a test, from the files it names where it names files."""
+        said = spot.get("vars")
+        if said is None:
+            return {}
+        if isinstance(said.value, dict):
+            return dict(said.members())
+        found: dict[str, Spot] = {}
+        for name in said.entries() if isinstance(said.value, list) else [said]:
+            for file in files_named(name, self.folder, name.text()):
+                source = source_of(file, shown_name(file, self.folder))
+                found |= dict(Spot(source, (), source.value).members())
+        return found
+
+    def is_plain(self, spot: Spot, whole: bool) -> bool:
+        """Whether a variable has one value that stands there as it is."""
+        value = spot.value
+        if isinstance(value, list) and value and isinstance(value[0], str) and not whole:
+            return False
+        if isinstance(value, str) and value.startswith(_ELSEWHERE):
+            return False
+        return not (self.renders and isinstance(value, str) and needs_values(value))
+
+    def plain(self, spot: Spot) -> Any:
+        """The value of a variable that has one, as it stands there."""
+        value = spot.value
+        if not isinstance(value, str):
+            return value
+        return filled(value.removesuffix("\n"), {}) if self.renders else value.removesuffix("\n")
+
+    def combinations(self, layers: Sequence[Spot], whole: bool) -> Iterator[dict[str, Any]]:
+        """Each choice of one value for each variable; lists stay whole where the test says so."""
+        given: dict[str, Spot] = {}
+        for layer in layers:
+            given |= self.given(layer)
+        choices = {name: found for name, spot in given.items() if (found := list(self._choices(spot, whole)))}
+        if (count := prod(map(len, choices.values()))) > _MOST:
+            raise layers[-1].wrong(f"the lists of its variables combine to {count:,} tests; {_MOST:,} is the limit")
+        for chosen in product(*choices.values()):
+            yield self._rendered(dict(zip(choices, chosen, strict=True)), given)
+
+    def _choices(self, spot: Spot, whole: bool) -> Iterator[Any]:
+        value = spot.value
+        if isinstance(value, list) and value and isinstance(value[0], str) and not whole:
+            for entry in spot.entries():
+                yield from self._read(entry)
+        else:
+            yield from self._read(spot)
+            if isinstance(value, bool | list | dict):
+                self.losses.changed(
+                    f"the variable {spot.path[-1]}", spot.where, "a prompt shows it as Python writes it"
+                )
+
+    def _read(self, spot: Spot) -> Iterator[Any]:
+        value = spot.value
+        if not isinstance(value, str) or not value.startswith(_ELSEWHERE):
+            yield value.removesuffix("\n") if isinstance(value, str) else value
+            return
+        path = value.removeprefix("file://")
+        ending = File(path.partition(":")[0]).suffix.lower()
+        if value.startswith("package:") or ending in _CODE or ending in _NO_TEXT:
+            why = "it is no text" if ending in _NO_TEXT else "it is made by code"
+            self.losses.left_out(f"the variable {spot.path[-1]}", spot.where, why)
+            return
+        for file in files_named(spot, self.folder, value):
+            yield self._content(file)
+
+    def _content(self, file: File) -> str:
+        name = shown_name(file, self.folder)
+        if file.suffix.lower() in (".yaml", ".yml"):
+            return strictjson.dumps(source_of(file, name).value)
+        return text_of(file, name).strip()
+
+    def _rendered(self, values: dict[str, Any], given: Mapping[str, Spot]) -> dict[str, Any]:
+        if not self.renders:
+            return substituted(values)
+        texts = {name: value for name, value in values.items() if isinstance(value, str)}
+        found = {**values, **{name: filled(text, {}) for name, text in texts.items() if not needs_values(text)}}
+        for name, text in texts.items():
+            if needs_values(text):
+                try:
+                    found[name] = filled(text, found).removesuffix("\n")
+                except TemplateError as problem:
+                    why = f"it stays as written: its template {problem.problem}"
+                    self.losses.changed(f"the variable {name}", given[name].where, why)
+        return found
+
+    def of_assert(self, spot: Spot, name: str) -> Any:
+        """The content of a file an assertion compares with."""
+        file = files_named(spot, self.folder, name)[0]
+        shown = shown_name(file, self.folder)
+        if file.suffix.lower() in (".json", ".yaml", ".yml"):
+            return source_of(file, shown).value
+        return text_of(file, shown).strip()

@@ -1,0 +1,428 @@
+"""Our evaluators as assertions of promptfoo: those with an equal, and why the others have none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.datasets.prompts import github_text
+from tui_evals.datasets.resolve import Effective, effective
+from tui_evals.imports.losses import Losses
+from tui_evals.text import strictjson
+
+from .asserts import DRAFT_7, FACT_SCORES
+from .cases import KEPT, KEPT_FIELDS
+from .prompts import Prompt, written_model
+from .values import literal, lone_name
+
+_PYTHON_ONLY = re.compile(r"\(\?(?:[aimsuLx]|P|#)|\\[AZz]|[*+?}]\+")
+_SPELLINGS = {
+    "targetValue": "value",
+    "target_value": "value",
+    "targetValues": "values",
+    "target_values": "values",
+    "targetThreshold": "threshold",
+    "target_threshold": "threshold",
+    "jsonPath": "json_path",
+    "ignoreCase": "ignore_case",
+    "toolName": "tool_name",
+    "argKeyName": "arg_key_name",
+    "json_schema": "schema",
+    "jsonSchema": "schema",
+}
+_NAMES = {
+    "EXACT_MATCH": "Equals",
+    "CONTAINS_ALL": "ContainsAll",
+    "CONTAINS_ANY": "ContainsAny",
+    "STARTS_WITH": "StartsWith",
+    "JsonValidator": "JsonValid",
+    "TOOL_CALLED": "ToolCalled",
+    "TOOL_CALLED_WITH": "ToolCalledWith",
+    "LATENCY": "Latency",
+    "COST": "Cost",
+    "ModelBasedClassify": "ModelGraded",
+}
+
+
+class NoAssert(Exception):
+    """No assertion means the same; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An evaluator's options with the references of its item."""
+
+    options: dict[str, Any]
+    references: Sequence[str]
+    where: str
+    losses: Losses
+
+    def take(self, name: str, otherwise: Any = None) -> Any:
+        """An option, which is then dealt with."""
+        return self.options.pop(name, otherwise)
+
+    def values(self, name: str) -> list[str]:
+        """The texts to compare with: those given, or the references of the item."""
+        given = self.take(name)
+        if given is None and not self.references:
+            raise NoAssert("there is nothing it compares with")
+        return list(self.references) if given is None else given if isinstance(given, list) else [given]
+
+
+def assert_of(one: Effective, references: Sequence[str], where: str, losses: Losses) -> dict[str, Any]:
+    """The assertion that means the same as an evaluator; NoAssert says that there is none."""
+    name = _NAMES.get(one.evaluator, one.evaluator)
+    options = {_SPELLINGS.get(key, key): value for key, value in one.settings.items()}
+    negate, weight = options.pop("negate", False), options.pop("weight", None)
+    judge = options.pop("judge", None)
+    write = _WRITERS.get(name)
+    if write is None:
+        raise NoAssert("no assertion means the same")
+    asked = _Asked(options, references, where, losses)
+    written = write(asked)
+    rest = {key: value for key, value in asked.options.items() if value not in (None, False)}
+    if rest:
+        raise NoAssert(f"an assertion cannot say {', '.join(sorted(rest))}")
+    if negate:
+        written["type"] = f"not-{written['type']}"
+        if name == "JsonSchema":
+            losses.changed(one.key, where, "promptfoo passes an answer that is no JSON")
+    if weight is not None:
+        written["weight"] = weight
+    if one.key != one.evaluator:
+        written["metric"] = one.key
+    if judge is not None and (model := written_model(judge)) is not None:
+        written["provider"] = model
+    elif judge is not None:
+        losses.left_out(f"the judge {judge}", where, "promptfoo has no provider like it")
+    return written
+
+
+def _equals(asked: _Asked) -> dict[str, Any]:
+    values = asked.values("value")
+    if len(values) > 1:
+        raise NoAssert("an assertion compares with one reference")
+    if asked.options.get("json_path") == "$":
+        try:
+            value = strictjson.loads(values[0])
+        except strictjson.JsonError:
+            raise NoAssert("an assertion has no JSON path") from None
+        if isinstance(value, list | dict) and strictjson.dumps(value) == values[0]:
+            asked.take("json_path")
+            return {"type": "equals", "value": value}
+    return {"type": "equals", "value": literal(values[0])}
+
+
+def _starts_with(asked: _Asked) -> dict[str, Any]:
+    values = asked.values("value")
+    if len(values) > 1 or not values[0]:
+        raise NoAssert("an assertion compares with one text that is not empty")
+    return {"type": "starts-with", "value": literal(values[0])}
+
+
+def _contains(several: str) -> Callable[[_Asked], dict[str, Any]]:
+    def write(asked: _Asked) -> dict[str, Any]:
+        values = [literal(value) for value in asked.values("values")]
+        prefix = "i" if asked.take("ignore_case") else ""
+        if several == "contains-all" and len(values) == 1 and values[0]:
+            return {"type": f"{prefix}contains", "value": values[0]}
+        return {"type": prefix + several, "value": values}
+
+    return write
+
+
+def _regex(asked: _Asked) -> dict[str, Any]:
+    pattern = asked.take("pattern", "")
+    if not pattern or _PYTHON_ONLY.search(pattern):
+        raise NoAssert("the pattern is empty or uses what JavaScript's patterns do not have")
+    if asked.take("mode", "search") != "search":
+        raise NoAssert("an assertion searches for the pattern; it cannot ask for the whole answer")
+    return {"type": "regex", "value": literal(pattern)}
+
+
+def _schema(asked: _Asked) -> dict[str, Any]:
+    schema = asked.take("schema")
+    if schema.get("$schema", DRAFT_7) != DRAFT_7:
+        raise NoAssert("promptfoo reads draft 7 of JSON Schema only")
+    return {"type": "is-json", "value": schema}
+
+
+def _limit(kind: str) -> Callable[[_Asked], dict[str, Any]]:
+    def write(asked: _Asked) -> dict[str, Any]:
+        threshold = asked.take("threshold")
+        if threshold is None:
+            raise NoAssert("an assertion needs a threshold")
+        asked.losses.changed(kind, asked.where, "exactly the threshold passes in promptfoo")
+        return {"type": kind, "threshold": threshold}
+
+    return write
+
+
+def _rubric(asked: _Asked) -> dict[str, Any]:
+    written = {"type": "llm-rubric", "value": literal(asked.take("criteria"))}
+    threshold = asked.take("threshold")
+    if threshold is not None:
+        written["threshold"] = round((threshold - 1) / 4, 6)
+    asked.losses.changed("Rubric", asked.where, "a judge of promptfoo says pass or fail, and a score from 0 to 1")
+    return written
+
+
+def _graded(asked: _Asked) -> dict[str, Any]:
+    spec, given = asked.take("spec"), asked.take("spec_args")
+    args = given if isinstance(given, Mapping) else {}
+    asked.losses.changed("ModelGraded", asked.where, "the judge is asked in other words")
+    if spec == "closedqa" and args.keys() == {"criteria"}:
+        return {"type": "model-graded-closedqa", "value": literal(args["criteria"])}
+    scores, passing = asked.take("choice_scores"), asked.take("passing")
+    if spec == "fact" and args.keys() == {"ideal"} and scores == FACT_SCORES and passing == ["A", "B", "C", "E"]:
+        return {"type": "factuality", "value": literal(args["ideal"])}
+    raise NoAssert("only the specs closedqa with criteria and fact with an ideal have an equal")
+
+
+def _tool_called(asked: _Asked) -> dict[str, Any]:
+    asked.losses.changed("ToolCalled", asked.where, "promptfoo reads it from a trace, which newer versions keep")
+    return {"type": "trajectory:tool-used", "value": literal(asked.take("tool_name"))}
+
+
+_WRITERS: Mapping[str, Callable[[_Asked], dict[str, Any]]] = {
+    "Equals": _equals,
+    "StartsWith": _starts_with,
+    "ContainsAll": _contains("contains-all"),
+    "ContainsAny": _contains("contains-any"),
+    "Regex": _regex,
+    "JsonValid": lambda asked: {"type": "is-json"},
+    "JsonSchema": _schema,
+    "Latency": _limit("latency"),
+    "Cost": _limit("cost"),
+    "Rubric": _rubric,
+    "ModelGraded": _graded,
+    "ToolCalled": _tool_called,
+}
+
+
+_NO_TEXT = re.compile(r"\s*(?:\[|\{(?!\{)|- role:)|[A-Za-z]+:")
+_LONGER = frozenset(("turns", "messages"))
+_ITEM_FIELDS = frozenset(KEPT_FIELDS) | {"name", "prompt", "variables", "evaluators", "evaluators_mode", "threshold"}
+_DATASET_FIELDS = frozenset(("schemaVersion", "description", "default_evaluators", "variables", "messages", "repeats"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chat:
+    """A prompt under test: its label, and its messages."""
+
+    label: str | None
+    messages: Sequence[Mapping[str, Any]]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is one user message that promptfoo takes for text, and not for a file or a chat."""
+        if len(self.messages) != 1 or self.messages[0].get("role") != "user":
+            return False
+        text = self.messages[0].get("content")
+        return isinstance(text, str) and (lone_name(text) is not None or _is_plain(text))
+
+    def written(self, as_text: bool) -> Any:
+        """It as promptfoo takes it: a chat is JSON over several lines, which no file can be named like."""
+        text = self.messages[0]["content"] if as_text else json.dumps(self.messages, ensure_ascii=False, indent=2)
+        return text if self.label is None else {"label": self.label, "raw": text}
+
+
+def _is_plain(text: str) -> bool:
+    """Whether nothing in a text makes promptfoo look for a file, or read a chat."""
+    if _NO_TEXT.match(text) or not any(sign in text for sign in " \n"):
+        return False
+    return "\n" in text or not (any(sign in text for sign in "/\\*") or "." in text[-6:])
+
+
+def write_config(
+    data: Mapping[str, Any], prompts: Sequence[Prompt] = (), targets: Sequence[str] = ()
+) -> tuple[str, Losses]:
+    """The configuration as YAML; `prompts` take the place of the document's own messages, `targets` are models."""
+    losses = Losses()
+    name = _free_name(data)
+    asks = any("prompt" in item for item in data["items"] if not _LONGER & item.keys())
+    chats = _chats(data, prompts, name if asks else None)
+    as_text = all(chat.is_text for chat in chats)
+    fitting = [_fits(item, asks, chats, f"items[{at}]", losses) for at, item in enumerate(data["items"])]
+    items = [(at, item) for at, item in enumerate(data["items"]) if fitting[at]]
+    writer = _Writer(data, name, as_text, losses)
+    written = [writer.case(item, f"items[{at}]") for at, item in items]
+    config: dict[str, Any] = {}
+    if data.get("description"):
+        config["description"] = data["description"]
+    config["prompts"] = [chat.written(as_text) for chat in chats]
+    if providers := _providers(targets, losses):
+        config["providers"] = providers
+    if default := writer.default():
+        config["defaultTest"] = default
+    if data.get("repeats"):
+        config["evaluateOptions"] = {"repeat": data["repeats"]}
+    config["tests"] = written
+    _leave_out(data, losses)
+    losses.carried(f"{len(written)} of {len(data['items'])} items", "", "as tests")
+    return github_text(config), losses
+
+
+def _fits(item: Mapping[str, Any], asks: bool, chats: Sequence[_Chat], where: str, losses: Losses) -> bool:
+    """Whether an item can be a test; why not is noted."""
+    if "turns" in item:
+        losses.left_out("a conversation", where, "a test of promptfoo is one exchange")
+    elif "messages" in item:
+        losses.left_out("an item with messages of its own", where, "a test of promptfoo has no history")
+    elif not chats[0].messages or (asks and "prompt" not in item):
+        losses.left_out("an item without a prompt", where, "all tests share the prompts, and the others have one")
+    elif not all(chat.is_text for chat in chats) and any(map(_names_a_file, _values(item))):
+        losses.left_out("an item", where, "promptfoo takes what begins with file:// or package: for a file")
+    else:
+        return True
+    return False
+
+
+def _values(item: Mapping[str, Any]) -> Iterator[Any]:
+    yield item.get("prompt")
+    yield from (item.get("variables") or {}).values()
+
+
+def _names_a_file(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(("file://", "package:"))
+
+
+def _chats(data: Mapping[str, Any], prompts: Sequence[Prompt], asked: str | None) -> list[_Chat]:
+    """The prompts under test, each with the question of an item at its end where items ask."""
+    question = [{"role": "user", "content": f"{{{{{asked}}}}}"}] if asked else []
+    if prompts:
+        return [_Chat(prompt.name, [*prompt.messages, *question]) for prompt in prompts]
+    return [_Chat(None, [*(data.get("messages") or []), *question])]
+
+
+def _free_name(data: Mapping[str, Any]) -> str:
+    used = {key for item in (data, *data["items"]) for key in item.get("variables") or {}}
+    names = ("prompt", *(f"prompt_{number}" for number in range(len(used) + 1)))
+    return next(name for name in names if name not in used)
+
+
+def _providers(targets: Sequence[str], losses: Losses) -> list[str]:
+    found = []
+    for target in targets:
+        model = written_model(target)
+        if model is None:
+            losses.left_out(f"the target {target}", "", "promptfoo has no provider like it")
+        else:
+            found.append(model)
+    if not found:
+        losses.left_out("providers", "", "no model is named; add `providers` before you run it")
+    return found
+
+
+def _leave_out(data: Mapping[str, Any], losses: Losses) -> None:
+    for field in data:
+        if field not in _DATASET_FIELDS and field != "items":
+            losses.left_out(field, "", "a configuration of promptfoo has no place for it")
+
+
+class _Writer:
+    """Writes items as tests; the default evaluators stand in the default test where every item takes them."""
+
+    def __init__(self, data: Mapping[str, Any], name: str, renders: bool, losses: Losses) -> None:
+        self.data = data
+        self.name = name
+        self.renders = renders
+        self.losses = losses
+        self.defaults = data.get("default_evaluators")
+        items = [item for item in data["items"] if "turns" not in item]
+        self.together = not any(self._overrides(item) for item in items)
+        if self.defaults is None:
+            losses.left_out("Relevance and Coherence", "", "the evaluators of a dataset that names none have no equal")
+            self.defaults = {}
+
+    def _overrides(self, item: Mapping[str, Any]) -> bool:
+        own = item.get("evaluators") or {}
+        return item.get("evaluators_mode") == "replace" or bool(own.keys() & (self.defaults or {}).keys())
+
+    def default(self) -> dict[str, Any]:
+        """The default test."""
+        written: dict[str, Any] = {}
+        if variables := self.data.get("variables"):
+            written["vars"] = self._variables(variables, "variables")
+            if any(_would_expand(value) for value in variables.values()):
+                written["options"] = {"disableVarExpansion": True}
+        if self.together and self.defaults:
+            found = effective(self.defaults, None, None, "item")
+            if asserts := self._asserts(found, {}, "default_evaluators"):
+                written["assert"] = asserts
+        return written
+
+    def case(self, item: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """One test."""
+        given = dict(item.get("variables") or {})
+        if "prompt" in item:
+            given = {self.name: item["prompt"], **given}
+        written: dict[str, Any] = {}
+        if "name" in item:
+            written["description"] = item["name"]
+        if given:
+            written["vars"] = self._variables(given, where)
+        if any(_would_expand(value) for value in given.values()):
+            written["options"] = {"disableVarExpansion": True}
+        defaults = {} if self.together else self.defaults
+        found = effective(defaults, item.get("evaluators"), item.get("evaluators_mode"), "item")
+        if asserts := self._asserts(found, item, where):
+            written["assert"] = asserts
+        if item.get("threshold") not in (None, 1):
+            written["threshold"] = item["threshold"]
+        if metadata := self._metadata(item, where):
+            written["metadata"] = metadata
+        return written if written.keys() - {"description"} else {**written, "vars": {}}
+
+    def _asserts(self, found: Sequence[Effective], item: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+        references = [item["expected_response"]] if "expected_response" in item else []
+        references += [one for one in item.get("ideal") or () if one not in references]
+        written = []
+        for one in found:
+            try:
+                written.append(assert_of(one, references, where, self.losses))
+            except NoAssert as why:
+                self.losses.left_out(one.key, f"{where}.evaluators" if item else where, str(why))
+        return written
+
+    def _variables(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+        written = {}
+        for name, value in given.items():
+            if _names_a_file(value) and not self.renders:
+                self.losses.left_out(f"the variable {name}", where, "promptfoo takes it for the name of a file")
+                continue
+            if value is None:
+                self.losses.changed(f"the variable {name}", where, "null is empty text")
+                value = ""
+            if isinstance(value, str) and value.endswith("\n"):
+                self.losses.changed(f"the variable {name}", where, "promptfoo takes the last line break away")
+            written[name] = self._literal(value, name, where)
+        return written
+
+    def _literal(self, value: Any, name: str, where: str) -> Any:
+        if not isinstance(value, str):
+            return value
+        if self.renders:
+            return literal(value)
+        if "{{" in value:
+            self.losses.changed(f"the variable {name}", where, "promptfoo fills in what looks like a template")
+        return value
+
+    def _metadata(self, item: Mapping[str, Any], where: str) -> dict[str, Any]:
+        extensions = dict(item.get("extensions") or {})
+        foreign = extensions.pop("promptfoo", None)
+        metadata = dict(foreign.get("metadata") or {}) if isinstance(foreign, dict) else {}
+        kept = {field: item[field] for field in KEPT_FIELDS if field in item}
+        if kept:
+            self.losses.changed(", ".join(kept), where, f"kept in metadata.{KEPT}, which promptfoo does not use")
+            metadata[KEPT] = kept
+        for field in sorted(item.keys() - _ITEM_FIELDS - {"extensions"} | extensions.keys()):
+            self.losses.left_out(field, where, "a test has no place for it")
+        return metadata
+
+
+def _would_expand(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], str)

@@ -1,0 +1,328 @@
+"""What judges said of recorded answers, as records of evaluators under keys that a dataset may hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.datasets.model import Dataset
+from tui_evals.generate.shapes import label
+from tui_evals.imports.recording import RecordedAnswer, chat_before
+from tui_evals.imports.recording import Recording as FinishedRun
+from tui_evals.runs.prompting import Chat, PromptUnderTest
+from tui_evals.store.records import AnswerRecord, ScoreRecord
+
+from .artefacts import Artefacts
+from .items import Tests
+from .rows import Measure, RecordedResult, table_of
+
+COMPLIANCE = "Compliance"
+AVERAGE = "average"
+_WITH = " with "
+_SAID = {"ok": "keeps to the rules", "err": "breaks a rule"}
+
+Judged = tuple[str, str]
+"""A metric, and the model that applied it; no name where it is not known."""
+
+
+def metric_of(key: str) -> Judged:
+    """The metric and the judge of a key such as `accuracy with azure:o4-mini`."""
+    metric, found, judge = key.rpartition(_WITH)
+    return (metric.strip(), judge.strip()) if found else (key.strip(), "")
+
+
+def judged_by(rows: Iterable[RecordedResult]) -> list[Judged]:
+    """Every metric with every judge that applied it, in the order they are met; averages are computed, not judged."""
+    found = (metric_of(key) for row in rows for key in row.metrics)
+    return list(dict.fromkeys(one for one in found if one[1] != AVERAGE))
+
+
+def keys_for(judged: Sequence[Judged]) -> dict[Judged, str]:
+    """The key of each metric and judge: the metric alone where one judge applied it."""
+    metrics = [metric for metric, _ in judged]
+    taken = {COMPLIANCE}
+    keys: dict[Judged, str] = {}
+    for metric, judge in judged:
+        wanted = label(metric) if metrics.count(metric) == 1 else f"{label(metric)}_{label(judge)}"
+        key, number = wanted, 2
+        while key in taken:
+            key, number = f"{wanted}_{number}", number + 1
+        taken.add(key)
+        keys[metric, judge] = key
+    return keys
+
+
+def evaluators_for(keys: Mapping[Judged, str], known: Iterable[str], compliance: bool) -> dict[str, dict[str, Any]]:
+    """The evaluators of the dataset: those that judged, as far as they are known here."""
+    names = set(known)
+    metrics = [metric for metric, _ in keys]
+    found: dict[str, dict[str, Any]] = {COMPLIANCE: {}} if compliance else {}
+    for (metric, judge), key in keys.items():
+        if metric in names:
+            typed = {} if key == metric else {"type": metric}
+            found[key] = typed if metrics.count(metric) == 1 or not judge else {**typed, "judge": judge}
+    return found
+
+
+def records_of(row: RecordedResult, keys: Mapping[Judged, str], judges: Sequence[str]) -> tuple[ScoreRecord, ...]:
+    """The records of one answer; `judges` are those that the run names, the first of which judged compliance."""
+    return (*_compliance(row, judges), *_metrics(row, keys))
+
+
+def _compliance(row: RecordedResult, judges: Sequence[str]) -> Iterator[ScoreRecord]:
+    if row.compliance is None:
+        return
+    said = row.complianceText or f"the judge found that the answer {_SAID.get(row.compliance, 'cannot be judged')}"
+    yield _verdict(COMPLIANCE, COMPLIANCE, row.compliance, said, judges[0] if judges else "")
+
+
+def _metrics(row: RecordedResult, keys: Mapping[Judged, str]) -> Iterator[ScoreRecord]:
+    seen: set[str] = set()
+    for name, measure in row.metrics.items():
+        metric, judge = metric_of(name)
+        if (metric, judge) in keys and (key := keys[metric, judge]) not in seen:
+            seen.add(key)
+            yield _measured(key, metric, measure, judge)
+
+
+def _measured(key: str, metric: str, measure: Measure, judge: str) -> ScoreRecord:
+    if measure.score is None:
+        said = measure.content or "neither a score nor a verdict was recorded"
+        return _verdict(key, metric, measure.outcome or "unknown", said, judge)
+    details = {"judge": judge} if judge else {}
+    return ScoreRecord(
+        key=key, evaluator=metric, score=measure.score, result=None, reason=measure.content or "", details=details
+    )
+
+
+def _verdict(key: str, evaluator: str, outcome: str, said: str, judge: str) -> ScoreRecord:
+    """OK passes, ERR fails, and what is neither could not be judged."""
+    details: dict[str, Any] = {"judge": judge} if judge else {}
+    if outcome == "unknown":
+        details = {"code": "invalidEvaluatorResult", **details}
+        return ScoreRecord(key=key, evaluator=evaluator, score=None, result="error", reason=said, details=details)
+    good = outcome == "ok"
+    return ScoreRecord(
+        key=key,
+        evaluator=evaluator,
+        score=float(good),
+        result="pass" if good else "fail",
+        label=outcome,
+        reason=said,
+        details=details,
+    )
+
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def overview_of(found: Artefacts) -> list[dict[str, Any]]:
+    """The rows of overview.csv; none where there is no such file."""
+    piece = found.pieces.get("overview")
+    return [] if piece is None else table_of(piece)
+
+
+def differences(overview: Rows, recorded: Sequence[RecordedResult], kept: Sequence[RecordedResult]) -> list[str]:
+    """What overview.csv says otherwise than the answers do; rows that stand twice in the file may count twice in it."""
+    asked = [row for row in recorded if not row.isGroundtruth]
+    once, all_rows = _counted(kept), _counted(asked)
+    if not _differing(overview, all_rows):
+        return []
+    return _differing(overview, once)
+
+
+def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, str]]) -> list[str]:
+    said = []
+    for row in overview:
+        model = str(row.get("model") or "")
+        if not model:
+            said.append("overview.csv has totals of no model: its first line should name the column model")
+            return said
+        scenario = str(row.get("scenario") or "")
+        ours = counted.get((model, scenario)) or counted.get((model, "")) or {}
+        name = _short(f"{model}, {scenario}" if scenario else model)
+        if not ours:
+            said.append(f"overview.csv has totals of {name}, of which there are no answers")
+            continue
+        parts = [
+            f"{column} {value} (the answers: {ours[column]})"
+            for column, value in row.items()
+            if column in ours and str(value).strip() and str(value).strip() != ours[column]
+        ]
+        if parts:
+            said.append(f"overview.csv says otherwise of {name}: {', '.join(parts)}")
+    return said
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:79]}…"
+
+
+def _counted(rows: Iterable[RecordedResult]) -> dict[tuple[str, str], dict[str, str]]:
+    """The columns of each model and scenario, and of each model in all of them."""
+    groups: defaultdict[tuple[str, str], list[RecordedResult]] = defaultdict(list)
+    for row in rows:
+        for key in {(row.model or "", row.scenario or ""), (row.model or "", "")}:
+            groups[key].append(row)
+    return {key: _columns(group) for key, group in groups.items()}
+
+
+def _columns(rows: Sequence[RecordedResult]) -> dict[str, str]:
+    good = [row for row in rows if not row.error]
+    tests = [row for row in good if not row.baseline]
+    baseline = [row for row in good if row.baseline]
+    positive = [row for row in tests if not row.inverse]
+    negative = [row for row in tests if row.inverse]
+    return {
+        "tests": str(len(tests)),
+        "tests compliant": _share(tests),
+        "baseline compliant": _share(baseline),
+        "tests positive": str(len(positive)),
+        "tests positive compliant": str(_compliant(positive)),
+        "tests negative": str(len(negative)),
+        "tests negative compliant": str(_compliant(negative)),
+        "baseline": str(len(baseline)),
+    }
+
+
+def _compliant(rows: Iterable[RecordedResult]) -> int:
+    return sum(row.compliance == "ok" for row in rows)
+
+
+def _share(rows: Sequence[RecordedResult]) -> str:
+    whole = len(rows)
+    return f"{(200 * _compliant(rows) + whole) // (2 * whole)}%" if whole else "--"
+
+
+BY = "PromptPex"
+TAG = "promptpex"
+UNNAMED_MODEL = "unknown model"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One recorded answer: to which test, of which model, the how many-th."""
+
+    item: int
+    target: int
+    repeat: int
+    row: RecordedResult
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The answers of a run in the order of the dataset, and what was left out."""
+
+    answers: tuple[Answer, ...]
+    models: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def repeats(self) -> int:
+        """How often one model answered one test, at most."""
+        return max((answer.repeat for answer in self.answers), default=0) + 1
+
+    @property
+    def rows(self) -> list[RecordedResult]:
+        """What was recorded."""
+        return [answer.row for answer in self.answers]
+
+    @property
+    def digest(self) -> str:
+        """What tells this recording from any other."""
+        said = [(answer.item, answer.repeat, answer.row.model_dump()) for answer in self.answers]
+        return hashlib.sha256(json.dumps([self.models, said]).encode()).hexdigest()
+
+
+def recording_of(rows: Sequence[RecordedResult], tests: Tests) -> Recording:
+    """The answers of models under test; a test that nobody knew yet is added to the tests."""
+    asked = [row for row in rows if not row.isGroundtruth]
+    named = [(tests.place_of(row), row.model or UNNAMED_MODEL, row) for row in asked]
+    kept = _once(named)
+    models = tuple(dict.fromkeys(model for _, model, _ in kept))
+    seen: Counter[tuple[int, str]] = Counter()
+    answers = []
+    for place, model, row in kept:
+        answers.append(Answer(place, models.index(model), seen[place, model], row))
+        seen[place, model] += 1
+    answers.sort(key=lambda answer: (answer.item, answer.repeat, answer.target))
+    notes = []
+    if truths := len(rows) - len(asked):
+        notes.append(f"{_rows(truths)} of ground truth, which is no answer of a model under test")
+    if twice := len(named) - len(kept):
+        notes.append(f"{_rows(twice)} that stand there a second time, without a verdict")
+    return Recording(tuple(answers), models, tuple(notes))
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'' if count == 1 else 's'}"
+
+
+def _once(named: Sequence[tuple[int, str, RecordedResult]]) -> Sequence[tuple[int, str, RecordedResult]]:
+    """The rows without the unjudged originals that follow their judged copies; repeats are no copies."""
+    first = next((n + 1 for n in range(len(named) - 1, -1, -1) if named[n][2].judged), 0)
+    head, tail = named[:first], named[first:]
+    if not head or not tail or not all(row.judged or row.error for _, _, row in head):
+        return named
+    doubled = Counter(one[:2] for one in head) == Counter(one[:2] for one in tail)
+    there = Counter((place, model, row.output) for place, model, row in head)
+    again = Counter((place, model, row.output) for place, model, row in tail)
+    return head if doubled or again <= there else named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a recorded run is of: its dataset, its prompt, its judges."""
+
+    document: Mapping[str, Any]
+    source: str
+    name: str
+    prompt: PromptUnderTest | None
+    keys: Mapping[Judged, str]
+    metrics: str | None
+    """The folder of the prompt from the project's root, where metrics lie."""
+    judges: tuple[str, ...]
+    """The judges that the run names; the first judged compliance."""
+
+
+def recorded(recording: Recording, origin: Origin) -> FinishedRun:
+    """The recording as runs are stored from it."""
+    dataset = Dataset.model_validate(origin.document)
+    prompt = origin.prompt or PromptUnderTest()
+    chats = [chat_before(dataset, item, 0, prompt) for item in dataset.items]
+    return FinishedRun(
+        by=BY,
+        digest=recording.digest,
+        document=origin.document,
+        source=origin.source,
+        name=origin.name,
+        targets=recording.models,
+        answers=tuple(_recorded(answer, chats[answer.item], origin) for answer in recording.answers),
+        prompts=() if origin.prompt is None else (origin.prompt,),
+        judges=tuple({*origin.judges, *(judge for _, judge in origin.keys if judge)}),
+        tags=(TAG,),
+        metrics=origin.metrics,
+    )
+
+
+def _recorded(answer: Answer, chat: Chat, origin: Origin) -> RecordedAnswer:
+    record = _record(answer.row, chat)
+    return RecordedAnswer(
+        item=answer.item,
+        target=answer.target,
+        repeat=answer.repeat,
+        answer=record,
+        scores=() if record.text is None else records_of(answer.row, origin.keys, origin.judges),
+    )
+
+
+def _record(row: RecordedResult, chat: Chat) -> AnswerRecord:
+    request = {"messages": list(chat)}
+    if row.error or row.output is None:
+        said = row.error or "neither an output nor an error was recorded"
+        return AnswerRecord(text=None, request=request, model=row.model, code="agentRequestFailed", message=said)
+    return AnswerRecord(text=row.output, request=request, model=row.model)

@@ -1,0 +1,294 @@
+"""The shape of a finished run that was made elsewhere, as every door hands it over."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from tui_evals.datasets.model import Dataset, Item
+from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, chat_for, kept_prompt, question_of
+from tui_evals.runs.scoring import FORMAT_KEY
+from tui_evals.runs.start import Terms
+from tui_evals.runs.status import METRICS, RECORDED, Status, score_of, status_of
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.opening import identity
+from tui_evals.text.box import TemplateError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAnswer:
+    """One answer of a recording, by the positions from 0 of what it answers, of who answered, and how often before."""
+
+    item: int
+    turn: int = 0
+    prompt: int = 0
+    target: int = 0
+    repeat: int = 0
+    answer: AnswerRecord
+    scores: tuple[ScoreRecord, ...] = ()
+    status: Status | None = None
+    """As it was recorded; None where it follows from the scores."""
+
+    @property
+    def cell(self) -> tuple[int, int, int, int]:
+        """What the turns of one conversation share, in the order of a plan."""
+        return (self.item, self.repeat, self.prompt, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedGroup:
+    """One record of all answers to a turn of an item."""
+
+    item: int
+    turn: int
+    score: ScoreRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A finished run that was made elsewhere."""
+
+    by: str
+    """The tool that made it."""
+    digest: str
+    """What tells this recording from any other; see `digest_of`."""
+    document: Mapping[str, Any]
+    """The eval document that was asked, without what came of it."""
+    source: str
+    name: str
+    targets: tuple[str, ...]
+    answers: tuple[RecordedAnswer, ...]
+    together: tuple[RecordedGroup, ...] = ()
+    prompts: tuple[PromptUnderTest, ...] = ()
+    judges: tuple[str, ...] = ()
+    """Every judge that is known to have judged."""
+    suite: str = ""
+    tags: tuple[str, ...] = ()
+    metrics: str | None = None
+    """The folder of the prompt from the project's root, where metrics lie."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known of how it was made, as plain data."""
+    started: float | None = None
+    finished: float | None = None
+
+    @property
+    def repeats(self) -> int:
+        """How often one target answered one item, at most."""
+        return max((recorded.repeat for recorded in self.answers), default=0) + 1
+
+
+def digest_of(*parts: object) -> str:
+    """A digest of plain data and of records, the same for the same content."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: getattr(value, one.name) for one in fields(value)}  # asdict copies all that is below
+    raise TypeError(f"a {type(value).__name__} is no plain data")
+
+
+Stored = Literal["new", "known", "finished now"]
+
+_AT_ONCE = 500
+
+
+def chat_before(
+    dataset: Dataset, item: Item, turn: int, prompt: PromptUnderTest, said: Sequence[AnswerRecord] = ()
+) -> Chat:
+    """What the target was asked in a turn, as far as prompt, item and the answers to the turns before it tell."""
+    try:
+        return chat_for(dataset, item, turn, prompt, [assistant(one.text, one.tool_calls) for one in said])
+    except TemplateError:
+        return tuple(question_of(item.units[turn]))
+
+
+def recorded_run(reader: Reader, digest: str) -> RunRow | None:
+    """The run that a recording was made before, if it was; the first one where there are several."""
+    found: RunRow | None = None
+    offset, page = 0, reader.runs(200)
+    while page:
+        for run in page:
+            kept = run.config.get(RECORDED)
+            if not isinstance(kept, Mapping) or kept.get("digest") != digest:
+                continue
+            if found is None or run.created < found.created:
+                found = run
+        offset += len(page)
+        page = reader.runs(200, offset)
+    return found
+
+
+def store_recording(
+    writer: Writer, reader: Reader, recording: Recording, settings: Settings, environment: Mapping[str, str]
+) -> tuple[RunRow, Stored]:
+    """The run of a recording, made now unless it is there; one that an earlier call began is finished.
+
+    It waits for the commits, so it is not called from within an event loop.
+    """
+    run = recorded_run(reader, recording.digest)
+    if run is not None and run.status == "finished":
+        return run, "known"
+    dataset = Dataset.model_validate(recording.document)
+    answers = _whole(recording, dataset)
+    outcome: Stored = "finished now"
+    if run is None:
+        run, outcome = _planned(writer, recording, dataset, answers, settings, environment), "new"
+        first = recorded_run(reader, recording.digest)
+        if first is not None and first.id != run.id:  # Somebody else took in the same at the same time.
+            writer.delete_run(run)
+            run, outcome = first, "finished now"
+    asyncio.run(_filled(writer, reader, run, recording, dataset, answers))
+    begun = {} if recording.started is None else {"started": recording.started}
+    writer.run_status(run.id, "finished", finished=recording.finished or time.time(), **begun)
+    return reader.run(run.id), outcome
+
+
+def _whole(recording: Recording, dataset: Dataset) -> list[RecordedAnswer]:
+    """The answers in the order of a plan, every conversation with all its turns; ValueError where they cannot be."""
+    ordered = sorted(recording.answers, key=lambda one: (*one.cell, one.turn))
+    found: list[RecordedAnswer] = []
+    for (number, *_), group in groupby(ordered, key=lambda one: one.cell):
+        by_turn: dict[int, RecordedAnswer] = {}
+        for one in group:
+            if one.turn in by_turn or not _fits(one, recording, dataset):
+                raise ValueError(f"a recording cannot hold an answer at {(*one.cell, one.turn)}")
+            by_turn[one.turn] = one
+        last = next(iter(by_turn.values()))
+        for turn in range(len(dataset.items[number].units)):
+            last = by_turn.get(turn) or _missing(last, turn)
+            found.append(last)
+    return found
+
+
+def _fits(one: RecordedAnswer, recording: Recording, dataset: Dataset) -> bool:
+    return (
+        0 <= one.item < len(dataset.items)
+        and 0 <= one.turn < len(dataset.items[one.item].units)
+        and 0 <= one.target < len(recording.targets)
+        and 0 <= one.prompt < max(1, len(recording.prompts))
+        and one.repeat >= 0
+    )
+
+
+def _missing(near: RecordedAnswer, turn: int) -> RecordedAnswer:
+    said = "the recording holds no answer to this turn"
+    lost = AnswerRecord(text=None, request={"messages": []}, code="agentRequestFailed", message=said)
+    return RecordedAnswer(
+        item=near.item, turn=turn, prompt=near.prompt, target=near.target, repeat=near.repeat, answer=lost
+    )
+
+
+def _planned(
+    writer: Writer,
+    recording: Recording,
+    dataset: Dataset,
+    answers: Sequence[RecordedAnswer],
+    settings: Settings,
+    environment: Mapping[str, str],
+) -> RunRow:
+    new = NewRun(
+        name=recording.name,
+        snapshot=writer.snapshot(dict(recording.document), recording.source),
+        source=recording.source,
+        suite=recording.suite,
+        targets=recording.targets,
+        prompts=tuple(prompt.name for prompt in recording.prompts) or ("",),
+        tags=recording.tags,
+        config=_config(recording, dataset, settings, environment),
+    )
+    return writer.plan(new, _cells(answers, dataset))
+
+
+def _config(
+    recording: Recording, dataset: Dataset, settings: Settings, environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """What a run started here keeps, with what is known of the recording beside it."""
+    asked = sorted({recorded.item for recorded in recording.answers})
+    judges = sorted(set(recording.judges))
+    about = {"about": dict(recording.about)} if recording.about else {}
+    return {
+        "targets": [_identity(name, settings, environment) or _unknown(name) for name in recording.targets],
+        "judge": _identity(judges[0], settings, environment) if len(judges) == 1 else None,
+        "without_judges": False,
+        "repeats": recording.repeats,
+        "only": None if len(asked) == len(dataset.items) else asked,
+        "prompts": [{"name": prompt.name, **kept_prompt(prompt)} for prompt in recording.prompts],
+        "terms": asdict(Terms()),
+        **({METRICS: recording.metrics} if recording.metrics else {}),
+        RECORDED: {"by": recording.by, "digest": recording.digest, "judges": judges, **about},
+    }
+
+
+def _identity(word: str, settings: Settings, environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """The target of a name as it is configured here; None where it is not."""
+    try:
+        config = target_named(word, settings)
+    except ConfigurationError:
+        return None
+    return identity(config, environment) | {"name": config.name}
+
+
+def _unknown(model: str) -> dict[str, Any]:
+    return {"model": model, "base_url": None, "params": {}, "via": "auto", "name": model}
+
+
+def _cells(answers: Sequence[RecordedAnswer], dataset: Dataset) -> Iterator[PlannedAnswer]:
+    names = Counter(item.testId for item in dataset.items)
+    for cell, (_, turns) in enumerate(groupby(answers, key=lambda one: one.cell)):
+        for one in turns:
+            item = dataset.items[one.item]
+            name = item.testId if item.testId and names[item.testId] == 1 else f"#{one.item + 1}"
+            yield PlannedAnswer(cell, one.item, one.turn, one.prompt, one.target, one.repeat, name, item.category or "")
+
+
+async def _filled(
+    writer: Writer,
+    reader: Reader,
+    run: RunRow,
+    recording: Recording,
+    dataset: Dataset,
+    answers: Sequence[RecordedAnswer],
+) -> None:
+    """Commit every answer with its scores; what is there already stays as it is."""
+    ids = [row.id for row in reader.all_rows(run.id)]
+    pairs = list(zip(ids, answers, strict=True))
+    for start in range(0, len(pairs), _AT_ONCE):
+        page = pairs[start : start + _AT_ONCE]
+        await asyncio.gather(*(_commit(writer, number, run.scoring_pass, one, dataset) for number, one in page))
+    await asyncio.gather(
+        *(
+            writer.group_scored(run.id, run.scoring_pass, found.item, found.turn, found.score)
+            for found in recording.together
+        )
+    )
+
+
+async def _commit(writer: Writer, number: int, scoring_pass: int, one: RecordedAnswer, dataset: Dataset) -> None:
+    if one.answer.text is None:
+        await writer.answered(number, one.answer, "error")
+        if one.scores:
+            await writer.scored(number, scoring_pass, one.scores, "error", score_of(one.scores))
+        return
+    await writer.answered(number, one.answer, "answered")
+    await writer.scored(number, scoring_pass, one.scores, *_judgement(one, dataset.items[one.item]))
+
+
+def _judgement(one: RecordedAnswer, item: Item) -> tuple[Status, float | None]:
+    """What the scores make of an answer, which fails whole where it has not the form that was asked for."""
+    if any(score.key == FORMAT_KEY and score.result == "fail" for score in one.scores):
+        return one.status or "fail", 0.0
+    threshold = 1.0 if item.threshold is None else item.threshold
+    return one.status or status_of(one.scores, threshold), score_of(one.scores)

@@ -1,0 +1,273 @@
+"""The events of a log of OpenAI Evals, and the final report that is made of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, ScoreRecord
+
+from .results import AnswerEntry, answers
+
+MISSING = "__missing_samples__"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event; `series` names the figures it counts into where a run has more than one evaluator or column."""
+
+    type: str
+    sample: str
+    data: Mapping[str, Any]
+    time: float
+    series: str = ""
+    deviates: bool = False
+    """Whether the original reports how far the accuracy may be off."""
+
+
+@dataclass(slots=True)
+class Series:
+    """The figures of one evaluator in one column."""
+
+    correct: list[bool] = field(default_factory=list)
+    deviates: bool = False
+    choices: Counter[str] = field(default_factory=Counter)
+    measures: dict[str, list[float]] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """Count an event in."""
+        if event.type == "match":
+            self.correct.append(event.data["correct"])
+            self.deviates = self.deviates or event.deviates
+            return
+        for name, value in event.data.items():
+            if name == "choice":
+                self.choices[str(value)] += 1
+            elif value is not None and name != "accuracy":  # which the matches tell
+                self.measures.setdefault(name, []).append(float(value))
+
+    def figures(self) -> dict[str, float]:
+        """The figures under their names: shares and means, and how often each choice was made."""
+        found: dict[str, float] = {}
+        if self.correct:
+            accuracy = sum(self.correct) / len(self.correct)
+            found["accuracy"] = accuracy
+            if self.deviates:
+                found["boostrap_std"] = math.sqrt(accuracy * (1 - accuracy) / len(self.correct))
+        found |= {f"counts/{choice}": count for choice, count in self.choices.items()}
+        return found | {name: sum(values) / len(values) for name, values in self.measures.items()}
+
+
+def report(events: Iterable[Event]) -> dict[str, float]:
+    """The final report: the figures of each series, the tokens that were used, and how much could not be judged."""
+    series: dict[str, Series] = {}
+    usage: Counter[str] = Counter()
+    missing = 0
+    for event in events:
+        if event.type in ("match", "metrics"):
+            series.setdefault(event.series, Series()).take(event)
+        elif event.type == "sampling":
+            usage.update(event.data.get("usage") or {})
+        missing += event.type == "error"
+    found: dict[str, float] = {}
+    for name, one in series.items():
+        found |= {_named(figure, name): value for figure, value in one.figures().items()}
+    found |= {f"usage_{name}": count for name, count in usage.items()}
+    return found | ({MISSING: missing} if missing else {})
+
+
+def _named(figure: str, series: str) -> str:
+    """`counts/Yes` of a series is `counts/SERIES/Yes`, every other figure `FIGURE/SERIES`."""
+    head, slash, choice = figure.partition("/")
+    return "/".join(filter(None, (head, series, choice if slash else "")))
+
+
+EVALS = "openai_evals"
+"""Under `extensions` of a document that came from a registry: the eval and its class."""
+_AUTHOR = "tui-evals"
+_GRADED = "ModelGraded"
+_DEVIATING = ("Match", "Includes", "JsonValid")
+"""The evaluators whose report in the original holds a deviation, under the name it spells so."""
+
+
+def text(reader: Reader, run: RunRow) -> str:
+    """The whole log."""
+    events = list(_events(reader, run))
+    lines: list[Mapping[str, Any]] = [{"spec": _spec(reader, run)}]
+    lines += [
+        {
+            "run_id": run.key,
+            "event_id": number,
+            "sample_id": event.sample,
+            "type": event.type,
+            "data": event.data,
+            "created_by": _AUTHOR,
+            "created_at": _time(event.time),
+        }
+        for number, event in enumerate(events)
+    ]
+    lines.append({"final_report": report(events), "run_id": run.key})
+    return "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+
+
+def final_report(reader: Reader, run: RunRow) -> dict[str, float]:
+    """What a run came to, under the names that the original gives its figures."""
+    return report(_events(reader, run))
+
+
+def _spec(reader: Reader, run: RunRow) -> dict[str, Any]:
+    origin = _origin(reader, run)
+    name = str(origin.get("eval") or run.name)
+    judge = run.config.get("judge")
+    asked = [*run.targets, *([judge["name"]] if judge else [])]  # the original has the grader last
+    base, _, rest = name.partition(".")
+    return {
+        "completion_fns": asked,
+        "eval_name": name,
+        "base_eval": base,
+        "split": rest.partition(".")[0],
+        "run_config": {
+            "completion_fns": asked,
+            "eval_spec": {"cls": origin.get("class"), "key": name},
+            "seed": None,
+            "max_samples": None,
+            "command": "",
+            "initial_settings": {"visible": True},
+        },
+        "created_by": _AUTHOR,
+        "run_id": run.key,
+        "created_at": _time(run.created),
+    }
+
+
+def _origin(reader: Reader, run: RunRow) -> Mapping[str, Any]:
+    found = (reader.snapshot(run.snapshot).get("extensions") or {}).get(EVALS)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _time(seconds: float) -> str:
+    return str(datetime.fromtimestamp(seconds, UTC))
+
+
+def _events(reader: Reader, run: RunRow) -> Iterator[Event]:
+    """Every event of a run: what was said and found of each answer, then what was found of answers together."""
+    conversations = list(answers(reader, run))
+    together = reader.group_scores(run.id, run.scoring_pass)
+    found = [score for _, said in conversations for one in said for score in one.scores]
+    several = len({score.key for score in (*found, *(one.record for one in together))}) > 1
+    columns = len(run.targets) * len(run.prompts) > 1
+    names: dict[int, str] = {}
+    for item, said in conversations:
+        for one in said:
+            names.setdefault(one.row.item, one.row.name)
+            column = _column(run, one) if columns else ""
+            yield from _answered(run, item, one, column, several)
+    for group in together:
+        series = group.record.key if several else ""
+        yield from _judged(names.get(group.item, ""), group.record, {}, run.finished or run.created, series, _who(run))
+
+
+def _column(run: RunRow, one: AnswerEntry) -> str:
+    return "/".join(filter(None, (run.prompts[one.row.prompt], run.targets[one.row.target])))
+
+
+def _who(run: RunRow) -> str | None:
+    judge = run.config.get("judge")
+    return judge["name"] if judge else None
+
+
+def _answered(run: RunRow, item: Mapping[str, Any], one: AnswerEntry, column: str, several: bool) -> Iterator[Event]:
+    """What was asked and said, and what each evaluator found."""
+    row, record = one.row, one.record
+    when = row.started or run.finished or run.created
+    if row.repeat == 0 and row.turn == 0 and row.target == 0 and row.prompt == 0:
+        yield Event("raw_sample", row.name, _sample(item), when)
+    if record is None:
+        return
+    if record.text is None:
+        yield Event("error", row.name, {"type": record.code or "error", "message": record.message or ""}, when)
+        return
+    usage = {}
+    if row.input_tokens is not None and row.output_tokens is not None:
+        usage = {"prompt_tokens": row.input_tokens, "completion_tokens": row.output_tokens}
+        usage["total_tokens"] = row.input_tokens + row.output_tokens
+    sampled = {"prompt": list(record.request.get("messages", ())), "sampled": [record.text]}
+    more: dict[str, Any] = {"model": record.model or run.targets[row.target], **({"usage": usage} if usage else {})}
+    yield Event("sampling", row.name, {**sampled, **more}, when)
+    compared = {"expected": _expected(one.unit), "sampled": record.text}
+    for score in one.scores:
+        series = "/".join(filter(None, (score.key if several else "", column)))
+        yield from _judged(row.name, score, compared, when, series, _who(run))
+
+
+def _sample(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The sample an item was made of, as far as the item tells."""
+    asked = [*(item.get("messages") or ())]
+    if item.get("prompt") is not None:
+        asked.append({"role": "user", "content": item["prompt"]})
+    ideal = item.get("ideal", item.get("expected_response"))
+    return {"input": asked, **({} if ideal is None else {"ideal": ideal}), **(item.get("variables") or {})}
+
+
+def _expected(unit: Mapping[str, Any]) -> Any:
+    first, ideal = unit.get("expected_response"), list(unit.get("ideal") or ())
+    found = ideal if first is None or first in ideal else [first, *ideal]
+    return found[0] if len(found) == 1 else found
+
+
+def _judged(
+    sample: str, score: ScoreRecord, compared: Mapping[str, Any], when: float, series: str, judge: str | None
+) -> Iterator[Event]:
+    """What one evaluator found: a choice with its score, or right or wrong and the measures beside it."""
+    if score.evaluator == _GRADED and isinstance(score.details.get("metrics"), Mapping):
+        yield from _graded(sample, score, when, series, judge)
+    elif score.result in ("pass", "fail"):
+        passed = score.result == "pass"
+        compared = {**compared, "expected": None} if score.evaluator == "JsonValid" else compared
+        data = {"correct": passed, **compared, "picked": _picked(score, passed, compared.get("sampled"))}
+        yield Event("match", sample, {**data, "evaluator": score.key}, when, series, score.evaluator in _DEVIATING)
+        if measures := _measures(score, passed):
+            yield Event("metrics", sample, measures, when, series)
+    elif score.result == "error":
+        code = str(score.details.get("code") or "evaluatorError")
+        yield Event("error", sample, {"type": code, "message": score.reason, "evaluator": score.key}, when)
+    elif score.score is not None:
+        yield Event("metrics", sample, {score.key: score.score}, when, series)
+
+
+def _graded(sample: str, score: ScoreRecord, when: float, series: str, judge: str | None) -> Iterator[Event]:
+    metrics: Mapping[str, Mapping[str, Any]] = score.details["metrics"]
+    for name, metric in metrics.items():
+        # What the judge was shown is not kept, and the original's readers want the field.
+        said = {"prompt": None, "sampled": [metric.get("reply", "")], "model": judge}
+        yield Event("sampling", sample, said, when)
+        data = {"choice": metric.get("choice"), "score": metric.get("score")}
+        data |= {"metascore": metric["metascore"]} if "metascore" in metric else {}
+        own = name if len(metrics) > 1 else ""
+        yield Event("metrics", sample, data, when, "/".join(filter(None, (own, series))))
+
+
+def _picked(score: ScoreRecord, passed: bool, sampled: object) -> object:
+    """What the original says was picked, which differs from class to class."""
+    if score.evaluator in ("FuzzyMatch", "JsonMatch"):
+        return [sampled] if passed else []
+    if score.evaluator in ("Includes", "JsonValid"):
+        return sampled
+    return score.details.get("picked", sampled if passed else None)
+
+
+def _measures(score: ScoreRecord, passed: bool) -> dict[str, float]:
+    """The figures the original records beside right and wrong."""
+    if score.evaluator == "FuzzyMatch":
+        return {"accuracy": float(passed), "f1_score": float(score.details.get("f1", 0.0))}
+    if score.evaluator == "JsonMatch":
+        return {"accuracy": float(passed)}
+    if score.evaluator == "Translate" and score.score is not None:
+        return {"sacrebleu_sentence_score": score.score}
+    return {}

@@ -1,0 +1,401 @@
+"""Dask's log kept off the terminal: a person is watching a live line there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shlex
+import socket
+import ssl
+import sys
+import warnings
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_evals.targets.base import ConfigurationError
+
+from .terms import ClusterTerms, Host, Local, Scheduler, checked, is_loopback, place, read_hosts
+
+if TYPE_CHECKING:
+    from distributed import Client, Security
+
+
+QUIET = logging.CRITICAL + 1
+NAMES = ("distributed", "tornado", "asyncssh")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No record of these libraries reaches a handler meanwhile."""
+    known = [
+        logger
+        for name, logger in logging.root.manager.loggerDict.items()
+        if isinstance(logger, logging.Logger) and logger.level and name.startswith(tuple(f"{one}." for one in NAMES))
+    ]
+    loggers = [*(logging.getLogger(name) for name in NAMES), *known]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(QUIET)
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+NAMED = 3
+"""Workers a sentence names; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What one side runs; None is not installed."""
+
+    product: str | None
+    python: str
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"{f'tui-evals {self.product}' if self.product else 'no tui-evals'} on Python {self.python}"
+
+
+def reported(said: Mapping[str, Any]) -> Versions:
+    """What one side runs, from what Dask says of its packages."""
+    packages = said["packages"]
+    return Versions(packages.get("tui-evals"), ".".join(str(packages["python"]).split(".")[:2]))
+
+
+def misfits(ours: Versions, theirs: Mapping[str, Versions]) -> dict[str, str]:
+    """Workers that differ, each with what it has."""
+    return {name: str(versions) for name, versions in sorted(theirs.items()) if versions != ours}
+
+
+def refusal(ours: Versions, theirs: Mapping[str, Versions]) -> str | None:
+    """A sentence about workers that differ, or None."""
+    found = misfits(ours, theirs)
+    if not found:
+        return None
+    named = "; ".join(f"{name} has {what}" for name, what in list(found.items())[:NAMED])
+    more = f"; {len(found) - NAMED} more differ" if len(found) > NAMED else ""
+    return (
+        f"Every worker must have what this machine has ({ours}), but {named}{more}. "
+        "Install the same there (pip install 'tui-evals[cluster]')."
+    )
+
+
+ANSWER_SECONDS = 10.0
+"""How long a scheduler may take to answer."""
+WORKER_SECONDS = 30.0
+"""How long the first worker may take to be there."""
+CLOSE_SECONDS = 1.0
+"""How long a worker process on this machine may take to end before it is killed."""
+THREADS = 4
+"""Tasks a worker process runs side by side; each holds many conversations."""
+CONNECTIONS = 10_000
+"""Connections the driver may hold; it talks to every worker."""
+
+SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.diagnostics.nvml": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""What a cluster of our own does without: profiles, graphics cards, and pages that anybody may read."""
+
+
+@asynccontextmanager
+async def opened(terms: ClusterTerms, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
+    """The cluster of a run, with workers that fit; ConfigurationError says in a sentence what is wrong."""
+    checked(terms)
+    where = place(terms.word)
+    import distributed  # noqa: F401  its loggers must exist before they are silenced
+
+    with quiet():
+        if isinstance(where, Scheduler):
+            opening = connected(where.address, tls(terms), where)
+        elif isinstance(where, Local):
+            opening = _local(where.workers or os.cpu_count() or 1, environment, trusting)
+        else:
+            opening = started(terms, where.path)
+        async with opening as client:
+            await _populated(client, terms.word)
+            yield client
+
+
+@asynccontextmanager
+async def _local(workers: int, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
+    """Worker processes on this machine that speak TLS, as a port of Dask runs code for whoever reaches it."""
+    import dask
+    from distributed import LocalCluster, Security
+
+    trust = {"TUI_EVALS_TRUST": "all"} if trusting else {}
+    with _own_variables(), dask.config.set(SETTINGS):
+        cluster = LocalCluster(
+            asynchronous=True,
+            n_workers=workers,
+            threads_per_worker=THREADS,
+            processes=True,
+            host="127.0.0.1",
+            security=Security.temporary(),
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=QUIET,
+            preload=["tui_evals.runs.executors.cluster.worker.apart"],
+            env={**environment, **trust},
+        )
+        try:
+            await _start_local(cluster)
+            async with connected(cluster.scheduler_address, cluster.security) as client:
+                yield client
+        finally:
+            await _stop_local(cluster)
+
+
+async def _start_local(cluster: Any) -> None:
+    """Start the processes of a cluster on this machine."""
+    try:
+        await cluster
+    except Exception as error:
+        raise ConfigurationError(f"--cluster local: the worker processes did not start ({error}).") from error
+
+
+async def _stop_local(cluster: Any) -> None:
+    """End them: soon, even when they are busy."""
+    try:
+        await asyncio.gather(*(nanny.close(timeout=CLOSE_SECONDS) for nanny in cluster.workers.values()))
+    finally:
+        await cluster.close()
+
+
+@asynccontextmanager
+async def connected(address: str, security: Security, named: Scheduler | None = None) -> AsyncIterator[Client]:
+    """A client of a scheduler; ConfigurationError when nobody who speaks Dask answers."""
+    from distributed import Client
+
+    client: Any = None
+    try:
+        try:
+            if named:
+                await asyncio.get_running_loop().getaddrinfo(named.host, named.port)
+            client = Client(
+                address,
+                asynchronous=True,
+                security=security,
+                set_as_default=False,
+                timeout=ANSWER_SECONDS,
+                connection_limit=CONNECTIONS,
+            )
+            with _no_version_table():
+                await asyncio.wait_for(client, ANSWER_SECONDS + 1)
+        except Exception as error:
+            raise ConfigurationError(_unanswered(address, error)) from error
+        yield client
+    finally:
+        if client is not None:
+            await client.close()
+
+
+def tls(terms: ClusterTerms) -> Security:
+    """What proves to the cluster who we are, and to us what the cluster is; nothing without TLS files."""
+    from distributed import Security
+
+    if not terms.tls_files:
+        return Security(require_encryption=False)
+    pair = {
+        f"tls_{role}_{part}": path
+        for role in ("client", "scheduler", "worker")
+        for part, path in (("cert", terms.tls_cert), ("key", terms.tls_key))
+    }
+    security = Security(require_encryption=True, tls_ca_file=terms.tls_ca, **pair)
+    try:
+        security.get_connection_args("client")
+    except (OSError, ValueError) as error:
+        names = ", ".join(f"{option} {path}" for option, path in terms.tls_files)
+        raise ConfigurationError(f"The TLS files do not fit together or cannot be read ({error}): {names}") from error
+    return security
+
+
+def _unanswered(address: str, error: BaseException) -> str:
+    """Why there is no scheduler at an address, as far as it can be told."""
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return f"--cluster {address}: this host name is not known here."
+        if isinstance(cause, ssl.SSLError):
+            return (
+                f"--cluster {address}: TLS was refused ({cause.reason or cause}). The scheduler must speak TLS, and "
+                "both sides' certificates must come from the authority in --tls-ca."
+            )
+    return (
+        f"--cluster {address}: no Dask scheduler answers there. Is it running, reachable from here, "
+        f"and {'encrypted' if address.startswith('tls') else 'unencrypted'}?"
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+async def _populated(client: Client, word: str) -> None:
+    """Wait for a worker, and refuse workers that would not understand us."""
+    try:
+        await client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except TimeoutError:
+        raise ConfigurationError(
+            f"--cluster {word}: the scheduler has no worker after {WORKER_SECONDS:.0f} s; start some, "
+            "for example `dask worker` with its address."
+        ) from None
+    found = await client.get_versions(packages=["tui-evals"])
+    workers = {address: reported(said) for address, said in found["workers"].items()}
+    if problem := refusal(reported(found["client"]), workers):
+        raise ConfigurationError(problem)
+
+
+@contextmanager
+def _own_variables() -> Iterator[None]:
+    """Take back the variables Dask sets in this process for its children."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+
+
+def _no_version_table() -> AbstractContextManager[Any]:
+    """Versions are compared by us, in a sentence."""
+    from distributed.versions import VersionMismatchWarning
+
+    return warnings.catch_warnings(action="ignore", category=VersionMismatchWarning)
+
+
+START_SECONDS = 60.0
+"""How long the scheduler and the workers may take to start."""
+PROBES = 16
+"""Hosts asked at once whether they can run a worker."""
+NO_PAGES = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+
+LEASH = """
+import os, runpy, sys, threading
+def leash():
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+threading.Thread(target=leash, daemon=True).start()
+sys.argv = sys.argv[2:]
+runpy.run_module(sys.argv[0], run_name="__main__")
+"""
+"""Runs what stands behind -m, and ends with the connection: without a terminal no signal would tell it."""
+
+
+def command() -> str:
+    """Python as a host starts it: in the user's login environment, where the secrets are, and on a leash."""
+    words = ["-lc", 'exec "$0" "$@"', sys.executable, "-c", LEASH]
+    return f'"$SHELL" {shlex.join(words)}'
+
+
+def options(host: Host) -> dict[str, Any]:
+    """How to connect; the user's own SSH configuration, keys and known hosts say the rest."""
+    named = {"username": host.user, "port": host.port}
+    patience = {"connect_timeout": ANSWER_SECONDS, "keepalive_interval": 30, "keepalive_count_max": 20}
+    return {**{name: value for name, value in named.items() if value is not None}, **patience}
+
+
+@asynccontextmanager
+async def started(terms: ClusterTerms, path: Path) -> AsyncIterator[Client]:
+    """A scheduler on the first host of a file and a worker for each line."""
+    import dask
+    from distributed import SSHCluster
+
+    hosts = read_hosts(path)
+    await reachable(hosts)
+    security = tls(terms)
+    here = {"host": "127.0.0.1"} if all(is_loopback(host.name) for host in hosts) else {}
+    everyone = [hosts[0], *hosts]
+    with dask.config.set({**SETTINGS, **_shared_tls(terms)}):
+        cluster = SSHCluster(
+            [host.name for host in everyone],
+            connect_options=[options(host) for host in everyone],
+            scheduler_options={"protocol": "tls://" if terms.tls_files else "tcp://", "port": 0, **NO_PAGES, **here},
+            worker_options={"nthreads": THREADS, **NO_PAGES, **here},
+            remote_python=command(),
+            asynchronous=True,
+            security=security,
+        )
+        try:
+            await _start_over_ssh(cluster, path)
+            async with connected(cluster.scheduler_address, security) as client:
+                yield client
+        finally:
+            await cluster.close()
+
+
+async def _start_over_ssh(cluster: Any, path: Path) -> None:
+    """Start the processes, and let what they print go: a full pipe would stop them."""
+    import asyncssh
+
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            await cluster
+    except Exception as error:
+        raise ConfigurationError(
+            f"--cluster ssh:{path}: the scheduler or a worker did not start ({str(error) or type(error).__name__}). "
+            "Can the hosts reach each other on any port, and are the TLS files there?"
+        ) from error
+    for process in (cluster.scheduler, *cluster.workers.values()):
+        await process.proc.redirect(stdout=asyncssh.DEVNULL, stderr=asyncssh.DEVNULL)
+
+
+def _shared_tls(terms: ClusterTerms) -> dict[str, Any]:
+    """The settings that hand the TLS files on to the scheduler and the workers."""
+    if not terms.tls_files:
+        return {}
+    pairs = {
+        f"distributed.comm.tls.{role}.{part}": path
+        for role in ("client", "scheduler", "worker")
+        for part, path in (("cert", terms.tls_cert), ("key", terms.tls_key))
+    }
+    return {"distributed.comm.require-encryption": True, "distributed.comm.tls.ca-file": terms.tls_ca, **pairs}
+
+
+async def reachable(hosts: Sequence[Host]) -> None:
+    """Ask every host whether it could run a worker; ConfigurationError names the first that could not."""
+    door = asyncio.Semaphore(PROBES)
+
+    async def ask(host: Host) -> str | None:
+        async with door:
+            return await _problem(host)
+
+    problems = await asyncio.gather(*(ask(host) for host in dict.fromkeys(hosts)))
+    if found := [problem for problem in problems if problem]:
+        more = f" ({len(found) - 1} more hosts have problems.)" if len(found) > 1 else ""
+        raise ConfigurationError(found[0] + more)
+
+
+async def _problem(host: Host) -> str | None:
+    """Why a host cannot run a worker, in a sentence that names it."""
+    import asyncssh
+
+    try:
+        async with asyncssh.connect(host.name, **options(host)) as connection:
+            said = await connection.run(shlex.join([sys.executable, "-c", "import distributed"]))
+    except asyncssh.HostKeyNotVerifiable as error:
+        return f"{host}: its key is not in your known_hosts ({error.reason}). Connect once with `ssh {host.name}`."
+    except asyncssh.PermissionDenied:
+        return f"{host}: SSH lets you not in. Try `ssh {host.name}`: keys or an agent must do, as nobody is asked here."
+    except (OSError, ValueError, asyncssh.Error) as error:
+        return f"{host}: SSH cannot reach it ({str(error) or type(error).__name__})."
+    if said.exit_status:
+        last = (str(said.stderr or "").strip().splitlines() or ["it said nothing"])[-1]
+        return (
+            f"{host}: Python cannot run a worker there ({last}). It needs the same {sys.executable} as here, with "
+            "tui-evals[cluster] installed."
+        )
+    return None

@@ -1,0 +1,283 @@
+"""How a suite scores: by which evaluator, with which options, and what that needs of the cases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.datasets.starter import make_project
+from tui_evals.datasets.validate import problem_of, typed
+from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
+from tui_evals.store.records import ScoreRecord
+
+from .cases import ArthurInternalError, Cases, NotFoundError, UserTypeError, UserValueError
+
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    "Equals": ("non match", "match"),
+    "SummaryQuality": ("reference", "candidate", "equal", "invalid"),
+    "QACorrectness": ("incorrect", "correct", "invalid"),
+    "Hallucination": ("hallucination", "no hallucination"),
+    "PythonUnitTests": ("fail", "pass"),
+}
+PASSING = frozenset(("match", "correct", "candidate", "equal", "no hallucination", "pass"))
+"""The categories of the built-in ways of scoring that are good."""
+_BY_RESULT: Mapping[str, Mapping[str, str]] = {
+    "Equals": {"fail": "non match", "pass": "match"},
+    "PythonUnitTests": {"fail": "fail", "pass": "pass"},
+}
+_NO_KEY = re.compile(r"[^a-zA-Z0-9_]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One way of scoring; `config` is what a scorer of the user's own says of itself."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    requires_reference: bool = True
+    requires_context: bool = False
+    categories: tuple[Mapping[str, Any], ...] | None = None
+    custom: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def evaluators(self) -> dict[str, Any]:
+        """The evaluators of the suite as a dataset writes them: this one."""
+        key = key_for(self.name)
+        return {key: ({} if key == self.name else {"type": self.name}) | dict(self.options)}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What a suite keeps of it."""
+        return {
+            "name": self.name,
+            "type": "custom" if self.custom else "built_in",
+            "config": dict(self.config or self.options),
+            "output_type": "categorical" if self.categories else "continuous",
+            "categories": [dict(one) for one in self.categories] if self.categories else None,
+        }
+
+
+def key_for(name: str) -> str:
+    """The name of an evaluator as a key of a dataset, which holds letters, digits and underscores only."""
+    key = _NO_KEY.sub("_", name)
+    return key if key[:1].isalpha() else f"scorer_{key}"
+
+
+def method_named(name: str, options: Mapping[str, Any], registry: Registry) -> Method:
+    """The way of scoring that an evaluator, by name or alias, and its options are."""
+    try:
+        kind = registry.find(name)
+    except UnknownEvaluator as problem:
+        raise UserValueError(str(problem)) from None
+    try:
+        kind.Options.model_validate(dict(options))
+    except ValidationError as errors:
+        said = "; ".join(str(problem_of(error, kind.Options)) for error in errors.errors(include_url=False))
+        raise UserValueError(f"scoring by {name}: {said}") from None
+    names = CATEGORIES.get(kind.name)
+    return Method(
+        name=name,
+        options=dict(options),
+        requires_reference=_compares(kind, options),
+        requires_context="context" in kind.needs,
+        categories=tuple({"name": one, "description": None} for one in names) if names else None,
+    )
+
+
+def _compares(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
+    if kind.name == "Equals":
+        return not {"value", "targetValue", "target_value"} & options.keys()
+    return "expected" in kind.needs
+
+
+def category_of(record: ScoreRecord) -> str | None:
+    """The category of a score: its label, or what its verdict is called where there are only two."""
+    if record.label is not None:
+        return record.label
+    kind = built_in().get(record.evaluator)
+    return _BY_RESULT.get(kind.name, {}).get(record.result or "") if kind is not None else None
+
+
+FOLDER = Path(".evals", "suites")
+MARK = "arthur_bench"
+"""The key under `extensions` for what only suites have."""
+_LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite as it is kept: an eval document with its way of scoring."""
+
+    name: str
+    data: Mapping[str, Any]
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What only suites have: scoring_method, created, …"""
+        found: Mapping[str, Any] = self.data["extensions"][MARK]
+        return found
+
+    @property
+    def method(self) -> Mapping[str, Any]:
+        """The record of the way of scoring."""
+        found: Mapping[str, Any] = self.about["scoring_method"]
+        return found
+
+    @property
+    def description(self) -> str | None:
+        """What the suite is for."""
+        return self.data.get("description")
+
+    @property
+    def inputs(self) -> list[str]:
+        """What is asked, case by case."""
+        return [item["prompt"] for item in self.data["items"]]
+
+    @property
+    def references(self) -> list[str | None]:
+        """What is right, case by case; None where it is not known."""
+        return [item.get("expected_response") for item in self.data["items"]]
+
+
+def checked_name(name: object, what: str) -> str:
+    """The name of a suite or a run, which is also that of a file; an exception says why one cannot be."""
+    if not isinstance(name, str):
+        raise UserTypeError(f"the name of a {what} must be text, not {type(name).__name__}")
+    if not name.strip():
+        raise UserValueError(f"the name of a {what} must not be empty")
+    if name != name.strip():
+        raise UserValueError(f"the name of a {what} must not begin or end with white space: {name!r}")
+    if len(name) > _LONGEST or len(name.encode("utf-8", "surrogatepass")) > 2 * _LONGEST:
+        raise UserValueError(f"the name of a {what} must have {_LONGEST} characters at most, not {len(name)}")
+    if any(char in '/\\:*?"<>|' or not char.isprintable() for char in name):
+        raise UserValueError(
+            f'the name of a {what} is also that of a file and must hold no / \\ : * ? " < > | and no control '
+            f"characters: {name!r}"
+        )
+    if name.startswith((".", "-")) or ".." in name:
+        raise UserValueError(f"the name of a {what} must not begin with . or - and must hold no ..: {name!r}")
+    return name
+
+
+def suite_file(root: Path, name: str) -> Path:
+    """Where a suite is kept."""
+    return root / FOLDER / f"{name}.json"
+
+
+def run_file(root: Path, suite: str, run: str) -> Path:
+    """Where the candidates of a run are kept, so that the run can be resumed."""
+    return root / FOLDER / suite / f"{run}.json"
+
+
+def document_of(name: str, cases: Cases, method: Method, description: object) -> dict[str, Any]:
+    """A new suite as an eval document."""
+    if not isinstance(description, str | None):
+        raise UserTypeError(f"the description must be text, not {type(description).__name__}")
+    items: list[dict[str, Any]] = [{"prompt": text} for text in cases.inputs]
+    for item, reference in zip(items, cases.references or (), strict=False):
+        item["expected_response"] = reference
+    tests = method.options.get("unit_tests")
+    if isinstance(tests, list):
+        if len(tests) != len(items):
+            raise UserValueError(f"there are {len(tests)} unit tests and {len(items)} cases; give one for each")
+        for number, item in enumerate(items, 1):
+            item["variables"] = {"unit_test": str(number)}
+    return {
+        "schemaVersion": CURRENT_VERSION,
+        "metadata": {"name": name},
+        **({"description": description} if description is not None else {}),
+        "default_evaluators": method.evaluators,
+        "extensions": {MARK: {"scoring_method": method.record, "created": now()}},
+        "items": items,
+    }
+
+
+def now() -> str:
+    """The time as suites note it, with its zone."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def keep(root: Path, name: str, data: Mapping[str, Any]) -> Suite:
+    """Write a new suite; an exception where there is one of this name, or where the document is not sound."""
+    file = suite_file(root, checked_name(name, "suite"))
+    if file.exists():
+        raise UserValueError(f"there is a suite {name!r} already ({file}); give the new one another name")
+    _, problems = typed(data)
+    if problems:
+        raise UserValueError(f"the suite {name!r} cannot be kept: {'; '.join(map(str, problems))}")
+    write_below(root, file, data)
+    return Suite(name, data)
+
+
+def write_below(root: Path, file: Path, data: Mapping[str, Any]) -> None:
+    """Write a document below the project's folder of suites, whole or not at all."""
+    try:
+        make_project(root)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, pretty(data).encode("utf-8", "backslashreplace"))
+    except (OSError, CannotSave) as problem:
+        raise ArthurInternalError(f"{file} cannot be written: {problem}") from None
+
+
+def kept(root: Path, name: str) -> Suite | None:
+    """The suite of a name, if there is one."""
+    file = suite_file(root, checked_name(name, "suite"))
+    return _read(file, name) if file.exists() else None
+
+
+def found(root: Path, name: str) -> Suite:
+    """The suite of a name; NotFoundError where there is none."""
+    from tui_evals.text.nearest import did_you_mean
+
+    suite = kept(root, name)
+    if suite is None:
+        hint = did_you_mean(name, names(root))
+        raise NotFoundError(f"there is no suite {name!r}{hint}; `tui-evals suite list` lists them")
+    return suite
+
+
+def names(root: Path) -> list[str]:
+    """The names of all suites."""
+    return sorted(file.stem for file in (root / FOLDER).glob("*.json") if file.is_file())
+
+
+def every(root: Path) -> Iterator[Suite | UserValueError]:
+    """All suites by name, and what is wrong where a file is none."""
+    for name in names(root):
+        try:
+            yield _read(suite_file(root, name), name)
+        except UserValueError as problem:
+            yield problem
+
+
+def _read(file: Path, name: str) -> Suite:
+    try:
+        data = load(file).data
+    except DatasetError as problem:
+        raise UserValueError(str(problem)) from None
+    _, problems = typed(data)
+    if problems:
+        raise UserValueError("\n".join(f"{file}: {problem}" for problem in problems))
+    about = (data.get("extensions") or {}).get(MARK)
+    method = about.get("scoring_method") if isinstance(about, dict) else None
+    if not isinstance(method, dict) or not isinstance(method.get("name"), str):
+        raise UserValueError(f"{file}: extensions.{MARK}.scoring_method.name is missing, so this is no suite")
+    if not data.get("default_evaluators"):
+        raise UserValueError(f"{file}: default_evaluators names no evaluator, so nothing would be scored")
+    unlike = next((number for number, item in enumerate(data["items"]) if "prompt" not in item), None)
+    if unlike is not None:
+        raise UserValueError(f"{file}: items[{unlike}].prompt is missing; a case of a suite is one prompt")
+    return Suite(name, data)

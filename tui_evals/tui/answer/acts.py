@@ -1,0 +1,213 @@
+"""What of an answer can be copied, by name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.from_chat import item_of_messages
+from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.paths import CannotEdit, at
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.steps import insert_item, set_field
+from tui_evals.store.baselines import author_here
+from tui_evals.store.database import StoreError
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.messages import AnswerShown, CopyText, ItemShown, ShowPane
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+
+from .case import Case, Finder, compared, source_file, unified_text, unit_place
+from .rows import name_of
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A text to copy, or why there is none."""
+
+    text: str
+    why_not: str = ""
+
+
+def copies(case: Case) -> dict[str, Part]:
+    """Every part of an answer; the diff of long texts is work for a thread."""
+    text, reference = case.text, case.reference
+    diff = "" if text is None or reference is None else unified_text(compared(reference, text))
+    request = case.detail.answer.request if case.detail.answer else {}
+    return {
+        "answer": Part(text or "", "there is no answer" if text is None else "the answer is empty"),
+        "prompt": Part(case.prompt, "the item has no prompt of its own"),
+        "expected": Part(reference or "", "nothing is expected"),
+        "diff": Part(diff, "there are no two texts to compare"),
+        "request": Part(json.dumps(request, ensure_ascii=False, indent=2) if request else "", "nothing was sent yet"),
+        "item name": Part(case.row.name),
+        "run id": Part(case.run.key),
+        "command": Part(f"tui-evals show {case.run.key} --item {shlex.quote(case.row.name)}"),
+    }
+
+
+Verdict = Literal["pass", "fail"]
+NOTHING = "no answer is chosen; choose one in the results (4)"
+_VERDICTS: Mapping[str, Verdict | None] = {"good": "pass", "bad": "fail", "back": None}
+
+
+async def give_verdict(pane: Pane) -> None:
+    """Say oneself whether the answer is good or bad, with a note."""
+    case = await found(pane)
+    if case is None:
+        return
+    author = author_here()
+    mine = [label for label in case.detail.labels if label.author == author and label.evaluator is None]
+    entries = [
+        Entry("good", "good", "the answer passes"),
+        Entry("bad", "bad", "the answer fails"),
+        Entry("back", "take back", "no verdict", why_not="" if mine else "you have given none"),
+    ]
+    chosen = await pane.app.push_screen_wait(Menu(f"Your verdict on {name_of(case)}", entries))
+    if chosen is None:
+        return
+    note: str | None = ""
+    if chosen != "back":
+        old = mine[-1].note if mine else ""
+        note = await pane.app.push_screen_wait(Ask(f"Why it is {chosen}", old, hint="a note, or nothing · enter · esc"))
+    if note is None:
+        return
+    verdict, text = _VERDICTS[chosen], note
+    try:
+        await pane.pen.write(lambda writer: writer.label(case.row.id, verdict, author, note=text))
+    except (StoreError, LookupError) as problem:
+        pane.say(str(problem), "error")
+        return
+    done = "your verdict is taken back" if verdict is None else f"you say it is {chosen}"
+    pane.say(f"{name_of(case)}: {done}")
+    pane.post_message(AnswerShown())
+
+
+def go_to_item(pane: Pane) -> None:
+    """Go to the item of the answer in its dataset."""
+    pane.app.run_worker(_go(pane), group="acts", name="item", exit_on_error=False)
+
+
+async def _go(pane: Pane) -> None:
+    case = await found(pane)
+    place = await _place(pane, case) if case else None
+    if place is None:
+        return
+    pane.workspace.where = place
+    pane.post_message(ItemShown())
+    pane.post_message(ShowPane("editor"))
+
+
+async def copy_menu(pane: Pane) -> None:
+    """Choose what of the answer goes to the clipboard."""
+    case = await found(pane)
+    if case is None:
+        return
+    parts = await asyncio.to_thread(copies, case)
+    entries = [
+        Entry(name, name, safe_line(part.text, 60), why_not="" if part.text else part.why_not)
+        for name, part in parts.items()
+    ]
+    chosen = await pane.app.push_screen_wait(Menu(f"Copy of {name_of(case)}", entries))
+    if chosen is not None:
+        pane.post_message(CopyText(parts[chosen].text, chosen))
+
+
+async def accept(pane: Pane) -> None:
+    """Make the answer the expected response of its item, where that is still there."""
+    case = await found(pane)
+    if case is None:
+        return
+    if not case.text:
+        pane.say("there is no text to expect: the answer is empty or missing", "warn")
+        return
+    place = await _place(pane, case)
+    if place is None:
+        return
+    unit = at(pane.workspace.data, place)
+    if unit.get("expected_response") == case.text:
+        pane.say("the item expects this answer already")
+        return
+    called = safe_line(name_of(case), 60)
+    try:
+        data = set_field(pane.workspace.data, place, "expected_response", case.text)
+    except CannotEdit as problem:
+        pane.say(str(problem), "warn")
+        return
+    pane.workspace.apply(data, f"the answer as the expected response of {called}")
+    pane.changed()
+    pane.say(f"{called} now expects this answer; u takes it back, ctrl+s saves it")
+
+
+async def new_item(pane: Pane) -> None:
+    """A new item from the conversation of the answer, after the item one is in."""
+    case = await found(pane)
+    if case is None:
+        return
+    if pane.workspace.editing is None and await opened(pane, case) is None:
+        return
+    said = [] if case.text is None else [{"role": "assistant", "content": case.text}]
+    workspace = pane.workspace
+    position = len(workspace.items) if workspace.item is None else workspace.item + 1
+    try:
+        data = insert_item(workspace.data, position, item_of_messages([*case.messages, *said]))
+    except CannotEdit as problem:
+        pane.say(str(problem), "warn")
+        return
+    workspace.apply(data, "a new item from a conversation")
+    workspace.where = ("items", position)
+    pane.changed()
+    pane.post_message(ItemShown())
+    pane.post_message(ShowPane("editor"))
+    pane.say(f"item {position + 1} asks this conversation again; u takes it back, ctrl+s saves it")
+
+
+async def found(pane: Pane) -> Case | None:
+    """The answer that is looked at, or a sentence that there is none."""
+    answer = pane.watching.answer
+    if answer is None:
+        pane.say(NOTHING, "warn")
+        return None
+    try:
+        return await asyncio.to_thread(Finder(pane.watching.database).find, answer)
+    except (LookupError, StoreError) as problem:
+        pane.say(str(problem), "error")
+        return None
+
+
+async def _place(pane: Pane, case: Case) -> Place | None:
+    """The unit that was asked in its dataset, which is opened; or a sentence that it is not there."""
+    file = await opened(pane, case)
+    if file is None:
+        return None
+    place = unit_place(pane.workspace.items, case)
+    if place is None:
+        pane.say(f"{name_of(case)} is not in {file.name} any more, or asks something else now", "warn")
+    return place
+
+
+async def opened(pane: Pane, case: Case) -> Path | None:
+    """The dataset file a run asked, put on screen; or a sentence why that cannot be."""
+    workspace = pane.workspace
+    file = source_file(workspace.root, case.run, tuple(workspace.open))
+    if file is None:
+        pane.say(f"the run asked {case.run.source}, which is no dataset file of this project", "warn")
+        return None
+    before = workspace.editing
+    try:
+        if file not in workspace.open:
+            workspace.open[file] = Editing(await asyncio.to_thread(load, file))
+        workspace.enter(workspace.open[file])
+    except DatasetError as problem:
+        pane.say(str(problem), "error")
+        return None
+    if workspace.editing is not before:
+        pane.changed()
+    return file

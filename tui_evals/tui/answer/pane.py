@@ -1,0 +1,336 @@
+"""Keeps a viewer on an answer: fetched and laid out away from the screen's thread, one request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from tui_evals.store.database import StoreError
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.actions import bindings
+from tui_evals.tui.lines import Maker, Rows, row
+from tui_evals.tui.messages import AnswerShown, Place
+from tui_evals.tui.pager import page
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.parts import paragraph, plain
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.widgets.search import SearchLine
+from tui_evals.tui.workspace import Selection, Workspace
+
+from .acts import NOTHING, accept, copy_menu, give_verdict, go_to_item, new_item
+from .case import Case, Finder, Look, place_of, source_file
+from .rows import LAYOUT_NAMES, LAYOUTS, AnswerView, empty, name_of, shown
+
+_LONG = 200_000
+"""Characters beyond which a diff is waited for with the answer already on screen."""
+_PATIENCE = 0.12
+"""Seconds the answer before stays on screen while the next one is fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerRequest:
+    """What is to be on screen."""
+
+    answer: int
+    tick: int
+    manner: AnswerView
+    width: int
+
+    def looks_like(self, other: _AnswerRequest | None) -> bool:
+        """Whether both show the same, if perhaps of different times."""
+        return other is not None and replace(self, tick=0) == replace(other, tick=0)
+
+
+class Presenter:
+    """Shows an answer in a viewer; the latest wish wins, and nobody waits for the ones before it."""
+
+    def __init__(self, lines: Lines, database: Path, empty: Maker, ready: Callable[[], None]) -> None:
+        self.manner = AnswerView()
+        self.look: Look | None = None
+        self._lines = lines
+        self._finder = Finder(database)
+        self._empty = empty
+        self._ready = ready
+        self._answer: int | None = None
+        self._tick = 0
+        self._fetched = -1
+        self._rows: Rows = ()
+        self._shown: _AnswerRequest | None = None
+        self._busy = False
+
+    @property
+    def answer(self) -> int | None:
+        """The answer that is looked at, by its id."""
+        return self._answer
+
+    @property
+    def case(self) -> Case | None:
+        """The answer that is looked at, once it is fetched."""
+        return self.look.case if self.look is not None else None
+
+    def show(self, answer: int | None) -> None:
+        """Look at another answer; the one before stays for a moment, so that nothing flickers."""
+        self._answer, self.look = answer, None
+        self._tick += 1
+        if answer is None or self._shown is None:
+            self._forget()
+        else:
+            self._prepare_soon()
+            self._lines.set_timer(_PATIENCE, self._give_up_waiting)
+
+    def again(self) -> None:
+        """Something in the store changed: fetch it again, and stay where one is."""
+        self._tick += 1
+        self._prepare_soon()
+
+    def show_as(self, manner: AnswerView) -> None:
+        """Show it in another manner."""
+        self.manner = manner
+        self._prepare_soon()
+
+    def appear(self) -> None:
+        """The viewer is on screen again: prepare what was wanted meanwhile."""
+        self._prepare_soon()
+
+    def _forget(self) -> None:
+        self._rows, self._shown = (), None
+        self._lines.show(self._made)
+
+    def _give_up_waiting(self) -> None:
+        if self._shown is not None and self._shown.answer != self._answer:
+            self._forget()
+
+    def _made(self, width: int) -> Rows:
+        """The rows as far as they are ready; others are prepared."""
+        if self._answer is None:
+            return self._empty(width)
+        if self._wanted(width) != self._shown:
+            self._prepare_soon()
+        return self._rows or [row(("…", "dim"))]
+
+    def _wanted(self, width: int = 0) -> _AnswerRequest | None:
+        width = width or self._lines.scrollable_content_region.width
+        return (
+            _AnswerRequest(self._answer, self._tick, self.manner, width)
+            if self._answer is not None and width > 0
+            else None
+        )
+
+    def _prepare_soon(self) -> None:
+        if not self._busy and self._lines.is_attached:
+            self._busy = True
+            self._lines.run_worker(self._prepare(), group="answer", name="showing the answer", exit_on_error=False)
+
+    async def _prepare(self) -> None:
+        """Fetch and lay out until what is on screen is what is wanted."""
+        try:
+            while (wanted := self._wanted()) is not None and wanted != self._shown:
+                before = self.look
+                if self._fetched != wanted.tick and not await self._fetch(wanted):
+                    continue
+                look = self.look
+                if look is not None and look is before and wanted.looks_like(self._shown):
+                    self._shown = wanted
+                elif look is not None:
+                    await self._lay_out(wanted, look)
+        finally:
+            self._busy = False
+
+    async def _lay_out(self, wanted: _AnswerRequest, look: Look) -> None:
+        if wanted.manner.layout != "answer" and look.size() > _LONG:
+            first = replace(wanted.manner, compare=False)
+            self._put(replace(wanted, manner=first), await asyncio.to_thread(shown, look, first, wanted.width), wanted)
+        self._put(wanted, await asyncio.to_thread(shown, look, wanted.manner, wanted.width), wanted)
+
+    async def _fetch(self, wanted: _AnswerRequest) -> bool:
+        """Have the answer as it is in the store; False when it cannot be had, which is shown, or is not wanted now."""
+        try:
+            case = await asyncio.to_thread(self._finder.find, wanted.answer)
+        except (LookupError, StoreError) as problem:
+            self._put(wanted, paragraph(str(problem), wanted.width, "error"), wanted)
+            return False
+        if wanted.answer != self._answer:
+            return False
+        if self.look is None or self.look.case != case:
+            self.look = Look(case)
+        self._fetched = wanted.tick
+        return True
+
+    def _put(self, prepared: _AnswerRequest, rows: Rows, wanted: _AnswerRequest) -> None:
+        """Show what was prepared, unless something else is wanted by now."""
+        if not wanted.looks_like(self._wanted()):
+            return
+        another = self._shown is None or self._shown.answer != prepared.answer
+        self._rows, self._shown = rows, prepared
+        self._lines.show(self._made)
+        if another:
+            self._lines.scroll_to(y=0, animate=False)
+        self._ready()
+
+
+class DetailPane(Pane):
+    """Shows the answer that is looked at; how it is shown and what is searched for is all it keeps."""
+
+    place: ClassVar[Place] = "detail"
+    number: ClassVar[int] = 5
+    name_: ClassVar[str] = "Answer"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("detail")]
+
+    def __init__(self, workspace: Workspace, watch: Watch, pen: StoreWriter) -> None:
+        super().__init__(workspace, watch, pen)
+        self._lines = Lines(choosing=False)
+        self._search = SearchLine(self._lines)
+        self._presenter = Presenter(self._lines, watch.database, self._empty, self._ready)
+
+    def compose(self) -> ComposeResult:
+        """The rows, and a line to search with."""
+        yield self._lines
+        yield self._search
+
+    # -- showing
+
+    def sync(self) -> None:
+        """Show the answer that is looked at, if it is another one."""
+        answer = self.watching.answer
+        if answer is None or answer != self._presenter.answer:
+            self._presenter.show(answer)
+            self.entitle()
+
+    def pulse(self, pulse: StoreChange) -> None:
+        """Show the answer again if it, its conversation, what people say of it or the pass that counts has changed."""
+        if self._presenter.answer is None or not pulse:
+            return
+        case, run = self._presenter.case, self.watching.run
+        concerned = {turn.row.id for turn in case.turns} if case else {self._presenter.answer}
+        calm = run is None or run.status in ("finished", "interrupted", "planned")
+        if calm or pulse.run or pulse.reload or any(row.id in concerned for row in pulse.rows):
+            self._presenter.again()
+
+    @on(events.Show)
+    def _appeared(self) -> None:
+        """Nothing is prepared while the pane is hidden."""
+        self._presenter.appear()
+
+    def _empty(self, width: int) -> Rows:
+        return empty(self.watching.run is not None, width)
+
+    def _ready(self) -> None:
+        """Other rows are on screen."""
+        case, manner = self._presenter.case, self._presenter.manner
+        if case is not None:
+            raw = " · raw" if manner.raw else ""
+            self.entitle(f"{safe_line(name_of(case), 60)} · {LAYOUT_NAMES[manner.layout]}{raw}")
+        self._search.again()
+
+    # -- what can be done
+
+    def why_not(self, action: str) -> str | None:
+        """Everything here needs an answer, some of it more."""
+        if self.watching.answer is None:
+            return NOTHING
+        if action in ("next_match", "previous_match") and not self._search.value:
+            return "nothing is searched for; / begins a search"
+        case = self._presenter.case
+        if action == "accept" and case is not None and not case.text:
+            return "there is no text to expect: the answer is empty or missing"
+        if action in ("accept", "item") and case is not None and self._file(case) is None:
+            return f"the run asked {safe_line(case.run.source, 60)}, which is no dataset file of this project"
+        return None
+
+    def selection(self) -> Selection | None:
+        """The item of the answer, where the dataset it came from is the one on screen."""
+        case, editing = self._presenter.case, self.workspace.editing
+        if case is None or editing is None or self._file(case) != editing.document.file.resolve():
+            return None
+        number = place_of(self.workspace.items, case.item, case.row.item)
+        return None if number is None else Selection((number,), f"the item {self.workspace.name_of(number)}")
+
+    def _file(self, case: Case) -> Path | None:
+        return source_file(self.workspace.root, case.run, tuple(self.workspace.open))
+
+    def do_layout(self) -> None:
+        """Side by side, unified, only the answer."""
+        following = LAYOUTS[(LAYOUTS.index(self._presenter.manner.layout) + 1) % len(LAYOUTS)]
+        self._presenter.show_as(replace(self._presenter.manner, layout=following))
+
+    def do_raw(self) -> None:
+        """Spell out what a terminal would obey, or not."""
+        self._presenter.show_as(replace(self._presenter.manner, raw=not self._presenter.manner.raw))
+
+    def do_next(self) -> None:
+        """The next answer."""
+        self._go(1)
+
+    def do_previous(self) -> None:
+        """The answer before."""
+        self._go(-1)
+
+    def _go(self, way: int) -> None:
+        answer = self.watching.answer
+        number = None if answer is None else self.watching.number_of(answer)
+        following = self.watching.row((0 if way > 0 else len(self.watching) - 1) if number is None else number + way)
+        if following is None:
+            self.say("this is the last answer" if way > 0 else "this is the first answer")
+            return
+        self.watching.answer = following.id
+        self.post_message(AnswerShown())
+
+    async def do_accept(self) -> None:
+        """Make the answer the expected response."""
+        await accept(self)
+
+    async def do_verdict(self) -> None:
+        """A verdict of one's own."""
+        await give_verdict(self)
+        self._presenter.again()
+
+    def do_item(self) -> None:
+        """To the item."""
+        go_to_item(self)
+
+    async def do_copy(self) -> None:
+        """A part of it to the clipboard."""
+        await copy_menu(self)
+
+    async def do_new_item(self) -> None:
+        """An item from the conversation."""
+        await new_item(self)
+
+    async def do_pager(self) -> None:
+        """All of it in $PAGER."""
+        look, manner = self._presenter.look, self._presenter.manner
+        if look is None:
+            self.say("the answer is still being fetched", "warn")
+            return
+        rows = await asyncio.to_thread(shown, look, manner, self.app.size.width)
+        text = await asyncio.to_thread(lambda: "\n".join(plain(one).rstrip() for one in rows) + "\n")
+        problem = page(self.app, text)
+        if problem:
+            self.say(problem, "warn")
+
+    # -- searching
+
+    def do_search(self) -> None:
+        """Ask what to find."""
+        self._search.begin()
+
+    def do_next_match(self) -> None:
+        """The next place where it stands."""
+        self._search.go(1)
+
+    def do_previous_match(self) -> None:
+        """The place before."""
+        self._search.go(-1)
+
+    def escape(self) -> bool:
+        """End the search."""
+        return self._search.end()

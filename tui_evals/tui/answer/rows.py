@@ -1,0 +1,378 @@
+"""What was sent and what came back, as rows: tool calls, the chat, what else is known of the reply, every attempt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.store.records import AnswerRow, AnswerStatus, CallRecord, ScoreRecord
+from tui_evals.store.rows import Detail, Label, expected_of
+from tui_evals.targets.answers import content_text
+from tui_evals.text import strictjson
+from tui_evals.text.figures import duration, money, number
+from tui_evals.text.safe import safe_line, spell
+from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, Style, row, status_piece, wrapped
+from tui_evals.tui.parts import Joined, heading, paragraph
+
+from .case import (
+    NARROWEST,
+    Case,
+    Layout,
+    Look,
+    Sides,
+    messages_of,
+    prompt_of,
+    summary,
+    text_of,
+    titles,
+    unified_rows,
+    unit_of,
+    units,
+)
+
+_ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
+_INLINE = 60
+
+
+def pretty(value: object) -> str:
+    """A value as JSON a person can read: on one line where it is short."""
+    line = json.dumps(value, ensure_ascii=False)
+    return line if len(line) <= _INLINE else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def arguments_of(call: Mapping[str, Any]) -> str:
+    """The arguments of a tool call, as JSON where they are."""
+    given = call.get("arguments", "")
+    if not isinstance(given, str):
+        return pretty(given)
+    try:
+        return pretty(strictjson.loads(given))
+    except (strictjson.JsonError, RecursionError):
+        return given
+
+
+def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
+    """The tools the target wanted called."""
+    calls = detail.answer.tool_calls if detail.answer else ()
+    if not calls:
+        return
+    yield heading("Tool calls")
+    for call in calls:
+        yield from _call(call, width)
+
+
+def _call(call: Mapping[str, Any], width: int) -> Iterator[Rows]:
+    inner = call.get("function")
+    inner = inner if isinstance(inner, dict) else call
+    yield paragraph(f"→ {inner.get('name')}", width, "strong")
+    yield paragraph(arguments_of(inner), width, "", 2)
+
+
+def request_rows(detail: Detail, width: int) -> Iterator[Rows]:
+    """The chat that was sent, message by message, and the tools and parameters sent with it."""
+    if detail.answer is None or not detail.answer.request:
+        return
+    yield heading("Request")
+    for message in messages_of(detail):
+        role = str(message.get("role"))
+        yield paragraph(f"{role}:", width, _ROLES.get(role, "strong"))
+        yield paragraph(_content(message), width, "", 2)
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict):
+                yield from _call(call, width)
+    for name, value in detail.answer.request.items():
+        if name != "messages" and value not in (None, [], {}):
+            yield paragraph(f"{name}: {pretty(value)}", width, "dim")
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    """What a message says; parts that are no text are named."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else ()
+    others = [str(part.get("type")) for part in parts if isinstance(part, dict) and part.get("type") != "text"]
+    return "\n".join([content_text(content), *(f"<{kind}>" for kind in others)])
+
+
+def attempts(detail: Detail, width: int) -> Iterator[Rows]:
+    """What else the target told, and every call that was made for the answer, judges included."""
+    if detail.answer is not None and detail.answer.diagnostics:
+        yield heading("Diagnostics")
+        yield paragraph(pretty(detail.answer.diagnostics), width, "dim")
+    if detail.calls:
+        yield heading("Attempts")
+    for call in detail.calls:
+        yield _attempt(call, width)
+
+
+def _attempt(call: CallRecord, width: int) -> Rows:
+    parts = [
+        f"{'!' if call.code else '✓'} {call.kind} {call.target}",
+        f"attempt {call.attempt}" if call.attempt > 1 else "",
+        "from the cache" if call.from_cache else duration(call.latency_ms / 1000),
+        f"{call.input_tokens or 0} tokens in, {call.output_tokens or 0} out" if call.input_tokens is not None else "",
+        "" if call.cost is None else money(call.cost),
+        f"{call.code}: {call.message or ''}" if call.code else "",
+    ]
+    found = paragraph(" · ".join(part for part in parts if part), width, "error" if call.code else "")
+    return found if len(found) else [row()]
+
+
+_RESULTS: dict[str, AnswerStatus] = {"pass": "pass", "fail": "fail", "error": "error"}
+_NOTHING: tuple[object, ...] = ("", [], {})
+
+
+def score_rows(case: Case, width: int) -> Iterator[Rows]:
+    """What the evaluators made of it in the pass that counts, in earlier ones, and what people said."""
+    scores, together, labels = case.detail.scores, case.detail.together, case.detail.labels
+    now = case.run.scoring_pass
+    if not scores and not together and not labels:
+        return
+    yield heading("Scores" if now < 2 else f"Scores of pass {now}")
+    for label in labels:
+        yield _label(label, width)
+    if now not in scores and now not in together:
+        yield [row(("Not judged in this pass.", "dim"))]
+    yield from _judged(scores, now, width)
+    if now in together:
+        what = "turn" if len(units(case.item)) > 1 else "item"
+        yield [row()]
+        yield paragraph(f"All answers to this {what}; it counts into the status of none of them:", width)
+    yield from _judged(together, now, width)
+
+
+def _judged(passes: Mapping[int, tuple[ScoreRecord, ...]], now: int, width: int) -> Iterator[Rows]:
+    for record in passes.get(now, ()):
+        yield from _score(record, width)
+        before = [
+            f"pass {place}: {_short(one)}"
+            for place, records in passes.items()
+            if place != now
+            for one in records
+            if one.key == record.key
+        ]
+        if before:
+            yield paragraph(" · ".join(before), width, "dim", 2)
+
+
+def _score(record: ScoreRecord, width: int) -> Iterator[Rows]:
+    limit = "" if record.threshold is None else f" of at least {_points(record.threshold)}"
+    score = "" if record.score is None else f" {_points(record.score)}{limit}"
+    kind = f" ({record.evaluator})" if record.evaluator != record.key else ""
+    weight = "" if record.weight == 1 else f" · weight {record.weight:g}"
+    label = f" · {record.label}" if record.label else ""
+    about = paragraph(f"{record.key}{kind}{score}{label}{weight}", max(width - 10, 10))
+    for place, line in enumerate(about):
+        yield [Row((_result(record.result) if not place else Piece(" " * 10), *line.pieces))]
+    if record.reason:
+        yield paragraph(record.reason, width, "", 2)
+    for name, value in record.details.items():
+        if value is not None and value not in _NOTHING:
+            yield paragraph(f"{name}: {value if isinstance(value, str) else pretty(value)}", width, "dim", 2)
+
+
+def _result(result: str | None) -> Piece:
+    if result in _RESULTS:
+        return status_piece(_RESULTS[result], 10)
+    return Piece(f"- {safe_line(result or 'scored', 7)}".ljust(10), "dim")
+
+
+def _short(record: ScoreRecord) -> str:
+    glyph = GLYPHS[_RESULTS[record.result]][0] if record.result in _RESULTS else "-"
+    return f"{glyph} {record.result or 'scored'}" + ("" if record.score is None else f" {_points(record.score)}")
+
+
+def _label(label: Label, width: int) -> Rows:
+    glyph, style = GLYPHS[label.verdict]
+    about = f" of {label.evaluator}" if label.evaluator else ""
+    word = "good" if label.verdict == "pass" else "bad"
+    note = f": {label.note}" if label.note else ""
+    return paragraph(f"{glyph} {label.author} says it is {word}{about}{note}", width, style)
+
+
+def _points(score: float) -> str:
+    return number(score).removesuffix(".00")
+
+
+LAYOUTS: tuple[Layout, ...] = ("sides", "unified", "answer")
+LAYOUT_NAMES: dict[Layout, str] = {"sides": "side by side", "unified": "unified", "answer": "only the answer"}
+_WAITING: dict[AnswerStatus, str] = {
+    "pending": "Nobody has been asked yet.",
+    "running": "The target has been asked and has not answered yet.",
+}
+_LEFT = "The run stopped before this was answered; p lets it go on."
+_MORE = "       … all of it stands below"
+_ASKED = 3
+"""Lines of the question that stand above its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """How an answer is shown."""
+
+    layout: Layout = "sides"
+    raw: bool = False
+    compare: bool = True
+    """Whether a diff may be made; before a long one the answer is shown alone."""
+
+
+def shown(look: Look, manner: AnswerView, width: int) -> Rows:
+    """All rows of an answer; for long texts this is work for a thread."""
+    case = look.case
+    return Joined(
+        [
+            *_head(case, width),
+            *_asked(case, manner, width),
+            *_turn(look, case.detail, manner, width),
+            *score_rows(case, width),
+            *_conversation(look, manner, width),
+            *tool_rows(case.detail, width),
+            *request_rows(case.detail, width),
+            *attempts(case.detail, width),
+        ]
+    )
+
+
+def empty(run_on_screen: bool, width: int) -> Rows:
+    """What belongs here while no answer is chosen."""
+    where = "Choose one in the results: 4, then enter." if run_on_screen else "Open a run first: 6, then enter."
+    text = (
+        "Here stands one answer beside what was expected, with its scores and reasons, tool calls and calls.\n\n"
+        f"{where} > and < go from answer to answer."
+    )
+    return Joined([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])
+
+
+def name_of(case: Case) -> str:
+    """How an answer is called: its item, its turn and its repeat where there are several."""
+    turn = f" · turn {case.row.turn + 1} of {len(units(case.item))}" if _several(case) else ""
+    repeat = f" · repeat {case.row.repeat + 1}" if case.row.repeat else ""
+    return f"{case.row.name}{turn}{repeat}"
+
+
+def _several(case: Case) -> bool:
+    return len(units(case.item)) > 1 or case.row.turn > 0
+
+
+def _head(case: Case, width: int) -> Iterator[Rows]:
+    """The facts of an answer, and why there is none."""
+    record, answer = case.row, case.detail.answer
+    score = "" if record.score is None else f" {number(record.score)}"
+    left = case.run.status == "interrupted" and record.status in _WAITING
+    yield [
+        row(
+            status_piece("pending" if left else record.status),
+            (score, "strong"),
+            "  ",
+            (safe_line(name_of(case)), "strong"),
+        )
+    ]
+    run, prompt = case.run, case.run.prompts
+    who = [
+        run.targets[record.target] if record.target < len(run.targets) else "",
+        prompt[record.prompt] if len(prompt) > 1 and record.prompt < len(prompt) else "",
+        f"answered by {answer.model}" if answer and answer.model else "",
+        f"category {record.category}" if record.category else "",
+    ]
+    yield paragraph(" · ".join(safe_line(part, 120) for part in who if part), width)
+    yield paragraph(" · ".join(part for part in _facts(record, case.detail) if part), width, "dim")
+    if answer is None:
+        waiting = _LEFT if left else _WAITING.get(record.status, "There is no answer in the store.")
+        yield paragraph(waiting, width, "warn" if left else "running")
+    elif answer.code or answer.message:
+        yield paragraph(f"! {answer.code or 'error'}: {answer.message or 'no more is known'}", width, "error")
+
+
+def _facts(record: AnswerRow, detail: Detail) -> Iterator[str]:
+    answer = detail.answer
+    if record.scripted:
+        yield "scripted, not a model"
+    yield (
+        "from the cache"
+        if record.from_cache
+        else ""
+        if record.latency_ms is None
+        else duration(record.latency_ms / 1000)
+    )
+    if record.input_tokens is not None or record.output_tokens is not None:
+        yield f"{record.input_tokens or 0} tokens in, {record.output_tokens or 0} out"
+    if answer is not None:
+        yield money(record.cost) if record.cost is not None else "" if answer.code else "unpriced"
+    if answer is not None and answer.finish_reason:
+        yield f"ended with {safe_line(answer.finish_reason, 40)}"
+    if record.attempts > 1:
+        yield f"{record.attempts} attempts"
+
+
+def _asked(case: Case, manner: AnswerView, width: int) -> Iterator[Rows]:
+    """What the answer is an answer to, as far as it fits above it."""
+    prompt = case.prompt[: _ASKED * width * 2]
+    lines = wrapped(spell(prompt) if manner.raw else prompt, max(width - 7, 1))
+    if not prompt.strip():
+        return
+    rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:_ASKED])]
+    more = len(lines) > _ASKED or len(prompt) < len(case.prompt)
+    yield [row(), *rows, *([row((_MORE if case.messages else _MORE[:8], "dim"))] if more else [])]
+
+
+def _turn(look: Look, turn: Detail, manner: AnswerView, width: int, *, titled: bool = True) -> Iterator[Rows]:
+    """The answer of one turn, against what was expected where something was."""
+
+    def title(text: str) -> Rows:
+        return heading(text + (" · raw" if manner.raw else "")) if titled else ()
+
+    text, reference = text_of(turn), expected_of(unit_of(look.case.item, turn.row.turn))
+    if text is None:
+        if reference is not None:
+            yield title("Expected")
+            yield paragraph(spell(reference) if manner.raw else reference, width)
+        return
+    if reference is None or manner.layout == "answer" or not manner.compare:
+        yield title("Answer")
+        if not manner.compare:
+            yield [row(("… comparing with what was expected", "running"))]
+        yield _said(text, turn, manner.raw, width)
+        if reference is None and titled:
+            yield [row(), row(("a", "key"), (" makes it the expected response of the item", "dim"))]
+        return
+    diff = look.diff(turn, manner.raw)
+    if diff is None:
+        return
+    narrow = manner.layout == "sides" and width < NARROWEST
+    yield title(f"Expected and answer, {LAYOUT_NAMES['unified' if narrow else manner.layout]}")
+    hint = f" · side by side needs {NARROWEST} columns: z zooms" if narrow and titled else ""
+    yield paragraph(summary(diff) + hint, width, "pass" if diff.same else "changed")
+    if manner.layout == "sides" and not narrow:
+        yield [titles(width)]
+        yield Sides(diff, width)
+    else:
+        yield unified_rows(diff, width)
+
+
+def _said(text: str, turn: Detail, raw: bool, width: int) -> Rows:
+    if not text:
+        calls = "; the tool calls stand below" if turn.answer and turn.answer.tool_calls else ""
+        return [row((f"The answer is empty{calls}.", "dim"))]
+    return paragraph(spell(text) if raw else text, width)
+
+
+def _conversation(look: Look, manner: AnswerView, width: int) -> Iterator[Rows]:
+    """Every turn: what was asked, and its answer against what was expected."""
+    case = look.case
+    if len(case.turns) < 2:
+        return
+    yield heading(f"Conversation of {len(case.turns)} turns")
+    for turn in case.turns:
+        score = "" if turn.row.score is None else f" {number(turn.row.score)}"
+        yield [row(), row((f"turn {turn.row.turn + 1}  ", "strong"), status_piece(turn.row.status), score)]
+        yield paragraph(f"user: {prompt_of(case.item, turn)}", width)
+        if turn.row.id == case.row.id:
+            yield [row(("its answer stands above", "dim"))]
+        elif turn.answer is not None and turn.answer.code:
+            yield paragraph(f"! {turn.answer.code}: {turn.answer.message or ''}", width, "error")
+        elif turn.answer is None:
+            yield [row(("no answer yet", "dim"))]
+        else:
+            yield from _turn(look, turn, manner, width, titled=False)

@@ -1,0 +1,224 @@
+"""A comparison as charts drawn in characters: tests, categories, how scores spread, and A against the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tui_evals.compare.caveats import caveats
+from tui_evals.compare.measures import MeasuredDifference
+from tui_evals.compare.runs import ComparedLine, Comparison
+from tui_evals.compare.sides import Rate
+from tui_evals.compare.statistics import Interval, histograms, percent
+from tui_evals.compare.verdicts import NAMES
+from tui_evals.tui.lines import Piece, Row, fit, row, wrapped
+from tui_evals.tui.parts import heading
+
+from .rows import score_text, verdict, verdict_style
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_PARTS = "▏▎▍▌▋▊▉"
+_SHADES = "·░▒▓█"
+_HEIGHT = 3
+_WIDEST = 100
+_LABEL = 20
+_NUMBER = 22
+_GRID_HEIGHT = 12
+_GRID_WIDTH = 42
+
+
+def chart_rows(found: Comparison, width: int) -> list[Row]:
+    """Everything there is to see of a comparison as a whole."""
+    room = min(width, _WIDEST)
+    rows = _runs(found, room)
+    rows += [row((line, "warn")) for says in caveats(found) for line in wrapped(says, room)]
+    for name, against in zip(NAMES[1:], found.against, strict=False):
+        rows += heading(f"A against {name}")
+        rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, room)]
+        rows += table_rows((against.passes, *against.tests), name, room)
+    if found.categories:
+        rows += heading("Pass rate in each category")
+        for name, rates in found.categories.items():
+            rows += category_rows(name or "no category", rates, room)
+    for number in range(1, len(found.sides)):
+        points = paired_scores(found.lines, number)
+        if points:
+            rows += heading(f"Score of each answer, A against {NAMES[number]}")
+            rows += scatter_rows(points, NAMES[number], room)
+    for key in sorted({key for side in found.sides for key in side.scores}):
+        rows += heading(f"Scores of {key}")
+        rows += histogram_rows([side.scores.get(key, ()) for side in found.sides], room)
+    return rows
+
+
+def _runs(found: Comparison, width: int) -> list[Row]:
+    return [
+        row((f"{name} ", "accent"), fit(f"{side.run.name} {side.run.key}", width - 2, "strong"))
+        for name, side in zip(NAMES, found.sides, strict=False)
+    ]
+
+
+# -- tests
+
+
+def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> list[Row]:
+    """Every test of a later run as a table: both means, the difference with its interval, the chance, and a word."""
+    columns = (8, 8, 24, 7, 11)
+    label = max(width - sum(columns) - 1, 10)
+    titles = ("A", name, "difference", "p", "")
+    head = [fit("", label), *(fit(title, size, "dim", right=True) for title, size in zip(titles, columns, strict=True))]
+    rows = [row(), row(*head)]
+    for test in tests:
+        number = score_text if test.what else percent
+        sign = "+" if test.difference > 0 else ""
+        ends = _ends(test.interval, not test.what) if test.difference else ""
+        difference = f"{sign}{number(test.difference)} {ends}".rstrip()
+        values = (number(test.before), number(test.after), difference, _p(test.adjusted))
+        word, style = verdict_word(test), verdict_style(test)
+        cells = [fit(value, size, "", right=True) for value, size in zip(values, columns, strict=False)]
+        what = test.what or test.column or "pass rate"
+        rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
+    if len(tests) > 1:
+        says = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."
+        rows += [row((line, "dim")) for line in wrapped(says, width)]
+    return rows
+
+
+def verdict_word(test: MeasuredDifference) -> str:
+    """The outcome of a test in a word."""
+    if not test.difference:
+        return "same"
+    if not test.shown:
+        return "not shown"
+    return "differ" if not test.direction else "worse" if test.worse() else "better"
+
+
+def _ends(interval: Interval | None, share: bool) -> str:
+    if interval is None:
+        return ""
+    low, high = (f"{100 * end:+.0f}" if share else f"{end:+.2f}" for end in (interval.low, interval.high))
+    return f"[{low}, {high}]"
+
+
+def _p(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+# -- how scores spread
+
+
+def histogram_rows(runs: Sequence[Sequence[float]], width: int) -> list[Row]:
+    """The scores of one evaluator in every run, in the same bins and at the same scale, as shares of the answers."""
+    every_score = {score for own in runs for score in own}
+    if len(every_score) < 2:
+        every = score_text(next(iter(every_score), None))
+        return [
+            row((f"{name} ", "accent"), _scores(own) + (f", all {every}" if own else ""))
+            for name, own in zip(NAMES, runs, strict=False)
+        ]
+    found = histograms(runs)
+    bins = len(found.edges) - 1
+    cell = max((width - _LABEL - 1) // bins, 1)
+    shares = [[count / max(len(own), 1) for count in counts] for own, counts in zip(runs, found.counts, strict=True)]
+    top = max((share for own in shares for share in own), default=0.0) or 1.0
+    rows: list[Row] = []
+    for name, own, values in zip(NAMES, shares, runs, strict=False):
+        facts = _facts(name, values)
+        for line in range(_HEIGHT):
+            level = _HEIGHT - 1 - line
+            bars = "".join(_bar(share / top, level) * cell for share in own)
+            rows.append(row(fit(facts[line], _LABEL, "dim" if line else "strong"), "│", (bars, "accent")))
+    low, high = score_text(found.edges[0]), score_text(found.edges[-1])
+    axis = low + " " * max(bins * cell - len(low) - len(high), 1) + high
+    full = fit(f"full height {percent(top, 0)}", _LABEL, "dim")
+    return [*rows, row(full, ("└" + "─" * bins * cell, "dim")), row(" " * (_LABEL + 1), (axis, "dim"))]
+
+
+def _facts(name: str, values: Sequence[float]) -> tuple[str, ...]:
+    if not values:
+        return (name, f"  {_scores(values)}", "")
+    mean = sum(values) / len(values)
+    return (name, f"  mean {score_text(mean)}", f"  {_scores(values)}")
+
+
+def _scores(values: Sequence[float]) -> str:
+    return "1 score" if len(values) == 1 else f"{len(values):,} scores" if values else "no scores"
+
+
+def _bar(share: float, level: int) -> str:
+    """The part of a bar that lies in a line, counted from below; something is never nothing."""
+    eighths = max(round(share * _HEIGHT * 8), 1 if share else 0) - level * 8
+    return _BLOCKS[min(max(eighths, 0), 8)]
+
+
+# -- categories
+
+
+def category_rows(name: str, rates: Sequence[Rate], width: int) -> list[Row]:
+    """The pass rate of every run in one category, as bars with their numbers."""
+    label = min(_LABEL, width // 3)
+    room = max(width - label - 2 - _NUMBER, 5)
+    rows: list[Row] = []
+    for number, (letter, rate) in enumerate(zip(NAMES, rates, strict=False)):
+        text = f"{percent(rate.share, 0)} ({rate.passed}/{rate.judged})"
+        bar = _long(rate.share or 0.0, room)
+        title = fit("" if number else name, label, "strong")
+        rows.append(row(title, f"{letter} ", (bar, "accent"), " " * (room - len(bar)), fit(text, _NUMBER, right=True)))
+    return rows
+
+
+def _long(share: float, room: int) -> str:
+    """A bar as long as a share of the room, to an eighth of a cell."""
+    whole, part = divmod(max(round(share * room * 8), 1 if share else 0), 8)
+    return "█" * whole + (_PARTS[part - 1] if part else "")
+
+
+# -- one run against another
+
+
+def paired_scores(lines: Iterable[ComparedLine], later: int) -> list[tuple[float, float]]:
+    """The scores of the answers that both runs have a score for."""
+    return [
+        (first.score, other.score)
+        for line in lines
+        if (first := line.answers[0]) and (other := line.answers[later])
+        if first.score is not None and other.score is not None
+    ]
+
+
+def scatter_rows(points: Sequence[tuple[float, float]], name: str, width: int) -> list[Row]:
+    """Scores of one run against those of another: the denser a place, the darker; above the diagonal the later wins."""
+    values = [value for point in points for value in point]
+    low, high = min([0.0, *values]), max([1.0, *values])
+    across, down = max(min(_GRID_WIDTH, width - 9), 8), _GRID_HEIGHT
+    counts = Counter((_place(before, low, high, across), _place(after, low, high, down)) for before, after in points)
+    most = max(counts.values())
+    rows = []
+    for line in range(down - 1, -1, -1):
+        label = {down - 1: score_text(high), down // 2: name, 0: score_text(low)}.get(line, "")
+        cells = [_cell(counts[column, line], most, line == column * down // across) for column in range(across)]
+        rows.append(row(fit(label, 6, "dim", right=True), (" │", "dim"), *cells))
+    bottom = score_text(low) + "A".center(across - len(score_text(low)) - len(score_text(high))) + score_text(high)
+    rows += [row(" " * 7, ("└" + "─" * across, "dim")), row(" " * 8, (bottom, "dim"))]
+    return rows + [row((line, "dim")) for line in wrapped(_legend(points, name, most), width)]
+
+
+def _legend(points: Sequence[tuple[float, float]], name: str, most: int) -> str:
+    higher = sum(after > before for before, after in points)
+    lower = sum(after < before for before, after in points)
+    equal = len(points) - higher - lower
+    scale = f"{_SHADES[0]} one answer, {_SHADES[-1]} {most:,}" if most > 1 else f"{_SHADES[0]} one answer"
+    answers = "1 answer" if higher == 1 else f"{higher:,} answers"
+    return f"{name} scores {answers} higher, {lower:,} lower, {equal:,} the same (on the line ╱). {scale}."
+
+
+def _cell(count: int, most: int, diagonal: bool) -> Piece:
+    if not count:
+        return Piece("╱" if diagonal else " ", "dim")
+    steps = len(_SHADES) - 1
+    return Piece(_SHADES[0 if count == 1 else max(1, -(-count * steps // most))], "accent")
+
+
+def _place(value: float, low: float, high: float, cells: int) -> int:
+    """In which of some cells between the lowest and the highest value this one falls."""
+    return min(int((value - low) / (high - low) * cells), cells - 1)

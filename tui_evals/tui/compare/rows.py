@@ -1,0 +1,234 @@
+"""Runs beside each other: a head in numbers, and the lines as a list with what became of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from itertools import islice
+
+from tui_evals.compare.caveats import caveats
+from tui_evals.compare.match import Kind
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
+from tui_evals.compare.sides import Answer
+from tui_evals.compare.statistics import percent
+from tui_evals.compare.verdicts import NAMES, measured, power, sentence
+from tui_evals.tui.lines import GLYPHS, Piece, Row, Style, fit, row, status_piece, wrapped
+from tui_evals.tui.parts import Lazy
+
+WORDS: Mapping[Kind, tuple[str, Style]] = {
+    "broken": ("✗", "fail"),
+    "fixed": ("✓", "pass"),
+    "changed": ("~", "warn"),
+    "same": ("=", "dim"),
+    "gone": ("‹", "accent"),
+    "new": ("›", "accent"),
+    "not comparable": ("?", "dim"),
+}
+"""The glyph and the style of each kind."""
+
+_UNBROKEN = "\u00a0"
+_SAYS = 3
+_STATUS = 10
+_GLYPHS = 7
+_SCORES = 14
+_ITEM = 16
+
+
+def kind_piece(kind: Kind, width: int = 0) -> Piece:
+    """A kind as glyph and word."""
+    glyph, style = WORDS[kind]
+    return Piece(f"{glyph} {kind}".ljust(width), style)
+
+
+def kind_shown(line: ComparedLine, kinds: Collection[Kind]) -> Kind:
+    """The kind of a line that calls for attention first, of those that are asked for."""
+    return line.kind if line.kind in kinds else next(kind for kind in line.kinds if kind is not None and kind in kinds)
+
+
+# -- the head
+
+
+def head_lines(found: Comparison, width: int, tall: bool) -> list[Row]:
+    """The runs, their pass rates, whether the difference can be chance, and the kinds; more where there is room."""
+    several = len(found.sides) > 2
+    rows = [
+        _run_line(number, side, found.against[number - 1] if number and several else None, width)
+        for number, side in enumerate(found.sides)
+    ]
+    if tall or not several:
+        for name, against in zip(NAMES[1:], found.against, strict=False):
+            rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, width, tall)]
+    rows.append(_counts(found, width))
+    shown = [(name, test) for name, one in zip(NAMES[1:], found.against, strict=False) for test in one.tests]
+    shown = [(name, test) for name, test in shown if test.shown]
+    if tall:
+        rows += [row(fit(measured(test, "A", name), width, verdict_style(test))) for name, test in shown[:_SAYS]]
+        rows += [row(fit(says, width, "warn")) for says in islice(caveats(found), _SAYS)]
+    return rows
+
+
+def verdict(found: RunDifference, name: str, width: int, whole: bool = True) -> list[str]:
+    """The verdict on a later run; how many items it would take is left out where there is no room for it."""
+    text = sentence(found, "A", name)
+    text = text if whole else text.removesuffix(power(found.passes))
+    return [line.replace(_UNBROKEN, " ") for line in wrapped(text.replace(" %", f"{_UNBROKEN}%"), width)]
+
+
+def verdict_style(test: MeasuredDifference) -> Style:
+    """Shown differences stand out, as better or worse."""
+    return "" if not test.shown else "fail" if test.worse() else "pass" if test.direction else "strong"
+
+
+def _run_line(number: int, side: Side, against: RunDifference | None, width: int) -> Row:
+    rate, interval = side.rate, side.rate.interval
+    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})"
+    ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
+    text = f"passes {counts}" + (f", with 95 % confidence {ends}" if ends else "")
+    own = f"{side.run.name} {side.run.key}"
+    short = _short(against) if against else ""
+    if len(text) + len(own) + len(short) + 7 > width:
+        text = f"{counts} {ends}".rstrip()
+    name = max(min(width - len(text) - len(short) - 6, len(own)), 10)
+    pieces = [Piece(f"{NAMES[number]} ", "accent"), fit(own, name, "strong"), Piece("  ")]
+    if against is None:
+        return row(*pieces, fit(text, width - name - 4))
+    return row(*pieces, text, "  ", fit(short, width - name - 6 - len(text), verdict_style(against.passes)))
+
+
+def _short(found: RunDifference) -> str:
+    """A verdict in a few words, for a line among others."""
+    counts = [f"{WORDS[kind][0]}{found.counts[kind]}" for kind in ("broken", "fixed") if found.counts.get(kind)]
+    return " ".join([*counts, "shown" if found.passes.shown else "not shown"]) if counts else "="
+
+
+def counted(lines: Sequence[ComparedLine]) -> Counter[Kind]:
+    """How many lines are of each kind in some run, as many as a filter for it lists."""
+    return Counter(kind for line in lines for kind in set(line.kinds) if kind is not None)
+
+
+def _counts(found: Comparison, width: int) -> Row:
+    """How many lines are of each kind."""
+    counts = counted(found.lines)
+    pieces: list[Piece] = []
+    left = width
+    for kind in KINDS:
+        text = f"{WORDS[kind][0]} {counts[kind]:,} {kind}"
+        if kind in counts and len(text) <= left:
+            pieces.append(Piece(text + "   "[: max(left - len(text), 0)], WORDS[kind][1]))
+            left -= len(text) + 3
+    return Row(tuple(pieces))
+
+
+# -- the list
+
+
+class Columns:
+    """How wide each part of a line is where it is listed."""
+
+    def __init__(self, lines: Sequence[ComparedLine], runs: int, width: int) -> None:
+        self.kind = max((len(line.kind) for line in lines), default=4) + 3 if lines else 7
+        self.several = runs > 2
+        left = width - self.kind
+        self.runs = _runs_width(runs, left)
+        self.status = self.runs // runs if self.several else _STATUS if self.runs > _GLYPHS else 2
+        left -= self.runs
+        self.scores = _SCORES if not self.several and self.runs > _GLYPHS and left >= _ITEM + _SCORES else 0
+        left -= self.scores
+        named = any(line.column for line in lines)
+        self.column = min(left // 3, 24) if named and left >= 36 else 0
+        self.item = max(left - self.column, 0)
+
+    def title(self, runs: int) -> Row:
+        """The letters of the runs above their columns."""
+        letters = [fit(NAMES[number], self.status, "dim") for number in range(runs)]
+        return row(" " * self.kind, fit("item", self.item, "dim"), *letters)
+
+
+def _runs_width(runs: int, left: int) -> int:
+    """Status words of all runs where there is room for them, else glyphs."""
+    if runs > 2:
+        return runs * _STATUS if left >= _ITEM + runs * _STATUS else runs * 2
+    words = 2 * _STATUS + 3
+    return words if left >= _ITEM + words else _GLYPHS if left >= _ITEM + _GLYPHS else 0
+
+
+class LineRows(Lazy):
+    """Some of the lines of a comparison; each row is made when it comes into view, its key is the line's number."""
+
+    def __init__(self, found: Comparison, numbers: Sequence[int], kinds: Collection[Kind], width: int) -> None:
+        self._lines = found.lines
+        self._numbers = numbers
+        self._kinds = kinds
+        self._rows = {number: place for place, number in enumerate(numbers)}
+        self._columns = columns_of(found, width)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def made(self, number: int) -> Row:
+        """The row of a line."""
+        place = self._numbers[number]
+        return line_row(self._lines[place], self._columns, self._kinds, place)
+
+    def find(self, key: Hashable) -> int | None:
+        """The row of a line."""
+        return self._rows.get(key) if isinstance(key, int) else None
+
+
+def columns_of(found: Comparison, width: int) -> Columns:
+    """How wide the parts of the list are."""
+    return Columns(found.lines, len(found.sides), width)
+
+
+def line_row(line: ComparedLine, columns: Columns, kinds: Collection[Kind], key: Hashable) -> Row:
+    """One line: what became of it, which item, and how the runs did where there is room."""
+    pieces = [kind_piece(kind_shown(line, kinds), columns.kind), fit(place_of(line), columns.item)]
+    if columns.several:
+        pieces += [_status(answer, columns.status) for answer in line.answers]
+    elif columns.runs:
+        pieces += [*arrow(line.answers, columns.status), Piece(" ")]
+    pieces.append(fit(scores(line.answers), columns.scores, "dim"))
+    return Row((*pieces, fit(line.column, columns.column, "dim")), key)
+
+
+def place_of(line: ComparedLine) -> str:
+    """The item, and which of its turns and repeats where there are several."""
+    turn = "" if line.turn is None else f" · turn {line.turn + 1}"
+    return line.item + turn + ("" if line.repeat is None else f" · repeat {line.repeat + 1}")
+
+
+def arrow(answers: Sequence[Answer | None], width: int = _STATUS) -> list[Piece]:
+    """How the answers were judged, one after the other."""
+    pieces: list[Piece] = []
+    for answer in answers:
+        pieces += [Piece("→ ", "dim")] if pieces else []
+        pieces.append(_status(answer, width))
+    return pieces
+
+
+def _status(answer: Answer | None, width: int) -> Piece:
+    if answer is None:
+        return fit("–", width, "dim")
+    glyph, style = GLYPHS[answer.status]
+    return status_piece(answer.status, width) if width >= _STATUS else fit(glyph, width, style)
+
+
+def scores(answers: Sequence[Answer | None]) -> str:
+    """The scores, one after the other; nothing where none was given."""
+    found = [answer.score if answer else None for answer in answers]
+    return " → ".join(map(score_text, found)) if any(score is not None for score in found) else ""
+
+
+def score_text(score: float | None) -> str:
+    """A score with three figures."""
+    return "–" if score is None else f"{score:.3g}"
+
+
+def empty_lines(kinds: Collection[Kind], words: str, width: int) -> list[Row]:
+    """Why the list is empty."""
+    what = " or ".join(f"“{kind}”" for kind in KINDS if kind in kinds)
+    text = "The runs have no answers." if len(kinds) == len(KINDS) else f"No answer is {what}."
+    if words:
+        text = f"No answer fits “{words}”" + ("." if len(kinds) == len(KINDS) else f" and is {what}.")
+    return [*(row((line, "dim")) for line in wrapped(text, width)), row(("*", "key"), " shows all")]

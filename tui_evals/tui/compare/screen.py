@@ -1,0 +1,359 @@
+"""The charts of a comparison over the whole screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from tui_evals.compare.match import Kind
+from tui_evals.compare.runs import KINDS, Comparison
+from tui_evals.store.database import StoreError
+from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.tui.actions import bindings, of
+from tui_evals.tui.key_help import help_rows
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.lines import Row, Rows, row
+from tui_evals.tui.messages import Severity, StatusMessage
+from tui_evals.tui.pane import act
+from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading
+from tui_evals.tui.widgets.filter_line import FilterLine
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.words import word_rows
+
+from .charts import chart_rows
+from .lists import CompareList, PairViewer
+from .rows import counted, head_lines, kind_piece
+from .state import Finder, kinds_in, read_runs, read_words
+
+
+class Charts(ModalScreen[None]):
+    """Rows to look at; escape goes back to the comparison."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,h", "leave", "back", show=False),
+        Binding("question_mark,f1", "explain", "help", show=False),
+    ]
+    DEFAULT_CSS = """
+    Charts { layout: vertical; background: $background; }
+    Charts Static { height: 1; padding: 0 1; color: $text-muted; }
+    """
+
+    def __init__(self, found: Comparison) -> None:
+        super().__init__()
+        self._found = found
+        self._rows: Rows = [row(("Drawing…", "dim"))]
+        self._width = 0
+
+    def compose(self) -> ComposeResult:
+        """The charts, and how one leaves them."""
+        self.lines = Lines(choosing=False, id="charts")
+        self.lines.show(self._made)
+        yield self.lines
+        yield Static("j k scroll · g G top and bottom · ? what the words mean · esc back", markup=False)
+
+    def _made(self, width: int) -> Rows:
+        """The rows as far as they are drawn; for another width they are drawn again, away from the screen's thread."""
+        if width != self._width:
+            self._width = width
+            self.run_worker(self._draw(width), group="charts", name="drawing", exclusive=True, exit_on_error=False)
+        return self._rows
+
+    async def _draw(self, width: int) -> None:
+        self._rows = await asyncio.to_thread(chart_rows, self._found, width)
+        self.lines.show(self._made)
+
+    def action_leave(self) -> None:
+        """Back."""
+        self.dismiss(None)
+
+    def action_explain(self) -> None:
+        """The keys of the comparison, and what the words here mean."""
+        self.app.push_screen(Reading("help · comparing runs", explained))
+
+
+_WORDS = ("McNemar", "interval", "Holm")
+_NOTHING: dict[str, tuple[Kind, str]] = {
+    "broken": ("broken", "nothing is broken: no answer passed before and fails now"),
+    "next_broken": ("broken", "nothing is broken: no answer passed before and fails now"),
+    "previous_broken": ("broken", "nothing is broken: no answer passed before and fails now"),
+    "fixed": ("fixed", "nothing is fixed: no answer failed before and passes now"),
+    "changed": ("changed", "no answer changed that is judged alike"),
+}
+
+
+def why_not(action: str, found: Comparison | None, here: bool) -> str | None:
+    """What cannot be done before the runs are read, or because there is nothing of the kind."""
+    if action in ("leave", "help"):
+        return None
+    if found is None:
+        return "the runs are still being read"
+    if action in _NOTHING:
+        kind, says = _NOTHING[action]
+        return None if any(one.counts[kind] for one in found.against) else says
+    if action == "versus" and len(found.sides) == 2:
+        return "there are only two runs here"
+    if action in ("wide", "beside", "unified") and not here:
+        return "there is no line here"
+    return None
+
+
+async def kind_menu(screen: CompareScreen, found: Comparison) -> None:
+    """Choose which lines are listed."""
+    counts = counted(found.lines)
+    entries = [
+        Entry(kind, kind_piece(kind).text, f"{counts[kind]:,}", why_not="" if counts[kind] else "none")
+        for kind in KINDS
+    ]
+    kind = await screen.app.push_screen_wait(Menu("show only", entries))
+    if kind is not None:
+        screen.list.only(kind)
+
+
+def readable(text: str) -> None:
+    """Nothing for a filter that can be read; FilterError says what is wrong with another."""
+    parse_filter(kinds_in(text)[1])
+
+
+async def with_words(screen: CompareScreen, found: Comparison, text: str) -> None:
+    """List only lines with answers that a filter lets through."""
+    try:
+        kinds, rest = kinds_in(text)
+        answers = await asyncio.to_thread(read_words, screen.database, found, rest)
+    except (FilterError, StoreError) as problem:
+        screen.tell(str(problem), "error")
+        return
+    screen.list.only_with(text, kinds, answers)
+
+
+def explained(width: int) -> list[Row]:
+    """The keys of the screen, then what its words mean."""
+    return [*help_rows("compare", width), *word_rows(_WORDS, width)]
+
+
+_BESIDE = 100  # columns from which the line in full stands beside the list
+_TALL = 30  # lines from which there is room for more than the verdict
+
+_CSS = """
+CompareScreen { layout: vertical; background: $background; }
+CompareScreen #head { max-height: 40%; scrollbar-size-horizontal: 0; border-bottom: solid $panel; }
+CompareScreen #both { height: 1fr; layout: vertical; }
+CompareScreen #line { border-top: solid $panel; }
+CompareScreen.beside #both { layout: horizontal; }
+CompareScreen.beside #list { width: 2fr; }
+CompareScreen.beside #line { width: 3fr; border-top: none; border-left: solid $panel; }
+CompareScreen.full #head, CompareScreen.full #list { display: none; }
+CompareScreen.full #line { border: none; }
+"""
+
+
+class CompareScreen(ModalScreen[None]):
+    """Reads the runs away from the screen and shows them; escape goes back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("compare")]
+    DEFAULT_CSS = _CSS
+
+    def __init__(self, database: Path, runs: Sequence[int], why: str = "") -> None:
+        super().__init__()
+        self.database = database
+        self._ids = tuple(runs)
+        self._why = why
+        self.found: Comparison | None = None
+
+    def compose(self) -> ComposeResult:
+        """The head, the lines, one of them in full, and the keys."""
+        self.top = Lines(choosing=False, id="head")
+        self.top.can_focus = False
+        self.top.styles.height = "auto"
+        self.list = CompareList()
+        self.line = Lines(choosing=False, id="line")
+        self.facing = PairViewer(self.line)
+        self.entry = FilterLine(readable)
+        yield self.top
+        with Container(id="both"):
+            yield self.list
+            yield self.line
+        yield self.entry
+        yield Status()
+        yield Keys()
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.set_class(self.app.size.width >= _BESIDE, "beside")
+        self.list.say("Comparing…")
+        give_keys(self.list.lines)
+        self._offer()
+        self.run_worker(self._read(), group="comparing", name="comparing", exit_on_error=False)
+
+    async def _read(self) -> None:
+        try:
+            found = await asyncio.to_thread(read_runs, self.database, self._ids)
+        except (LookupError, StoreError) as problem:
+            self.list.say(f"The runs cannot be compared: {problem}.", wrong=True)
+            return
+        self.found = found
+        self.facing.begin(Finder(self.database, found))
+        self._head()
+        self.list.take(found)
+        self._look()
+        self._offer()
+        self.tell(self._why)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room, and as much of a head as there is room for."""
+        self.set_class(event.size.width >= _BESIDE, "beside")
+        self._head()
+
+    def _head(self) -> None:
+        found, tall = self.found, self.app.size.height >= _TALL
+        if found is not None:
+            self.top.show(lambda width: head_lines(found, width, tall))
+
+    def _look(self) -> None:
+        """Show the line under the cursor in full."""
+        here = self.list.line
+        if here is None:
+            self.facing.nothing()
+        else:
+            self.facing.look(*here)
+
+    # -- messages
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """Show the line the cursor is on."""
+        event.stop()
+        if event.lines is self.list.lines:
+            self._look()
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Show it over the whole screen."""
+        event.stop()
+        self.action_act("wide")
+
+    async def on_filter_line_given(self, event: FilterLine.Given) -> None:
+        """List only what fits the words."""
+        event.stop()
+        self._close_entry()
+        if self.found is not None:
+            await with_words(self, self.found, event.text)
+            self._look()
+
+    def on_status_message(self, message: StatusMessage) -> None:
+        """Say it here, since the line of the workbench is not in sight."""
+        message.stop()
+        self.tell(message.text, message.kind)
+
+    def tell(self, text: str, kind: Severity = "info") -> None:
+        """A sentence for the status line."""
+        for status in self.query(Status):
+            status.tell(text, kind)
+
+    # -- doing
+
+    def action_act(self, name: str) -> None:
+        """Do an action of the table, or say why not."""
+        self.tell("")
+        act(self, name)
+
+    def why_not(self, action: str) -> str | None:
+        """What cannot be done now."""
+        return why_not(action, self.found, self.list.line is not None)
+
+    def _offer(self) -> None:
+        offered = [action for action in of("compare") if action.footer]
+        self.query_one(Keys).offer(offered, lambda action: self.why_not(action.name))
+
+    def do_broken(self) -> None:
+        """Only what is broken."""
+        self.list.only("broken")
+
+    def do_fixed(self) -> None:
+        """Only what is fixed."""
+        self.list.only("fixed")
+
+    def do_changed(self) -> None:
+        """Only what changed otherwise."""
+        self.list.only("changed")
+
+    async def do_kinds(self) -> None:
+        """Only one kind, from a list of all."""
+        if self.found is not None:
+            await kind_menu(self, self.found)
+
+    def do_every(self) -> None:
+        """All lines."""
+        self.list.only_with()
+        self.list.only()
+
+    def do_filter(self) -> None:
+        """Type words that must stand in an answer or its item."""
+        self.entry.begin(self.list.words)
+
+    def do_next_broken(self) -> None:
+        """The next broken line, round the end."""
+        self.list.to_kind("broken", 1)
+
+    def do_previous_broken(self) -> None:
+        """The broken line before, round the start."""
+        self.list.to_kind("broken", -1)
+
+    def do_versus(self) -> None:
+        """Another later run beside the first."""
+        self.tell(self.facing.to_another())
+
+    def do_beside(self) -> None:
+        """The two runs, or one of them and what was expected."""
+        self.tell(self.facing.to_expected())
+
+    def do_unified(self) -> None:
+        """One column, or two."""
+        self.tell(self.facing.to_columns())
+
+    def do_charts(self) -> None:
+        """How the scores spread, as charts."""
+        if self.found is not None:
+            # Imported when it is wanted: it would hold up the first picture.
+
+            self.app.push_screen(Charts(self.found))
+
+    def do_down(self) -> None:
+        """Scroll the line in full."""
+        self.line.scroll_relative(y=1, animate=False)
+
+    def do_up(self) -> None:
+        """Scroll it back."""
+        self.line.scroll_relative(y=-1, animate=False)
+
+    def do_wide(self) -> None:
+        """The line over the whole screen, or the list again."""
+        full = not self.has_class("full")
+        self.set_class(full, "full")
+        give_keys(self.line if full else self.list.lines)
+
+    def do_help(self) -> None:
+        """The keys of this screen, and what its words mean."""
+        self.app.push_screen(Reading("help · comparing runs", explained))
+
+    def _close_entry(self) -> None:
+        self.entry.display = False
+        give_keys(self.line if self.has_class("full") else self.list.lines)
+
+    def do_leave(self) -> None:
+        """Out of the words, then back to the list, then to the workbench."""
+        if self.entry.display:
+            self._close_entry()
+        elif self.has_class("full"):
+            self.do_wide()
+        elif self.list.words:
+            self.list.only_with()
+        else:
+            self.dismiss(None)

@@ -1,0 +1,353 @@
+"""Why something cannot be done in the item editor now, as a sentence that says what can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.timer import Timer
+
+from tui_evals.datasets import steps
+from tui_evals.datasets.layout import Path as Where
+from tui_evals.datasets.paths import CannotEdit
+from tui_evals.tui.actions import bindings
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.messages import ItemShown, Place, ShowPane
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.widgets.dialogs import Entry, Menu
+from tui_evals.tui.widgets.field import FieldBox
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Selection, Workspace
+
+from . import changes, external, fields
+from . import changes as visit
+from .changes import NO_ITEM, NOT_OPEN, FieldEdit
+from .rows import page, title
+
+
+def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
+    """Why an action cannot be done with the row of this key; None when it can."""
+    if workspace.editing is None:
+        return NOT_OPEN
+    broken = bool(workspace.where) and workspace.unit is None
+    if action in ("new_turn", "duplicate", "conversation") and not workspace.where:
+        return NO_ITEM
+    if action in ("edit", "external", "clear", "field") and broken:
+        return "what stands here is no object; mend it in the file"
+    if action in ("edit", "external", "clear"):
+        return _why_not_field(workspace, action, key)
+    return None
+
+
+def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | None:
+    if isinstance(key, tuple):
+        return None if action == "edit" else "enter goes there; what it holds is edited on its own page"
+    if not isinstance(key, str):
+        return "go to a field first"
+    if locked := fields.read_only(key, workspace.where):
+        return locked
+    if key in fields.JUDGING:
+        return None if action == "edit" else "evaluators are edited in their own pane: 3"
+    value = fields.value_at(workspace.data, workspace.where, key)
+    if action == "edit":
+        return fields.why_not_here(key, value)
+    return _why_not_clear(workspace, key, value) if action == "clear" else None
+
+
+def _why_not_clear(workspace: Workspace, name: str, value: object) -> str | None:
+    if value is None:
+        return f"there is no {name} to take away"
+    if name == "prompt" and fields.prompt_is_needed(workspace.data, workspace.where):
+        return "there must be a prompt; enter edits it"
+    return None
+
+
+async def hand_over(pane: Pane, name: str, number: int) -> None:
+    """Hand a field to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
+    try:
+        one, text = visit.begin(pane.workspace, name, number)
+    except RecursionError:
+        pane.say(fields.too_deep(name), "warn")
+        return
+    suffix = fields.suffix_of(one.kind, text)
+    try:
+        after = await external.edited(pane.app, text, suffix)
+    except external.NotEdited as problem:
+        pane.say(str(problem), "warn")
+        return
+    if after is None:
+        pane.say(f"{name} is as it was")
+        return
+    done = visit.typed(pane.workspace, one, after)
+    if done.fault:
+        kept = external.keep(after, suffix)
+        pane.say(f"{name} was left as it was: {done.fault}; what you wrote is kept in {kept}", "error")
+        return
+    pane.say(f"{name} taken from the editor")
+    pane.changed()
+
+
+async def choose_field(pane: Pane) -> str | None:
+    """Which field of those that can still be given here."""
+    workspace = pane.workspace
+    names = fields.addable(workspace.unit or workspace.data, workspace.where)
+    entries = [Entry(name, name, fields.about(name, workspace.where)) for name in names]
+    name: str | None = await pane.app.push_screen_wait(
+        Menu("add a field", entries, empty="every field that can stand here does")
+    )
+    return name
+
+
+def make(pane: Pane, step: Callable[[Workspace], str]) -> None:
+    """Make a step, and say what it did or why it could not be done."""
+    try:
+        said = step(pane.workspace)
+    except CannotEdit as problem:
+        pane.say(str(problem), "warn")
+    else:
+        pane.say(said)
+        pane.changed()
+
+
+def clear(workspace: Workspace, name: str) -> str:
+    """Take a field away where one is."""
+    workspace.apply(fields.with_value(workspace.data, workspace.where, name, None), f"clear {name}")
+    return f"took {name} away; u brings it back"
+
+
+def go(pane: Pane, where: Where) -> None:
+    """Go to an item or turn, or to the dataset itself."""
+    pane.workspace.where = where
+    pane.post_message(ItemShown())
+
+
+def step(pane: Pane, way: int) -> None:
+    """Go to the next item or turn, or the one before."""
+    there = changes.neighbour(pane.workspace, way)
+    if there is not None:
+        go(pane, there)
+    else:
+        pane.say("this is the last" if way > 0 else "this is the dataset itself, nothing comes before it")
+
+
+_SOON = 0.2
+_HINT = "esc done · ctrl+s save"
+
+
+class EditorPane(Pane):
+    """Where one is: the dataset itself, an item or a turn."""
+
+    place: ClassVar[Place] = "editor"
+    number: ClassVar[int] = 2
+    name_: ClassVar[str] = "Item"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("editor")]
+
+    _visit: FieldEdit | None = None
+    _visits = 0
+    _soon: Timer | None = None
+    _shown: tuple[object, Where] = (None, ())
+
+    def compose(self) -> ComposeResult:
+        """The fields, and the box one of them is edited in."""
+        yield Lines(id="fields")
+        yield FieldBox(id="field")
+
+    @property
+    def lines(self) -> Lines:
+        """The fields."""
+        return self.query_one("#fields", Lines)
+
+    @property
+    def box(self) -> FieldBox:
+        """The box one of them is edited in."""
+        return self.query_one("#field", FieldBox)
+
+    def sync(self) -> None:
+        """Show where one is as it is now; the box stays while its field is the one it was."""
+        workspace, before = self.workspace, self._shown
+        if self._visit is not None and visit.over(workspace, self._visit):
+            self._drop()
+        self._tell()
+        lit = self._visit.name if self._visit else None
+        self._shown = (workspace.editing, workspace.where)
+        moved = before != self._shown
+        self.lines.show(lambda width: page(workspace, width, lit), at=lit or (self._landing() if moved else None))
+        self.entitle(title(workspace))
+
+    def _landing(self) -> Hashable:
+        """At another item the cursor stays on the field it was on where that is there too, else on what is asked."""
+        key, unit, where = self.lines.key, self.workspace.unit or {}, self.workspace.where
+        if key in fields.shown_fields(unit, where):
+            return key
+        return (*where, "turns", 0) if len(where) == 2 and unit.get("turns") else "prompt"
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """Bring all of a field into view, not only its name."""
+        event.stop()
+        _into_view(event.lines)
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Enter edits a field and goes into a turn."""
+        event.stop()
+        self.action_act("edit")
+
+    def focus_lines(self) -> None:
+        """The keys go on into the box while it is open."""
+        give_keys(self.box if self._visit else self.lines)
+
+    def selection(self) -> Selection | None:
+        """The item one is in, or the dataset."""
+        number = self.workspace.item
+        if self.workspace.editing is None:
+            return None
+        return Selection() if number is None else Selection((number,), f"item {self.workspace.name_of(number)}")
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now."""
+        if self._visit is not None:
+            return "esc ends the field that is being edited first"
+        return why_not(self.workspace, action, self.lines.key)
+
+    def escape(self) -> bool:
+        """Leave the box."""
+        if self._visit is None:
+            return False
+        self.box.action_end()
+        return True
+
+    # -- the box
+
+    def _open(self, name: str) -> None:
+        self._visits += 1
+        self._visit, text = visit.begin(self.workspace, name, self._visits)
+        said = fields.about(name, self.workspace.where)
+        self.box.set_class(self._visit.kind in ("line", "number"), "short")
+        self.box.begin(f"{name} · {said}" if said else name, text)
+        if text == steps.new_item()["prompt"]:
+            self.box.select_all()
+        elif text and text == fields.begun(name):
+            self.box.to_index((text.rfind('""') if '""' in text else 0) + 1)
+        self.sync()
+        self.call_after_refresh(self.lines.to_key, name)
+
+    def on_field_box_typed(self, event: FieldBox.Typed) -> None:
+        """Apply what can be read, and have it shown soon."""
+        event.stop()
+        if self._visit is not None:
+            self._type(event.text)
+            self._tell()
+
+    def on_field_box_ended(self, event: FieldBox.Ended) -> None:
+        """Close the box, unless its text would be lost; then only a second escape does."""
+        event.stop()
+        if self._visit is None:
+            return
+        self._type(event.text)
+        one = self._visit
+        if one.fault and one.given_up != event.text:
+            self._visit = replace(one, given_up=event.text)
+            self.box.display = True
+            give_keys(self.box)
+            self._tell()
+            self.say(f"{one.name} was not taken: {one.fault}; mend it, or esc again leaves it as it was", "warn")
+            return
+        if one.fault:
+            self.say(f"{one.name} was left as it was")
+        self._visit = None
+        give_keys(self.lines)
+        self._announce()
+
+    def _type(self, text: str) -> None:
+        assert self._visit is not None
+        version = self._visit.editing.version
+        self._visit = visit.typed(self.workspace, self._visit, text)
+        if self._visit.editing.version != version and self._soon is None:
+            self._soon = self.set_timer(_SOON, self._announce)
+
+    def _announce(self) -> None:
+        """Tell everybody now what was typed."""
+        if self._soon is not None:
+            self._soon.stop()
+            self._soon = None
+        self.changed()
+
+    def _tell(self) -> None:
+        """Say beside the box what is wrong with the field."""
+        one = self._visit
+        if one is not None:
+            said = visit.problem(self.workspace, one)
+            self.box.tell(said or _HINT, wrong=bool(said))
+
+    def _drop(self) -> None:
+        """Close the box because its field is no longer there to be edited."""
+        one, self._visit = self._visit, None
+        if one is not None and one.fault:
+            self.say(f"{one.name} was left as it was: {one.fault}", "warn")
+        if self.box.has_focus:
+            give_keys(self.lines)
+        self.box.display = False
+
+    # -- what can be done
+
+    def do_edit(self) -> None:
+        """Open the box with the field under the cursor, or go where it is edited."""
+        key = self.lines.key
+        if isinstance(key, tuple):
+            go(self, key)
+        elif key in fields.JUDGING:
+            self.post_message(ShowPane("judges"))
+        elif isinstance(key, str):
+            self._open(key)
+
+    async def do_external(self) -> None:
+        """Hand the field to $EDITOR and take what it makes of it."""
+        self._visits += 1
+        await hand_over(self, str(self.lines.key), self._visits)
+
+    async def do_field(self) -> None:
+        """Choose a field that is not given, and edit it."""
+        name = await choose_field(self)
+        if name is not None:
+            self._open(name)
+
+    def do_clear(self) -> None:
+        """Take the field away."""
+        name = str(self.lines.key)
+        make(self, lambda workspace: clear(workspace, name))
+
+    def do_new(self) -> None:
+        """A new item."""
+        make(self, changes.new_item)
+
+    def do_new_turn(self) -> None:
+        """A new turn."""
+        make(self, changes.new_turn)
+
+    def do_duplicate(self) -> None:
+        """A copy of the item or turn."""
+        make(self, changes.duplicate)
+
+    def do_conversation(self) -> None:
+        """Turns instead of one prompt, or back."""
+        make(self, changes.conversation)
+
+    def do_next(self) -> None:
+        """The next item or turn."""
+        step(self, 1)
+
+    def do_previous(self) -> None:
+        """The item or turn before."""
+        step(self, -1)
+
+
+def _into_view(lines: Lines) -> None:
+    start = stop = lines.cursor
+    while stop + 1 < len(lines.rows) and lines.rows[stop + 1].key is None:
+        stop += 1
+    room = lines.size.height
+    height, top = min(stop - start + 1, room), lines.scroll_offset.y
+    if height and not top <= start <= top + room - height:
+        lines.scroll_to(y=start if start < top else start + height - room, animate=False)

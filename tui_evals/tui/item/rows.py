@@ -1,0 +1,282 @@
+"""What is wrong with a dataset, item or turn, sorted by what it is about, and as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.cells import cell_len
+
+from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.paths import at
+from tui_evals.datasets.problems import Problem, shown
+from tui_evals.datasets.validate import Report
+from tui_evals.text.safe import safe, spell
+from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.workspace import Workspace
+
+from .fields import JUDGING, place_of, read_only, shown_fields, value_at
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """The problems of a unit: its own, those of its fields, and those of the units in it."""
+
+    own: list[Problem] = field(default_factory=list)
+    fields: dict[str, list[Problem]] = field(default_factory=dict)
+    units: dict[Place, list[Problem]] = field(default_factory=dict)
+
+
+def faults(workspace: Workspace) -> Faults:
+    """What the last validation said about where one is, sorted by what it is about."""
+    found, depth = Faults(), len(workspace.where)
+    for problem in workspace.problems_at(workspace.where):
+        rest = problem.path[depth:]
+        if len(rest) > 1 and rest[0] in ("items", "turns"):
+            unit = problem.path[: 4 if len(problem.path) > 3 and problem.path[2] == "turns" else 2]
+            found.units.setdefault(unit, []).append(problem)
+        elif rest:
+            inner = f".{rest[1]}" if not depth and rest[0] == "metadata" and len(rest) > 1 else ""
+            found.fields.setdefault(f"{rest[0]}{inner}", []).append(problem)
+        else:
+            found.own.append(problem)
+    return found
+
+
+def badge(report: Report | None) -> Piece:
+    """Whether runevals would take the file, and the first reason why it would not."""
+    if report is None:
+        return Piece("portable to runevals? not checked yet", "dim")
+    if report.portable:
+        return Piece("✓ portable to runevals", "pass")
+    reasons = [problem for problem in report.problems if problem.severity == "error"] or report.portability
+    more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    where = "" if reasons[0].path else "the file "
+    return Piece(f"✗ not portable: {where}{reasons[0]}{more}", "warn")
+
+
+def short_badge(report: Report | None) -> Piece:
+    """The same in a word, where the reasons stand elsewhere."""
+    if report is None:
+        return Piece("")
+    return Piece("✓ portable" if report.portable else "✗ not portable", "dim")
+
+
+def problem_rows(problems: Sequence[Problem], depth: int, width: int) -> list[Row]:
+    """Problems in words, with the place inside the value where it has one."""
+    rows: list[Row] = []
+    for problem in problems[:_SHOWN]:
+        inside = shown(problem.path[depth:])
+        said = f"{problem.severity}: {inside + ': ' if inside else ''}{problem.message}"
+        rows += told(said, "error" if problem.severity == "error" else "warn", width, indent=2)
+    if len(problems) > _SHOWN:
+        rows += told(f"… {len(problems) - _SHOWN} more problems", "dim", width, indent=2)
+    return rows
+
+
+def told(text: str, style: Style, width: int, *, indent: int = 0, key: Hashable = None) -> list[Row]:
+    """A sentence over as many lines as it needs; only the first can be chosen."""
+    lines = wrapped(text, width - indent)
+    return [row(" " * indent, (line, style), key=None if number else key) for number, line in enumerate(lines)]
+
+
+_BEGIN = "ctrl+n begins one."
+_COLUMN = 19
+_BESIDE = 60
+_MOST = 8
+_UNITS = 20
+_TURNS = 100
+_JSON_LINES = 400
+
+Line = tuple[Piece, ...]
+
+
+def page(workspace: Workspace, width: int, editing: str | None = None) -> list[Row]:
+    """Everything about where one is; `editing` is shown though it is empty."""
+    if workspace.editing is None:
+        return [
+            row("No dataset is open.", key="empty"),
+            row(("1, then enter opens one of the project; " if workspace.files else "", "dim"), (_BEGIN, "dim")),
+        ]
+    unit = workspace.unit if workspace.where else workspace.data
+    if unit is None:
+        return told(f"{shown(workspace.where)} is no object; mend it in the file", "error", width, key="broken")
+    found = faults(workspace)
+    names = shown_fields(unit, workspace.where, editing)
+    found.own.extend(one for name, some in found.fields.items() if name not in names for one in some)
+    rows = _head(workspace, unit, found, width)
+    begun = False
+    for name in names:
+        locked = read_only(name, workspace.where) is not None
+        if locked and not begun and workspace.where:
+            begun = True
+            rows += [row(), row(("from a run", "dim"))]
+        value = value_at(workspace.data, workspace.where, name)
+        rows += field_rows(name, value, width, dim=locked, lit=name == editing)
+        rows += problem_rows(found.fields.get(name, ()), len(place_of(workspace.where, name)), width)
+    rows += _turn_rows(workspace, unit, found, width) if workspace.where else _unit_rows(workspace, found, width)
+    return rows
+
+
+def headline(workspace: Workspace) -> str:
+    """Which item and turn of how many."""
+    number = workspace.item
+    if number is None:
+        count = len(workspace.items)
+        return f"{count:,} item{'s' if count != 1 else ''}"
+    place = f"item {number + 1:,} of {len(workspace.items):,}"
+    if len(workspace.where) < 4:
+        return place
+    turns = at(workspace.data, workspace.where[:3])
+    return f"turn {int(workspace.where[3]) + 1} of {len(turns)} · {place}"
+
+
+def title(workspace: Workspace) -> str:
+    """What stands in the frame: where one is, and whether it is saved."""
+    editing, number = workspace.editing, workspace.item
+    if editing is None:
+        return ""
+    if number is None:
+        return editing.document.file.name + (" •" if editing.dirty else "")
+    turn = f" · turn {int(workspace.where[3]) + 1}" if len(workspace.where) > 3 else ""
+    return workspace.name_of(number) + turn + (" •" if number in editing.changed_items() else "")
+
+
+def _head(workspace: Workspace, unit: Mapping[str, Any], found: Faults, width: int) -> list[Row]:
+    editing = workspace.editing
+    assert editing is not None
+    unsaved = editing.dirty if workspace.item is None else workspace.item in editing.changed_items()
+    line = [Piece(headline(workspace), "dim"), Piece("  • not saved" if unsaved else "", "mark")]
+    if workspace.where:
+        word = short_badge(workspace.report)
+        room = width - sum(len(piece.text) for piece in line) - 2
+        beside = (Piece("  "), word) if len(word.text) <= room else ()
+        return [row(*line, *beside), *_own(workspace, found, width), row()]
+    said, style = badge(workspace.report)
+    return [row(*line), *told(said, style, width), *_own(workspace, found, width), row()]
+
+
+def _own(workspace: Workspace, found: Faults, width: int) -> list[Row]:
+    """What is wrong with where one is itself."""
+    return problem_rows(found.own, len(workspace.where), width)
+
+
+def field_rows(name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False) -> list[Row]:
+    """A field: its name, and its value beside it where there is room, else below."""
+    label: Style = "dim" if dim else "accent" if lit else "strong"
+    base: Style = "dim" if dim else ""
+    if width >= _BESIDE:
+        first, *rest = preview(name, value, width - _COLUMN, base)
+        beside = [Row((fit(name, _COLUMN - 1, label), Piece(" "), *first), name)]
+        return [*beside, *(Row((Piece(" " * _COLUMN), *line)) for line in rest)]
+    lines = preview(name, value, width - 2, base)
+    called = fit(name, min(cell_len(safe(name)), width), label)
+    room = width - cell_len(called.text) - 2
+    if len(lines) == 1 and sum(cell_len(piece.text) for piece in lines[0]) <= room:
+        return [Row((called, Piece("  "), *lines[0]), name)]
+    return [Row((called,), name), *(Row((Piece("  "), *line)) for line in lines)]
+
+
+def preview(name: str, value: Any, width: int, style: Style = "") -> list[Line]:
+    """The first lines of a value, and how much more there is."""
+    if value is None:
+        return [(Piece("–", "dim"),)]
+    if name in JUDGING and isinstance(value, dict):
+        return [(fit(f"{', '.join(value) or 'none'} · 3 edits them", width, style),)]
+    if isinstance(value, list) and value and name in ("messages", "ideal"):
+        lines = [_entry(one, width, style) for one in value[:_MOST]]
+        return [*lines, *_more(len(value) - _MOST, "entries")]
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        value = ", ".join(value)
+    if isinstance(value, str):
+        return _text_lines(value, width, style)
+    text = _json_head(value)
+    return _text_lines(text, width, style, "over " if text.count("\n") > _JSON_LINES else "")
+
+
+def _entry(one: Any, width: int, style: Style) -> Line:
+    """A message or an acceptable reference in one line."""
+    if not isinstance(one, dict):
+        return (fit(one if isinstance(one, str) else _json_head(one), width, style),)
+    role, content = str(one.get("role", "?")), one.get("content")
+    if content is None and "tool_calls" in one:
+        content = f"calls {_json_head(one['tool_calls'])}"
+    text = content if isinstance(content, str) else _json_head(content)
+    who = f"{role[:12]}: "
+    return (Piece(who, "dim" if style else "accent"), fit(text, width - cell_len(safe(who)), style))
+
+
+def _more(count: int, what: str) -> list[Line]:
+    return [(Piece(f"… {count:,} more {what}", "dim"),)] if count > 0 else []
+
+
+def _text_lines(text: str, width: int, style: Style, over: str = "") -> list[Line]:
+    budget = (_MOST + 1) * (max(width, 1) + 1)
+    found: list[str] = []
+    whole, cut = 0, False
+    for line in text.split("\n", _MOST)[:_MOST]:
+        if len(found) == _MOST:
+            break
+        start = line[:budget]
+        rows = wrapped(start if safe(start) == start else spell(start), width)
+        room = _MOST - len(found)
+        found += rows[:room]
+        cut = len(rows) > room or len(line) > budget
+        if cut:
+            break
+        whole += 1
+    lines: list[Line] = [(Piece(line, style),) for line in found]
+    hidden = text.count("\n") + 1 - whole - cut
+    if hidden:
+        return [*lines, (Piece(f"… {over}{hidden:,} more line{'s' if hidden > 1 else ''}", "dim"),)]
+    return [*lines, (Piece(f"… {len(text):,} characters in all", "dim"),)] if cut else lines
+
+
+def _json_head(value: Any) -> str:
+    """The value as indented JSON, or its beginning where it is very long."""
+    try:
+        text = _json_start(value, ascii=False)
+        return text if safe(text) == text else _json_start(value, ascii=True)
+    except RecursionError:
+        return "nested too deeply to be shown"
+
+
+def _json_start(value: Any, *, ascii: bool) -> str:
+    chunks: list[str] = []
+    count = 0
+    for chunk in json.JSONEncoder(indent=2, ensure_ascii=ascii).iterencode(value):
+        chunks.append(chunk)
+        count += chunk.count("\n")
+        if count > _JSON_LINES:
+            break
+    return "".join(chunks)
+
+
+def _turn_rows(workspace: Workspace, unit: Mapping[str, Any], found: Faults, width: int) -> list[Row]:
+    turns = unit.get("turns")
+    if not isinstance(turns, list):
+        return []
+    rows = [row(), row((f"{len(turns)} turn{'s' if len(turns) != 1 else ''}", "title"), ("  enter goes in", "dim"))]
+    for number, turn in enumerate(turns[:_TURNS]):
+        place = (*workspace.where, "turns", number)
+        prompt = turn.get("prompt") if isinstance(turn, dict) else turn
+        said = prompt if isinstance(prompt, str) else _json_head(prompt)
+        rows.append(row((f"turn {number + 1} ", "strong"), fit(said, width - 6 - len(str(number + 1))), key=place))
+        rows += problem_rows(found.units.get(place, ()), len(place), width)
+    return [*rows, *(Row(line) for line in _more(len(turns) - _TURNS, "turns"))]
+
+
+def _unit_rows(workspace: Workspace, found: Faults, width: int) -> list[Row]:
+    """The items with problems, to go to."""
+    rows: list[Row] = []
+    for place, problems in list(found.units.items())[:_UNITS]:
+        more = f" (+{len(problems) - 1})" if len(problems) > 1 else ""
+        first = problems[0]
+        said = f"{first.severity}: {first}{more}"
+        rows.append(row(fit(said, width, "error" if first.severity == "error" else "warn"), key=place))
+    rows += [Row(line) for line in _more(len(found.units) - _UNITS, "items and turns with problems")]
+    return [row(), row(("problems", "title"), ("  enter goes there", "dim")), *rows] if rows else []

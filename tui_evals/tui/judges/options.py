@@ -1,0 +1,253 @@
+"""The options of an evaluator as fields of a form: what their model says of them, what is given, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from inspect import get_annotations
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import AliasChoices, BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+from textual.app import App
+
+from tui_evals.datasets.portable import Custom
+from tui_evals.datasets.problems import shown
+from tui_evals.datasets.resolve import Effective
+from tui_evals.datasets.validate import problem_of
+from tui_evals.evaluators.base import Evaluator, ToolCall
+from tui_evals.evaluators.registry import Registry
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.widgets.form import Field, Form, Kind, Values
+
+_KINDS: dict[object, Kind] = {bool: "yes", int: "whole", float: "number", str: "text"}
+_LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_PART = re.compile(r"[A-Za-z_]\w*")
+_BRANCHES = frozenset(("str", "int", "float", "bool", "dict", "list", "literal", "constrained"))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: the name it is written with, every spelling a file may use, and what its model says of it."""
+
+    name: str
+    spellings: tuple[str, ...]
+    field: FieldInfo
+
+
+def options_of(kind: type[Evaluator], registry: Registry) -> tuple[Option, ...]:
+    """The options of an evaluator that a dataset may give: those it needs, its own, those it shares with others."""
+    taken = _model(kind, registry)
+    fields = kind.Options.model_fields.items()
+    found = [(name, field) for name, field in fields if taken is kind.Options or name in taken.model_fields]
+    return tuple(_option(*one) for one in sorted(found, key=lambda one: _rank(kind.Options, *one)))
+
+
+def _rank(model: type[BaseModel], name: str, field: FieldInfo) -> int:
+    """The place of an option in the form: the further up it is inherited from, the later it comes."""
+    if field.is_required():
+        return -1
+    return next(number for number, base in enumerate(model.__mro__) if name in get_annotations(base))
+
+
+def _model(kind: type[Evaluator], registry: Registry) -> type[BaseModel]:
+    """The model that a dataset is checked with."""
+    return Custom if kind.name in registry.own else kind.Options
+
+
+def _option(name: str, field: FieldInfo) -> Option:
+    alias = field.validation_alias
+    if isinstance(alias, AliasChoices):
+        spellings = [choice for choice in alias.choices if isinstance(choice, str)]
+    else:
+        spellings = [name, alias] if isinstance(alias, str) else [name]
+    return Option(spellings[0], tuple(dict.fromkeys((*spellings, name))), field)
+
+
+def form_fields(options: tuple[Option, ...], given: Values) -> list[Field]:
+    """A field for every option, and one for each that is given and unknown."""
+    fields = [_field(option, given.get(option.name)) for option in options]
+    known = {option.name for option in options}
+    unknown = "No option of this evaluator; take it away."
+    return fields + [Field(name, "json", unknown) for name in given if name not in known]
+
+
+def _field(option: Option, value: object) -> Field:
+    kind, choices = _kind(option.field.annotation)
+    if value is not None and not _can_edit(kind, value):
+        kind = "json"
+    hint = _hint(option.field.annotation, value) if kind == "json" else ""
+    return Field(option.name, kind, f"{_about(option)}{hint}", choices, default_words(option.field))
+
+
+def _about(option: Option) -> str:
+    return " ".join(filter(None, (option.field.description, _limits(option.field))))
+
+
+def _hint(annotation: object, value: object) -> str:
+    """How to type what is no line of text and no number."""
+    origin = get_origin(_without_none(annotation))
+    if isinstance(value, str):
+        return r" Written as JSON, in quotation marks: \n begins a line."
+    if origin is list:
+        return ' Written as JSON: ["one", "two"].'
+    if origin in (dict, Mapping):
+        return ' Written as JSON: {"name": "value"}.'
+    return " Written as JSON: texts stand in quotation marks."
+
+
+def _kind(annotation: object) -> tuple[Kind, tuple[str, ...]]:
+    wanted = _without_none(annotation)
+    if get_origin(wanted) is Literal and all(isinstance(choice, str) for choice in get_args(wanted)):
+        return "choice", get_args(wanted)
+    return _KINDS.get(wanted, "json"), ()
+
+
+def _without_none(annotation: object) -> object:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _without_none(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        rest = [branch for branch in get_args(annotation) if branch is not NoneType]
+        return _without_none(rest[0]) if len(rest) == 1 else annotation
+    return annotation
+
+
+def _can_edit(kind: Kind, value: object) -> bool:
+    """Whether a field of this kind gives the value back as it was; several lines and control bytes need JSON."""
+    if kind == "yes":
+        return isinstance(value, bool)
+    if kind in ("text", "choice"):
+        return isinstance(value, str) and safe_line(value) == value and bool(value.strip())
+    return not isinstance(value, (str, bool))
+
+
+def _limits(field: FieldInfo) -> str:
+    found = [
+        f"{word} {value:g}"
+        for limit in field.metadata
+        for name, word in _LIMITS.items()
+        if (value := getattr(limit, name, None)) is not None
+    ]
+    return f"{', '.join(found).capitalize()}." if found else ""
+
+
+def default_words(field: FieldInfo) -> str:
+    """What holds while an option is not given."""
+    if field.is_required():
+        return "needed"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return ""
+    if isinstance(value, (bool, float)):
+        return f"default: {'yes' if value is True else 'no' if value is False else f'{value:g}'}"
+    words = value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    return f"default: {words if value or value == 0 else 'none'}"
+
+
+def form_values(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given, by the names of the form."""
+    names = dict(_names(options, given))
+    return {names.get(key, key): value for key, value in given.items() if key != "type" and value is not None}
+
+
+def _names(options: tuple[Option, ...], given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The name in the form of each key of a file; of two spellings of one option only the first counts."""
+    for option in options:
+        for spelling in option.spellings:
+            if spelling in given:
+                yield spelling, option.name
+                break
+
+
+def written(options: tuple[Option, ...], before: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    """The options of a file once a form was taken: in the order and spelling they had, new ones at the end."""
+    names = dict(_names(options, before))
+    kept = {key: values[names.get(key, key)] for key in before if names.get(key, key) in values and key != "type"}
+    new = {name: value for name, value in values.items() if name not in names.values() and name not in kept}
+    label = {"type": before["type"]} if "type" in before else {}
+    return {**label, **{key: _whole(value) for key, value in {**kept, **new}.items()}}
+
+
+def _whole(value: Any) -> Any:
+    """Three stays 3 where it was typed into a field for any number."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
+
+
+def faults(kind: type[Evaluator], registry: Registry, given: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with options, by the names of the form; under the empty name what concerns no single one."""
+    try:
+        _model(kind, registry).model_validate({key: value for key, value in given.items() if key != "type"})
+    except ValidationError as problem:
+        names = {spelling: option.name for option in options_of(kind, registry) for spelling in option.spellings}
+        found: dict[str, list[str]] = {}
+        for error in problem.errors(include_url=False):
+            first = str(error["loc"][0]) if error["loc"] else ""
+            found.setdefault(names.get(first, first), []).append(_said(error, kind.Options, names))
+        return {name: "; or ".join(dict.fromkeys(said)) for name, said in found.items()}
+    return {}
+
+
+def _said(error: ErrorDetails, model: type[BaseModel], names: Mapping[str, str]) -> str:
+    if error["type"] == "missing" and len(error["loc"]) == 1:
+        return "must be given"
+    if error["type"] == "extra_forbidden" and len(error["loc"]) == 1 and error["loc"][0] in names:
+        return "is given twice, in two spellings; take one of them away"
+    rest = tuple(
+        part
+        for part in error["loc"][1:]
+        if isinstance(part, int) or (_PART.fullmatch(part) and part not in _BRANCHES and not part[0].isupper())
+    )
+    message = problem_of(error, model).message
+    return f"{shown(rest)}: {message}" if rest else message
+
+
+def summary(kind: type[Evaluator]) -> str:
+    """The first sentences of what an evaluator says of itself, as one line."""
+    return " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split())
+
+
+def explained(kind: type[Evaluator], registry: Registry) -> str:
+    """An evaluator whole: what it does, what it needs, its options and an example."""
+    text = "\n".join(line.strip() for line in (kind.__doc__ or "").strip().splitlines())
+    asks = "; it asks a judge" if kind.judged else "; it may ask a judge" if kind.may_ask else ""
+    lines = [text, "", f"Needs {', '.join(need.replace('_', ' ') for need in kind.needs) or 'nothing'}{asks}."]
+    if kind.aliases:
+        lines.append(f"Also called {', '.join(kind.aliases)}.")
+    lines += ["", "Options"]
+    for option in options_of(kind, registry):
+        default = default_words(option.field)
+        lines.append(f"  {option.name}{f' ({default})' if default else ''}: {_about(option)}")
+    if kind.example:
+        lines += ["", "Example", "  " + json.dumps(_plain(kind.example), ensure_ascii=False)]
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    """A default or an example as JSON."""
+    if isinstance(value, ToolCall):
+        return {"name": value.name, "arguments": value.arguments}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+async def ask_options(app: App[Any], entry: Effective, registry: Registry, done: str) -> dict[str, Any] | None:
+    """Options as they come out of the form; None when one has thought better of it."""
+    kind, before = registry.find(entry.evaluator), entry.options
+    options = options_of(kind, registry)
+    values = form_values(options, before)
+
+    def check(given: Values) -> Mapping[str, str]:
+        return faults(kind, registry, written(options, before, given))
+
+    title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
+    form = Form(title, form_fields(options, values), values, check=check, done=done, says=summary(kind))
+    given = await app.push_screen_wait(form)
+    return None if given is None else written(options, before, given)

@@ -1,0 +1,233 @@
+"""Pane 3: which evaluators judge here and why, their options, and a trial of one on the answer at hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from tui_evals.datasets.layout import Path
+from tui_evals.datasets.paths import CannotEdit, Data, same
+from tui_evals.datasets.resolve import Effective
+from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode
+from tui_evals.tui.actions import bindings
+from tui_evals.tui.item.pane import step
+from tui_evals.tui.lines import Row, row, wrapped
+from tui_evals.tui.messages import ItemShown, Place
+from tui_evals.tui.pane import Pane, act
+from tui_evals.tui.widgets.dialogs import Menu
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Selection
+
+from .options import ask_options, faults
+from .rows import Standing, judge_rows, standing
+from .state import as_shown, choices, free_key, name_of, trial_of, why_not, with_options
+from .trial import CannotTry, TrialResult, apart, try_evaluator
+
+_EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
+
+
+class JudgesPane(Pane):
+    """The evaluators of where one is, or of the dataset."""
+
+    place: ClassVar[Place] = "judges"
+    number: ClassVar[int] = 3
+    name_: ClassVar[str] = "Evaluators"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("judges")]
+
+    _of_dataset = False
+    _seen: tuple[object, Path] = (None, ())
+    """The dataset and the place in it that were shown last."""
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        self._tried: dict[str, TrialResult | str] = {}
+        self._trials: dict[str, asyncio.Task[Any]] = {}
+        yield Lines(id="evaluators")
+
+    def sync(self) -> None:
+        """Show who judges where one is now."""
+        seen = (self.workspace.editing, self.workspace.where)
+        if seen != self._seen:
+            self._seen, self._of_dataset = seen, False
+            self._forget()
+        self._show()
+
+    def _show(self, key: str | None = None) -> None:
+        lines = self.query_one(Lines)
+        if self.workspace.editing is None:
+            self.entitle()
+            lines.show(_empty)
+            return
+        if not self.workspace.registry.by_name:
+            return  # they are found behind the first picture
+        here = self._here()
+        shown = as_shown(self.workspace, here, self._tried)
+        name = "dataset" if here.of_dataset else shown.name
+        self.entitle(name if here.turns is not None else f"{name} · {len(here.entries)}")
+        lines.show(lambda width: judge_rows(shown, width), at=None if key is None else ("evaluator", key))
+
+    def _here(self) -> Standing:
+        return standing(self.workspace.data, self.workspace.where, self._of_dataset)
+
+    def _entry(self) -> Effective | None:
+        """The evaluator under the cursor."""
+        key = self._under("evaluator")
+        return next((entry for entry in self._here().entries if entry.key == key), None)
+
+    def _under(self, what: str) -> Any:
+        key = self.query_one(Lines).key
+        return key[1] if isinstance(key, tuple) and key[0] == what else None
+
+    def selection(self) -> Selection | None:
+        """The item of where one is, or all."""
+        if self.workspace.editing is None:
+            return None
+        number = self.workspace.item
+        if number is None:
+            return Selection()
+        return Selection((number,), f"item {self.workspace.name_of(number)}")
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now."""
+        if self.workspace.editing is None:
+            return "no dataset is open: o opens one, ctrl+n begins one"
+        here = self._here()
+        if action in ("next", "previous"):
+            return None
+        if action == "level":
+            return None if self.workspace.where else "you are at the dataset itself; go to an item first (1)"
+        if here.turns is not None:
+            going = action == "edit" and self._under("turn") is not None
+            return None if going else "a conversation has no evaluators itself; choose one of its turns (enter)"
+        entry = self._entry()
+        if action == "try" and entry is not None and entry.key in self._trials:
+            return f"{entry.key} is being tried; esc stops it"
+        return why_not(here, entry, self.workspace.registry, action)
+
+    def escape(self) -> bool:
+        """Stop what is being tried and put away what was."""
+        if not self._tried:
+            return False
+        self._forget()
+        self._show()
+        return True
+
+    def _forget(self) -> None:
+        for task in self._trials.values():
+            task.cancel()
+        self._trials.clear()
+        self._tried.clear()
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Enter edits the options, or goes to a turn."""
+        event.stop()
+        act(self, "edit")
+
+    def do_level(self) -> None:
+        """Work on the dataset's evaluators, or on those of where one is."""
+        self._of_dataset = not self._of_dataset
+        self._show()
+
+    def do_mode(self) -> None:
+        """Between extending and replacing; the list follows at once."""
+        place = self._here().place
+        if self._apply(lambda data: toggle_mode(data, place), "extending or replacing evaluators"):
+            here = self._here()
+            word = "replaces" if here.replaces else "extends"
+            none = "; nothing judges here now, a adds an evaluator" if not here.entries else ""
+            what = "system defaults" if here.base == "system" else "dataset's evaluators"
+            self.say(f"{self._called(here)} {word} the {what}{none}")
+
+    def do_remove(self) -> None:
+        """Take an evaluator away where it is written."""
+        entry, here = self._entry(), self._here()
+        if entry is not None and self._apply(
+            lambda data: remove_evaluator(data, here.place, entry.key), f"removing {entry.key}"
+        ):
+            again = "; what is inherited holds again" if entry.overridden is not None else ""
+            self.say(f"{entry.key} does not stand on {self._called(here)} any more{again}; u takes it back")
+
+    async def do_add(self) -> None:
+        """Choose an evaluator; one that cannot do without options is given them at once."""
+        here, registry = self._here(), self.workspace.registry
+        name = await self.app.push_screen_wait(Menu("add an evaluator", choices(registry, here)))
+        if name is None:
+            return
+        key = free_key(name, {entry.key for entry in here.entries} | here.own)
+        options: Mapping[str, Any] | None = {"type": name} if key != name else {}
+        if faults(registry.find(name), registry, options or {}):
+            options = await ask_options(self.app, Effective(key, options or {}, "item"), registry, "add it")
+        if options is None:
+            self.say(f"{name} was not added")
+        elif self._apply(lambda data: add_evaluator(data, here.place, key, options), f"adding {key}", key):
+            more = f", a further {name} with options of its own" if key != name else ""
+            self.say(f"{key} judges {self._called(here)} now{more}; enter edits its options")
+
+    async def do_edit(self) -> None:
+        """The options in a form; those of an inherited one are written out here."""
+        turn = self._under("turn")
+        if turn is not None:
+            self.workspace.where = (*self.workspace.where, "turns", turn)
+            self.post_message(ItemShown())
+            return
+        entry, here = self._entry(), self._here()
+        if entry is None:
+            return
+        options = await ask_options(self.app, entry, self.workspace.registry, "take these options")
+        if options is None or (same(options, dict(entry.options)) and entry.key not in here.broken):
+            return
+        if self._apply(lambda data: with_options(data, here.place, entry.key, options), f"options of {entry.key}"):
+            inherited = not here.of_dataset and entry.key not in here.own
+            whose = "the system default" if entry.origin == "system" else "the dataset's"
+            self.say(f"{entry.key} now overrides {whose} here" if inherited else f"{entry.key} has other options now")
+
+    async def do_try(self) -> None:
+        """Judge the answer on screen with the evaluator under the cursor; nothing is stored."""
+        entry, task = self._entry(), asyncio.current_task()
+        if entry is None or task is None:
+            return
+        trial = trial_of(self.workspace, self.watching, entry)
+        self._tried[entry.key], self._trials[entry.key] = "judging … (esc stops it)", task
+        self._show()
+        found: TrialResult | None = None
+        try:
+            found = await apart(lambda: try_evaluator(trial))
+        except CannotTry as reason:
+            self.say(str(reason), "warn")
+        finally:
+            if self.is_attached and self._trials.get(entry.key) is task:
+                del self._trials[entry.key], self._tried[entry.key]
+                if found is not None:
+                    self._tried[entry.key] = found
+                self._show()
+
+    def do_next(self) -> None:
+        """The next item or turn."""
+        step(self, 1)
+
+    def do_previous(self) -> None:
+        """The item or turn before."""
+        step(self, -1)
+
+    def _called(self, here: Standing) -> str:
+        return "the dataset" if here.of_dataset else name_of(self.workspace, self.workspace.where)
+
+    def _apply(self, step: Callable[[Data], Data], what: str, key: str | None = None) -> bool:
+        """Make an edit, or say why it cannot be made."""
+        try:
+            data = step(self.workspace.data)
+        except CannotEdit as problem:
+            self.say(str(problem), "warn")
+            return False
+        self.workspace.apply(data, what)
+        self._show(key)
+        self.changed()
+        return True
+
+
+def _empty(width: int) -> list[Row]:
+    return [row((line, "dim")) for line in wrapped(_EMPTY, width)]

@@ -1,0 +1,293 @@
+"""Which evaluators judge at a place of the data as it is, whoever wrote them and however wrong it may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.datasets.layout import Path
+from tui_evals.datasets.paths import Data, at
+from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, Effective, Options, Origin, effective
+from tui_evals.datasets.steps import DEFAULTS
+from tui_evals.evaluators.base import Evaluator, Score
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+
+from .trial import TrialResult
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The evaluators that judge at the level one works on."""
+
+    place: Path
+    """Where edits go: the dataset's default_evaluators, or a unit."""
+    entries: tuple[Effective, ...]
+    own: frozenset[str] = frozenset()
+    """The keys that are written at this very place."""
+    base: Origin = "dataset"
+    """Who gives what is inherited."""
+    replaces: bool = False
+    left_out: tuple[str, ...] = ()
+    broken: frozenset[str] = frozenset()
+    """Keys whose options are no object."""
+    turns: tuple[str, ...] | None = None
+    """The prompts of a conversation, which has no evaluators itself."""
+    remark: str = ""
+
+    @property
+    def of_dataset(self) -> bool:
+        """Whether one works on the evaluators of all units."""
+        return self.place == DEFAULTS
+
+    def home(self, entry: Effective) -> Path:
+        """Where an evaluator is written in the document; nowhere for a default of the house."""
+        if entry.origin == "system":
+            return ()
+        return (*map_of(DEFAULTS if entry.origin == "dataset" else self.place), entry.key)
+
+
+def map_of(place: Path) -> Path:
+    """Where the evaluators of a place are written."""
+    return place if place == DEFAULTS else (*place, "evaluators")
+
+
+def standing(data: Data, where: Path, of_dataset: bool) -> Standing:
+    """Who judges at a place, as far as the data can be read."""
+    defaults, broken, remark = _evaluators(data, DEFAULTS)
+    base: Origin = "system" if defaults is None else "dataset"
+    if of_dataset or not where:
+        entries = effective(defaults, None, None, "item")
+        return Standing(DEFAULTS, entries, frozenset(defaults or ()), base, broken=broken, remark=remark)
+    unit = at(data, where)
+    if not isinstance(unit, dict):
+        return Standing(where, (), remark="this is no object; mend it in the file")
+    if isinstance(turns := unit.get("turns"), list):
+        prompts = (turn.get("prompt") if isinstance(turn, dict) else None for turn in turns)
+        return Standing(where, (), turns=tuple(text if isinstance(text, str) else "" for text in prompts))
+    own, more, mine = _evaluators(data, map_of(where))
+    mode = unit.get("evaluators_mode")
+    entries = effective(defaults, own, mode if isinstance(mode, str) else None, "turn" if len(where) > 2 else "item")
+    shown = {entry.key for entry in entries}
+    return Standing(
+        where,
+        entries,
+        frozenset(own or ()),
+        base,
+        own is not None and mode == "replace",
+        tuple(key for key in (SYSTEM_DEFAULTS if defaults is None else defaults) if key not in shown),
+        more | frozenset(key for key in broken if own is None or key not in own),
+        remark=mine or remark,
+    )
+
+
+def _evaluators(data: Data, path: Path) -> tuple[dict[str, Options] | None, frozenset[str], str]:
+    """The evaluators written at a path, those whose options are no object, and what is wrong with all of them."""
+    found = at(data, path)
+    if found is None:
+        return None, frozenset(), ""
+    if not isinstance(found, dict):
+        return None, frozenset(), f"{path[-1]} is no object and counts for nothing; mend it in the file"
+    broken = frozenset(key for key, options in found.items() if not isinstance(options, dict))
+    return {key: {} if key in broken else options for key, options in found.items()}, broken, ""
+
+
+GLYPHS: Mapping[Origin, str] = {"system": "○", "dataset": "◇", "item": "◆", "turn": "◆"}
+ORIGINS: Mapping[Origin, str] = {"system": "system default", "dataset": "dataset", "item": "item", "turn": "turn"}
+_RESULTS: Mapping[str | None, tuple[str, Style]] = {
+    "pass": ("✓ pass", "pass"),
+    "fail": ("✗ fail", "fail"),
+    "error": ("! error", "error"),
+    "skipped": ("– skipped", "dim"),
+    None: ("· no verdict", "partial"),
+}
+_LABEL = 8
+_LONGEST_VALUE = 80
+_LONGEST_REASON = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One evaluator as it is shown."""
+
+    entry: Effective
+    kind: type[Evaluator] | None
+    problems: tuple[str, ...] = ()
+    refusal: str | None = None
+    """Why runevals would not take it."""
+    tried: TrialResult | str | None = None
+    """What it made of an answer, or that it is being asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All the pane shows."""
+
+    standing: Standing
+    name: str
+    """How the item or turn is called; empty at the dataset itself."""
+    blocks: tuple[Block, ...] = ()
+    judge: str | None = None
+    problems: tuple[str, ...] = ()
+    """What is wrong with the evaluators of the place as a whole."""
+
+
+def judge_rows(shown: Shown, width: int) -> list[Row]:
+    """The pane: where one is, the mode, who is asked, then a block for each evaluator."""
+    here = shown.standing
+    rows = [*_labelled("level", *_level(shown), width)]
+    if here.turns is not None:
+        return rows + list(_turns(here.turns, width))
+    rows += _labelled("mode", *_mode(here), width)
+    if any(_judge_of(block, shown.judge) is None for block in shown.blocks if _asks(block)):
+        rows += _labelled("judge", "no judge named", "settings: ,", width, "warn")
+    elif any(_asks(block) for block in shown.blocks):
+        rows += _labelled("judge", shown.judge or "named in the options", "", width)
+    for problem in filter(None, (here.remark, *shown.problems)):
+        rows += _indented(f"! {problem}", width, "error", 0)
+    rows.append(row())
+    for block in shown.blocks:
+        rows += _block(block, here, shown.judge, width)
+    if not shown.blocks:
+        rows += [row((line, "dim")) for line in wrapped("Nothing judges here. a adds an evaluator from a list.", width)]
+    if here.left_out:
+        rows += _indented(f"left out here: {', '.join(map(_line, here.left_out))}", width, "dim", 0)
+    return rows
+
+
+def _level(shown: Shown) -> tuple[str, str]:
+    if not shown.name:
+        return "the dataset", "for every item"
+    if shown.standing.of_dataset:
+        return "the dataset", f"l: only {shown.name}"
+    return shown.name, "l: the dataset"
+
+
+def _mode(here: Standing) -> tuple[str, str]:
+    if here.of_dataset:
+        return (
+            ("system defaults", "the file names none")
+            if here.base == "system"
+            else ("defaults", "of all items and turns")
+        )
+    if here.replaces:
+        return "replace", "m: extend"
+    return "extend", "m: replace"
+
+
+def _labelled(label: str, text: str, more: str, width: int, style: Style = "strong") -> Iterator[Row]:
+    """A word for what it is, the value, and more about it below where it has no room beside."""
+    room = max(width - _LABEL, 8)
+    value = _line(text)
+    if more and len(value) + len(more) + 3 <= room:
+        yield row(fit(label, _LABEL, "dim"), (value, style), (f" · {more}", "dim"))
+        return
+    for number, line in enumerate(wrapped(value, room)):
+        yield row(fit("" if number else label, _LABEL, "dim"), (line, style))
+    for line in wrapped(more, room) if more else ():
+        yield row(fit("", _LABEL), (line, "dim"))
+
+
+def _turns(prompts: Iterable[str], width: int) -> Iterator[Row]:
+    says = "A conversation has no evaluators itself: its turns have. Choose one (enter)."
+    yield row()
+    yield from (row((line, "dim")) for line in wrapped(says, width))
+    for number, prompt in enumerate(prompts):
+        name = f"turn {number + 1}"
+        yield row((f"{name:<{_LABEL}}", "strong"), fit(prompt, width - _LABEL), key=("turn", number))
+
+
+def _block(block: Block, here: Standing, judge: str | None, width: int) -> Iterator[Row]:
+    entry = block.entry
+    name = entry.key if entry.evaluator == entry.key else f"{entry.key} → {entry.evaluator}"
+    origin = ORIGINS[entry.origin]
+    style: Style = "strong" if entry.key in here.own else ""
+    glyph = Piece(f"{GLYPHS[entry.origin]} ", "accent" if entry.key in here.own else "dim")
+    room = width - len(origin) - 3
+    yield row(glyph, fit(name, room, style), f" {origin}", key=("evaluator", entry.key))
+    if entry.settings:
+        yield from _indented(options_words(entry.settings), width, "")
+    yield from _character(block, judge, width)
+    if entry.overridden is not None:
+        settings = {name: value for name, value in entry.overridden.items() if name != "type"}
+        given = options_words(settings) or "without options"
+        yield from _indented(f"overrides {ORIGINS[here.base]}: {given}", width, "accent")
+    for problem in block.problems:
+        yield from _indented(f"! {problem}", width, "error")
+    if block.refusal and not block.problems:
+        yield from _indented(f"not portable: {block.refusal}", width, "dim")
+    if isinstance(block.tried, str):
+        yield from _indented(f"▸ {block.tried}", width, "running")
+    elif block.tried is not None:
+        yield from _tried(block.tried, width)
+
+
+def _character(block: Block, judge: str | None, width: int) -> Iterator[Row]:
+    """Its family, and whom it asks."""
+    if block.kind is None:
+        return
+    family = block.kind.family
+    if _asks(block):
+        asked = _judge_of(block, judge)
+        style: Style = "dim" if asked else "warn"
+        yield from _indented(f"{family} · asks a judge{f': {asked}' if asked else ', and none is named'}", width, style)
+    else:
+        yield from _indented(f"{family} · may ask a judge" if block.kind.may_ask else family, width, "dim")
+
+
+def _asks(block: Block) -> bool:
+    return block.kind is not None and block.kind.judged
+
+
+def _judge_of(block: Block, judge: str | None) -> str | None:
+    own = block.entry.settings.get("judge")
+    return own if isinstance(own, str) and own else judge
+
+
+def _tried(tried: TrialResult, width: int) -> Iterator[Row]:
+    """What it made of an answer: result, score, reason."""
+    for line in wrapped(f"tried on {tried.of}", width - 4):
+        yield row("  ", ("│ ", "accent"), (line, "dim"))
+    word, style = _RESULTS.get(tried.score.result, _RESULTS[None])
+    for line in wrapped(f"{word}{_figures(tried.score)}", width - 4):
+        yield row("  ", ("│ ", "accent"), (line, style))
+    reason = tried.score.reason
+    if len(reason) > _LONGEST_REASON:
+        reason = f"{reason[:_LONGEST_REASON]}…"
+    for line in wrapped(reason, width - 4) if reason else ():
+        yield row("  ", ("│ ", "accent"), line)
+
+
+def _figures(score: Score) -> str:
+    parts = []
+    if score.score is not None:
+        parts.append(f"{score.score:g}" + ("" if score.threshold is None else f" (threshold {score.threshold:g})"))
+    if score.label is not None:
+        parts.append(_line(score.label))
+    return "".join(f" · {part}" for part in parts)
+
+
+def options_words(options: Options) -> str:
+    """Options in short: threshold=0.6 mode=equals."""
+    return "  ".join(f"{_line(name)}={_value(value)}" for name, value in options.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        text = value[:_LONGEST_VALUE]
+        plain = text and not any(character.isspace() or character in '"=' for character in text)
+        words = text if plain else json.dumps(text, ensure_ascii=False)
+        return f"{words}…" if len(value) > _LONGEST_VALUE else words
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+def _indented(text: str, width: int, style: Style, indent: int = 2) -> Iterator[Row]:
+    for line in wrapped(text, width - indent):
+        yield row(" " * indent, (line, style))
+
+
+def _line(text: str) -> str:
+    return safe_line(text, _LONGEST_VALUE)

@@ -1,0 +1,316 @@
+"""What an evaluator is tried on: the answer on screen with what the dataset says of it now, as a row of evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.paths import Data, at
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.resolve import Effective
+from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
+from tui_evals.runs.prompting import PromptUnderTest, asked_text, prompt_kept
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
+from tui_evals.targets.base import ConfigurationError, Request, TargetError
+from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.replay import captured
+
+_PROMPTPEX = {"rules": "rules", "intent": "intent", "inputSpec": "input_spec", "groundtruth": "groundtruth"}
+_ASKS = ("prompt", "messages", "variables")
+
+
+class CannotTry(Exception):
+    """There is nothing to judge, or nobody to ask; the sentence says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentPlace:
+    """Where one is in the open dataset, and the answer that is on screen."""
+
+    data: Data
+    file: Path
+    where: Place
+    name: str
+    """How the place is called."""
+    answer: int | None
+    database: Path
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is judged, as a row of evidence, and how it is called."""
+
+    row: Mapping[str, Any]
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What an answer is judged by: a unit in its item in its dataset."""
+
+    data: Data
+    item: Data
+    unit: Data
+
+
+def subject_of(here: CurrentPlace) -> Subject:
+    """The answer on screen where it is one of this item, else the response that stands in the item."""
+    unit = at(here.data, here.where) if here.where else None
+    reason = "no answer is on screen"
+    if here.answer is not None:
+        with Reader(here.database) as reader:
+            detail = reader.detail(here.answer)
+            run = reader.run(detail.row.run)
+            found = _unit_of(here, detail.row, run, reader.snapshot(run.snapshot))
+        if found is not None and detail.answer is not None:
+            template = _template(run, detail.row, found.data)
+            name = f"{detail.row.name}, turn {detail.row.turn + 1}" if "turns" in found.item else detail.row.name
+            return Subject(_answered(found, detail.answer, template), f"the answer to {name} in {run.name}")
+        name = f"{detail.row.name}, turn {detail.row.turn + 1}" if len(here.where) > 2 else detail.row.name
+        reason = f"the answer on screen is one to {name}" if found is None else "the answer is not there yet"
+    if isinstance(unit, dict) and isinstance(unit.get("response"), str):
+        return Subject(_kept(here, unit), "the response in the dataset")
+    raise CannotTry(f"{reason}; look at one to {here.name} in the results (4) and come back")
+
+
+def _unit_of(here: CurrentPlace, row: AnswerRow, run: RunRow, document: Data) -> _Unit | None:
+    """As it is edited, where it is the item one is in; at the dataset itself any answer will do."""
+    asked = _dict(at(document, ("items", row.item)))
+    if here.where:
+        fits = len(here.where) < 3 or here.where[3] == row.turn
+        place = here.where[1] if fits and _is_here(here, here.where[1], row, run, asked) else None
+    else:
+        items = here.data.get("items")
+        numbers = range(len(items) if isinstance(items, list) else 0)
+        place = next((number for number in numbers if _is_here(here, number, row, run, asked)), None)
+        if place is None:
+            return _Unit(document, asked, _turn(asked, row.turn))
+    if place is None:
+        return None
+    item = _dict(at(here.data, ("items", place)))
+    return _Unit(here.data, item, _turn(item, row.turn))
+
+
+def _turn(item: Data, number: int) -> Data:
+    return _dict(at(item, ("turns", number))) if "turns" in item else item
+
+
+def _is_here(here: CurrentPlace, number: str | int, row: AnswerRow, run: RunRow, asked: Data) -> bool:
+    """Whether an answer belongs to an item: by its testId, or by its position where it still asks the same."""
+    item = _dict(at(here.data, ("items", number)))
+    if isinstance(number, int) and row.name == f"#{number + 1}":
+        alike = _questions(item) == _questions(asked)
+    else:
+        alike = row.name == item.get("testId")
+    return alike and _same_file(here, run)
+
+
+def _same_file(here: CurrentPlace, run: RunRow) -> bool:
+    asked = (here.root / run.source).resolve()
+    return asked == here.file.resolve() or (not asked.exists() and asked.name == here.file.name)
+
+
+def _questions(item: Data) -> list[object]:
+    turns = item.get("turns")
+    asked = [_dict(turn).get("prompt") for turn in turns] if isinstance(turns, list) else []
+    return [[item.get(name) for name in _ASKS], asked]
+
+
+def _template(run: RunRow, row: AnswerRow, data: Data) -> str | None:
+    """The prompt under test as judges see it."""
+    prompts = run.config.get("prompts") or ()
+    if row.prompt < len(prompts):
+        return prompt_kept(prompts[row.prompt]).template
+    return _own_template(data)
+
+
+def _own_template(data: Data) -> str | None:
+    return PromptUnderTest(messages=tuple(map(_dict, _list(data.get("messages"))))).template
+
+
+def _answered(place: _Unit, answer: AnswerRecord, template: str | None) -> dict[str, Any]:
+    chat = tuple(answer.request.get("messages") or ())
+    tokens = [count for count in (answer.input_tokens, answer.output_tokens) if count is not None]
+    return {
+        **_about(place),
+        "prompt": asked_text(chat) or place.unit.get("prompt"),
+        "history": list(chat[:-1]),
+        "response": answer.text,
+        "tool_calls": list(answer.tool_calls),
+        "diagnostics": answer.diagnostics,
+        "latency_ms": answer.latency_ms,
+        "tokens": sum(tokens) if tokens else None,
+        "cost": answer.cost,
+        "from_cache": answer.from_cache,
+        "prompt_template": template,
+    }
+
+
+def _kept(here: CurrentPlace, unit: Data) -> dict[str, Any]:
+    """A unit with the response that was kept in the dataset, after the turns before it."""
+    item = _dict(at(here.data, here.where[:2]))
+    history: list[Any] = []
+    number = here.where[3] if len(here.where) > 2 else 0
+    for turn in _list(item.get("turns"))[: number if isinstance(number, int) else 0]:
+        history.append({"role": "user", "content": _dict(turn).get("prompt")})
+        history.append({"role": "assistant", "content": _dict(turn).get("response")})
+    (said,) = captured([{name: value for name, value in unit.items() if name != "turns"}], here.name)[0].turns
+    return {
+        **_about(_Unit(here.data, item, unit)),
+        "prompt": unit.get("prompt"),
+        "history": [*history, *_list(unit.get("messages"))],
+        "response": said.text,
+        "diagnostics": said.diagnostics,
+        "tool_calls": list(said.tool_calls),
+        "prompt_template": _own_template(here.data),
+    }
+
+
+def _about(place: _Unit) -> dict[str, Any]:
+    """What the dataset says of a unit."""
+    data, item, unit = place.data, place.item, place.unit
+    variables = {**_dict(data.get("variables")), **_dict(item.get("variables"))}
+    known = _promptpex(data) | _promptpex(item)
+    return {
+        "expected": unit.get("expected_response"),
+        "ideal": unit.get("ideal"),
+        "context": unit.get("context"),
+        "variables": {name: "" if value is None else value for name, value in variables.items()},
+        "json_response": (item.get("response_format") or data.get("response_format") or "text") != "text",
+        **{name: known[key] for key, name in _PROMPTPEX.items() if isinstance(known.get(key), str)},
+    }
+
+
+def _promptpex(place: Data) -> Data:
+    """What a generation found out about the prompt, as the dataset or an item has it."""
+    return _dict(_dict(place.get("extensions")).get("promptpex"))
+
+
+def _dict(value: object) -> Data:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """An evaluator as it stands in a dataset, what it is to judge, and who can be asked."""
+
+    entry: Effective
+    here: CurrentPlace
+    registry: Registry
+    settings: Settings
+    variables: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """What an evaluator with some options made of an answer, and of which."""
+
+    entry: Effective
+    score: Score
+    of: str
+
+
+async def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Do work on a loop of its own, off the screen's thread; cancelling this cancels the work."""
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def inside() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        begun.append((asyncio.get_running_loop(), task))
+        return await work()
+
+    thread = asyncio.ensure_future(asyncio.to_thread(lambda: asyncio.run(inside())))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        with suppress(RuntimeError):  # the loop may have ended this very moment
+            for loop, task in begun:
+                loop.call_soon_threadsafe(task.cancel)
+        raise
+
+
+async def try_evaluator(trial: Trial) -> TrialResult:
+    """What the evaluator makes of the answer on screen, or of the response in the dataset; CannotTry says why not."""
+    try:
+        kind = trial.registry.find(trial.entry.evaluator)
+        options = kind.Options.model_validate(trial.entry.settings)
+        subject = subject_of(trial.here)
+        evidence = evidence_of(subject.row)
+        async with _judge(trial, kind, options) as (ask, scripted):
+            evaluator = kind(options, ask)
+            if evaluator.scope == "group":
+                raise CannotTry(f"{kind.name} judges the answers of an item together here; run the item instead (r)")
+            score = await evaluate(evaluator, evidence)
+    except ValidationError as problem:
+        raise CannotTry(f"{trial.entry.key}: {options_problem(problem)}; mend that first (enter)") from None
+    except BadRow as problem:
+        raise CannotTry(f"the item cannot be judged: {problem}") from None
+    except (UnknownEvaluator, ConfigurationError, DatasetError, StoreError, LookupError) as problem:
+        raise CannotTry(str(problem)) from None
+    if scripted:
+        score = replace(score, reason=f"scripted: {score.reason}")
+    return TrialResult(trial.entry, score, subject.of)
+
+
+@asynccontextmanager
+async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIterator[tuple[Ask | None, list[bool]]]:
+    """The way to the judge, where one is asked, and a list that is not empty once a reply was written beforehand."""
+    name = getattr(options, "judge", None) or trial.settings.judge
+    scripted: list[bool] = []
+    if not (kind.judged or kind.may_ask) or (name is None and not kind.judged):
+        yield None, scripted
+        return
+    if name is None:
+        raise CannotTry(f"{kind.name} asks a judge and none is named; name one in the settings (,) or in its options")
+    # Imported when it is wanted: the engine behind it would hold up every first picture.
+    from tui_evals.runs.opening import items_of
+    from tui_evals.targets.opening import open_target
+
+    config = target_named(name, trial.settings)
+    target = open_target(config, trial.variables, trial.here.root, items_of)
+
+    async def ask(question: Question) -> str:
+        params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
+        request = Request(messages=question.messages, response_format=question.schema, params=params)
+        try:
+            async with asyncio.timeout(config.timeout):
+                reply = await target.ask(request)
+        except TimeoutError:
+            reason = f"the judge {name} gave no verdict within {config.timeout:g} s"
+            raise CannotJudge("judgeTimeout", reason) from None
+        except (TargetError, ConfigurationError) as problem:
+            raise CannotJudge("evaluatorError", f"the judge {name} gave no verdict: {problem}") from None
+        if reply.scripted:
+            scripted.append(True)
+        return reply.text
+
+    try:
+        yield ask, scripted
+    finally:
+        await target.close()
+
+
+def same_options(one: Effective, other: Effective) -> bool:
+    """Whether two entries judge alike, so that what one found holds for the other."""
+    return one.evaluator == other.evaluator and json.dumps(one.settings) == json.dumps(other.settings)

@@ -1,0 +1,92 @@
+"""The action table as a person reads it: in the help of a pane, and as the page of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .actions import PLACES, Where, key_names, of
+from .lines import Row, fit, row, wrapped
+
+PROSE: Mapping[Where, str] = {
+    "everywhere": "",
+    "tree": (
+        "The items of the open dataset and the turns of its conversations. What the cursor stands on is shown in the "
+        "panes 2 and 3, and is what r runs; marked items are run, tagged, put into a category and deleted together."
+    ),
+    "editor": (
+        "The fields of the item, the turn, or the dataset itself. Each keystroke is checked and can be undone; nothing "
+        "is written to the file before ctrl+s, and what is not saved is kept as a draft every few seconds."
+    ),
+    "judges": (
+        "The evaluators that will judge what the cursor of the tree stands on, and who said so: the system, the "
+        "dataset, the item or the turn. A unit extends the evaluators of its dataset, or replaces them."
+    ),
+    "results": (
+        "One row for each answer of the run on screen, as the store holds it now. A filter has terms joined by spaces: "
+        "failed, errored, flaky, status:fail, score:<50, evaluator:Name, category:x, tag:x, id:MT-*, target:x, turn:2, "
+        'words; ! negates a term, "quotation marks" keep words together.'
+    ),
+    "detail": (
+        "The answer beside what was expected of it, with what differs marked word by word; below it what each "
+        "evaluator said, the conversation, what was sent, and every attempt."
+    ),
+    "runs": (
+        "Every run of this project, grouped by suite, with the pass rates of the last ones as a line of bars; enter "
+        "puts a run on screen. Here p and x act on the run under the cursor, elsewhere on the one on screen."
+    ),
+    "compare": (
+        "The same items in two to four runs, A the earliest: what passes in one and fails in another, and below or "
+        "beside it what differs in the line under the cursor. The verdict says how often chance alone makes such a gap."
+    ),
+    "labelling": (
+        "Answers of a run drawn at random, one after the other, without what any evaluator said of them. Only such "
+        "verdicts tell how good a judge is; at the end stands how far each one agrees with them."
+    ),
+    "rules": (
+        "What every output of the prompt under test has to keep, what would break it, and the tests written for both. "
+        "A rate is the share of judged answers that kept their rules, each test counted as each model was asked last. "
+        "A rule can be rewritten by hand; tests and inverse rules can be made anew by a model, one rule at a time."
+    ),
+    "playground": "A conversation with a target, and the item it can become.",
+}
+
+_KEYS = 12
+_ALONE = ("compare", "labelling", "rules", "playground")
+"""Screens of their own, where no other keys work."""
+
+
+def help_rows(where: Where, width: int) -> list[Row]:
+    """The help of one place: what it is for, its keys, then the keys that work everywhere."""
+    rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
+    for place in (where,) if where in _ALONE else dict.fromkeys((where, "everywhere")):
+        rows += [row(), row((PLACES[place], "title"))]
+        for action in of(place):
+            keys = fit("  ".join(key_names(action)), _KEYS, "key")
+            first, *more = wrapped(action.says, max(width - _KEYS - 1, 10))
+            rows.append(row(keys, " ", first))
+            rows += [row(" " * (_KEYS + 1), line) for line in more]
+    rows += [row(), row((_MOVING, "dim"))]
+    return rows
+
+
+_MOVING = "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter."
+
+
+def page() -> str:
+    """The page of keys, as Markdown."""
+    parts = [
+        "# Keys",
+        "",
+        "Made from the table of actions; `?` shows the part of the pane one is in.",
+        "",
+        _MOVING,
+    ]
+    for place, title in PLACES.items():
+        parts += ["", f"## {title}", ""]
+        if PROSE.get(place):
+            parts += [PROSE[place], ""]
+        parts += ["| key | |", "|---|---|"]
+        for action in of(place):
+            keys = " ".join(f"`{key}`" if key != "|" else "`\\|`" for key in key_names(action))
+            parts.append(f"| {keys} | {action.says} |")
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,109 @@
+"""What the six panes have in common: a title, actions from the table, and one way to show the state as it is now."""
+
+from __future__ import annotations
+
+import inspect
+from typing import ClassVar, Self
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.geometry import Region
+
+from tui_evals.store.records import RunRow
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.widgets.lines import Lines
+
+from .keyboard import give_keys
+from .messages import Place, StateChanged, StatusMessage
+from .store_pen import StoreWriter
+from .watch import StoreChange, Watch
+from .workspace import Selection, Workspace
+
+
+class Pane(Vertical):
+    """One of the six; `sync` shows the state as it is now, and keeps nothing of it but cursor and folds."""
+
+    place: ClassVar[Place]
+    number: ClassVar[int]
+    name_: ClassVar[str]
+
+    _entitled = ""
+    _entitling = False
+
+    def __init__(self, workspace: Workspace, watch: Watch, pen: StoreWriter) -> None:
+        super().__init__(id=self.place, classes="pane")
+        self.workspace = workspace
+        self.watching = watch
+        self.pen = pen
+
+    def on_mount(self) -> None:
+        """Show the state for the first time."""
+        self.entitle()
+        self.sync()
+
+    def sync(self) -> None:
+        """Show the state as it is now."""
+        raise NotImplementedError
+
+    def pulse(self, pulse: StoreChange) -> None:
+        """The store has changed: show what did, and no more."""
+
+    def selection(self) -> Selection | None:
+        """What `run` runs from here."""
+        return None
+
+    def run_row(self) -> RunRow | None:
+        """The run that pause, stop and the like act on from here."""
+        return self.watching.run
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now, as a sentence; None when it can."""
+        return None
+
+    def escape(self) -> bool:
+        """Leave a mode of the pane; False when there was none to leave."""
+        return False
+
+    def entitle(self, more: str = "") -> None:
+        """The title in the frame."""
+        text = safe_line(f"{self.number} {self.name_}" + (f" · {more}" if more else ""), 120)
+        if text != self._entitled:
+            self._entitled, self._entitling = text, True
+            self.border_title = Content(text)
+            self._entitling = False
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        """Draw the pane again; for another title only the frame above, for all that is in it would go over the wire."""
+        if self._entitling:
+            regions = (Region(-1, -1, self.outer_size.width, 1),)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def say(self, text: str, kind: str = "info") -> None:
+        """A sentence for the status line."""
+        self.post_message(StatusMessage(text, "error" if kind == "error" else "warn" if kind == "warn" else "info"))
+
+    def changed(self) -> None:
+        """Tell everybody that the shared state was changed."""
+        self.post_message(StateChanged())
+
+    def focus_lines(self) -> None:
+        """Put the keys where they belong in this pane."""
+        give_keys(self.query(Lines).first())
+
+    def action_act(self, name: str) -> None:
+        """Do an action of the table, or say why not."""
+        act(self, name)
+
+
+def act(widget: object, name: str) -> None:
+    """Do an action: at once, or as a task of the app where it has to wait for somebody."""
+    from textual.widget import Widget
+
+    assert isinstance(widget, Widget)
+    reason = getattr(widget, "why_not", lambda _: None)(name)
+    if reason:
+        widget.post_message(StatusMessage(reason, "warn"))
+        return
+    outcome = getattr(widget, f"do_{name}")()
+    if inspect.iscoroutine(outcome):
+        widget.app.run_worker(outcome, group="acts", name=name, exit_on_error=False)

@@ -1,0 +1,374 @@
+"""The box in which a question is written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import TextArea
+from textual.worker import Worker
+
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.paths import CannotEdit
+from tui_evals.datasets.steps import insert_item
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import Settings, target_named
+from tui_evals.text.safe import safe, safe_line
+from tui_evals.tui.actions import bindings, of
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.lines import Rows
+from tui_evals.tui.messages import Severity, ShowPane, StateChanged, StatusMessage
+from tui_evals.tui.pane import act
+from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu, Reading
+from tui_evals.tui.widgets.form import Field, Form
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Workspace
+
+from .checks import Check, suggested_checks, with_checks
+from .rows import Part, Transcript, key_rows, parts_of
+from .talk import CannotTalk, Conversation, ConversationStart, beginning_of, first_target
+
+if TYPE_CHECKING:
+    from tui_evals.tui.app import Workbench
+
+
+class Box(TextArea):
+    """Where one writes; pasted text is made safe, and the page keys move the conversation above."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "screen.page(-1)", "page up", show=False),
+        Binding("pagedown", "screen.page(1)", "page down", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(id="box", soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
+        self.cursor_blink = False
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A pasted text may hold bytes that a terminal would obey."""
+        event.prevent_default()
+        event.stop()
+        if not self.read_only:
+            self.insert(safe(event.text))
+
+
+_OTHER = ("another",)
+
+
+async def choose_target(screen: Playground) -> None:
+    """Choose who is talked to: a target of the configuration, the demo, or any model by its spelling."""
+    settings = screen.workspace.settings
+    entries = [Entry(name, name, config.model) for name, config in settings.targets.items()]
+    if "demo" not in settings.targets:
+        entries.append(Entry("demo", "demo", "scripted answers, offline and free"))
+    entries.append(Entry(_OTHER, "another…", "openai/gpt-4o-mini, replay:FILE, command:PROGRAM"))
+    name = await screen.app.push_screen_wait(Menu("talk to", entries))
+    if name == _OTHER:
+        name = await screen.app.push_screen_wait(Ask("talk to a model", check=lambda text: _no_target(text, settings)))
+    if isinstance(name, str):
+        await screen.talk.change(target_named(name, settings))
+        screen.tell("")
+        screen.draw()
+
+
+def _no_target(text: str, settings: Settings) -> str | None:
+    try:
+        target_named(text, settings)
+    except ConfigurationError as problem:
+        return str(problem)
+    return None
+
+
+async def fill_in(screen: Playground) -> None:
+    """Give the variables of the prompt under test their values; where there is none, a system message."""
+    talk = screen.talk
+    if talk.beginning.prompt is None:
+        about = "What the target is told before the first question; an item of the conversation keeps it."
+        values = {"system": talk.system} if talk.system else {}
+        form = Form("system message", [Field("system", about=about, default="none")], values)
+    elif talk.beginning.names:
+        form = Form("variables of the prompt under test", _fields(talk), talk.values)
+    else:
+        screen.tell("the prompt under test has no variables", "warn")
+        return
+    given = await screen.app.push_screen_wait(form)
+    if given is None:
+        return
+    if talk.beginning.prompt is None:
+        talk.system = given.get("system", "")
+    else:
+        talk.values = given
+    screen.tell("what was answered before was asked otherwise; ctrl+l begins again" if talk.messages else "")
+    screen.draw()
+
+
+def _fields(talk: Conversation) -> Sequence[Field]:
+    """A field for each variable; one whose value is no text is given as JSON."""
+    values: Mapping[str, Any] = {**talk.beginning.known, **talk.values}
+    return [
+        Field(name, "text" if isinstance(values.get(name, ""), str) else "json", "Put into the prompt under test.")
+        for name in talk.beginning.names
+    ]
+
+
+async def make_item(screen: Playground) -> None:
+    """Make an item of the conversation after the one the workbench is at, and go there."""
+    workspace = screen.workspace
+    try:
+        item = screen.talk.item()
+        found = await asyncio.to_thread(suggested_checks, *screen.talk.answer())
+        chosen = await screen.app.push_screen_wait(_menu(found)) if found else ()
+        if chosen is None:
+            screen.tell("no item was made")
+            return
+        position = len(workspace.items) if workspace.item is None else workspace.item + 1
+        made = with_checks(item, [found[number][1] for number in chosen])
+        data = insert_item(workspace.data, position, made)
+    except (CannotTalk, CannotEdit) as problem:
+        screen.tell(str(problem), "warn")
+        return
+    workspace.apply(data, "a new item from the playground")
+    workspace.where = ("items", position)
+    screen.do_leave()
+    for message in (
+        StateChanged(),
+        ShowPane("editor"),
+        StatusMessage("the conversation is an item now; u takes it back, P goes on"),
+    ):
+        screen.app.post_message(message)
+
+
+def _menu(found: Sequence[Check]) -> Menu:
+    entries = []
+    for number, (says, check) in enumerate(found):
+        ((name, options),) = check.items()
+        entries.append(Entry(number, name, says, json.dumps(options, ensure_ascii=False) if options else ""))
+    return Menu("checks for the last answer: mark any, or none", entries, several=True, optional=True)
+
+
+_NOTHING_SAID = "nothing has been said yet: write a question and send it with ctrl+j"
+_NO_DATASET = (
+    "no dataset is open: go back with esc, ctrl+n begins one and o opens one; P comes back to this conversation"
+)
+_WAITING = frozenset(("send", "make_item", "target", "variables", "clear"))
+
+
+class Playground(ModalScreen[None]):
+    """A conversation, a box to write in, a line that says how it stands; no key reaches the panes below."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("playground")]
+    DEFAULT_CSS = """
+    Playground { layout: vertical; background: $background; }
+    Playground #talk { height: 1fr; border: round $panel-lighten-2; border-title-color: $text-muted; }
+    Playground #talk:focus { border: round $accent; border-title-color: $accent; }
+    Playground #box { height: auto; min-height: 5; max-height: 40%; border: round $panel-lighten-2; padding: 0; }
+    Playground #box:focus { border: round $accent; }
+    Playground #box .text-area--cursor-line { background: transparent; }
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.talk = Conversation(workspace.root, lambda: workspace.variables, first_target(workspace.settings))
+        self._transcript = Transcript()
+        self._shown: list[Part] = []
+        self._editing: Editing | None = None
+        self._asking: Worker[None] | None = None
+        self._pending: str | None = None
+        self._since = 0.0
+        self._away = True
+        self._making = False
+
+    def compose(self) -> ComposeResult:
+        """The conversation, the box, what is to be said, and the keys."""
+        self.lines = Lines(choosing=False, id="talk")
+        self.box = Box()
+        yield self.lines
+        yield self.box
+        yield Status()
+        yield Keys()
+
+    def on_mount(self) -> None:
+        """One writes from the start."""
+        self.box.border_title = Content("your question")
+        give_keys(self.box)
+        self.set_interval(0.5, self._tick)
+
+    def on_screen_resume(self) -> None:
+        """Coming from the workbench, begin as the open dataset says now."""
+        if self._away:
+            self._away = False
+            self.tell("")
+            self.run_worker(self._begin(), group="beginning", name="reading the prompt", exit_on_error=False)
+
+    async def on_unmount(self) -> None:
+        """Give the target back."""
+        await self.talk.close()
+
+    async def _begin(self) -> None:
+        workspace, editing = self.workspace, self.workspace.editing
+        beginning = ConversationStart()
+        if editing is not None:
+            beginning = await asyncio.to_thread(beginning_of, editing.document, workspace.data)
+        kept = self.talk.values if editing is self._editing else {}
+        item = workspace.items[workspace.item] if workspace.item is not None else {}
+        own = item.get("variables") if isinstance(item, dict) and not self.talk.messages else None
+        self.talk.begin(beginning, {**kept, **(own if isinstance(own, dict) else {})})
+        self._editing = editing
+        self.draw()
+
+    # -- showing
+
+    def draw(self) -> None:
+        """Show the conversation as it is now, once its lines are made."""
+        name, model = self.talk.config.name, self.talk.config.model
+        title = f"Playground · {name}" + (f" ({model})" if model != name else "")
+        self.lines.border_title = Content(safe_line(title, 120))
+        self._offer()
+        self.run_worker(self._draw(), group="drawing", name="drawing", exclusive=True, exit_on_error=False)
+
+    async def _draw(self) -> None:
+        width = self.lines.scrollable_content_region.width
+        if not width:
+            self.call_after_refresh(self.draw)
+            return
+        parts = await asyncio.to_thread(parts_of, self.talk, self._pending)
+        rows, start = await asyncio.to_thread(self._transcript.made, parts, width)
+
+        def ready(now: int) -> Rows:
+            if now != width:
+                self.call_later(self.draw)
+            return rows
+
+        self.lines.show(ready)
+        if parts != self._shown:
+            self._shown = parts
+            self.call_after_refresh(self.lines.scroll_to, y=start, animate=False)
+
+    def tell(self, text: str, kind: Severity = "info") -> None:
+        """Say something beside the name of the target."""
+        self.query_one(Status).tell(text or f"talking to {self.talk.config.name}", kind)
+
+    def on_status_message(self, message: StatusMessage) -> None:
+        """Why something cannot be done is said here, not in the workbench below."""
+        message.stop()
+        self.tell(message.text, message.kind)
+
+    def _tick(self) -> None:
+        if self._asking is not None:
+            seconds = int(time.monotonic() - self._since)
+            self.tell(f"{self.talk.config.name}: asking… {seconds} s · esc stops waiting")
+
+    def _offer(self) -> None:
+        shown = [action for action in of("playground") if action.footer or action.name == "variables"]
+        self.query_one(Keys).offer(shown, lambda action: self.why_not(action.name), "f1")
+
+    def on_text_area_changed(self) -> None:
+        """What can be sent can be seen in the keys."""
+        self._offer()
+
+    def action_page(self, way: int) -> None:
+        """A screen of the conversation on."""
+        self.lines.action_page(way)
+
+    # -- what can be done
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now."""
+        if self._asking is not None and action in _WAITING:
+            return "an answer is awaited; esc stops waiting for it"
+        if self._making:
+            return "one moment: the answer is looked through for checks"
+        if action == "send" and not self.box.text.strip():
+            return "there is nothing to send: write a question first"
+        if action in ("make_item", "clear") and not self.talk.messages:
+            return _NOTHING_SAID
+        if action == "make_item" and self.workspace.editing is None:
+            return _NO_DATASET
+        return None
+
+    def action_act(self, name: str) -> None:
+        """Do an action of the table, or say why not."""
+        act(self, name)
+
+    def do_send(self) -> None:
+        """Ask; what is written stays in the box until there is an answer."""
+        self._pending, self._since = self.box.text, time.monotonic()
+        self.box.read_only = True
+        self._asking = self.run_worker(self._ask(self._pending), group="asking", name="asking", exit_on_error=False)
+        self._tick()
+        self.draw()
+
+    async def _ask(self, text: str) -> None:
+        says: tuple[str, Severity] = ("", "info")
+        answered = False
+        try:
+            await self.talk.ask(text)
+            answered = True
+        except CannotTalk as problem:
+            says = str(problem), "error"
+        except asyncio.CancelledError:
+            says = "nobody waits for the answer any more; the question is still in the box", "warn"
+            raise
+        finally:
+            self._asking = self._pending = None
+            if self.is_mounted:
+                self.box.read_only = False
+                if answered:
+                    self.box.clear()
+                self.tell(*says)
+                self.draw()
+
+    def do_clear(self) -> None:
+        """Begin again with the same target and values."""
+        self.talk.clear()
+        self.draw()
+
+    async def do_target(self) -> None:
+        """Choose who is talked to."""
+        await choose_target(self)
+
+    async def do_variables(self) -> None:
+        """Fill in the prompt under test, or say what the target is told first."""
+        await fill_in(self)
+
+    async def do_make_item(self) -> None:
+        """Make an item after the one the workbench is at, with the checks that are chosen."""
+        self._making = True
+        try:
+            await make_item(self)
+        finally:
+            self._making = False
+
+    def do_help(self) -> None:
+        """The keys."""
+        self.app.push_screen(Reading("help · Playground", key_rows))
+
+    def do_leave(self) -> None:
+        """Stop waiting, else go back to the workbench; the conversation stays as it is."""
+        if self._asking is not None:
+            self._asking.cancel()
+        else:
+            self._away = True
+            self.dismiss(None)
+
+
+_NAME = "playground"
+
+
+def open_playground(app: Workbench) -> None:
+    """Talk to a target; the conversation of before is still there."""
+    # Imported when it is wanted: the engine behind it takes 100 ms, which every start would pay.
+
+    if not app.is_screen_installed(_NAME):
+        app.install_screen(Playground(app.workspace), _NAME)
+    app.push_screen(_NAME)

@@ -1,0 +1,108 @@
+"""What was on screen last: kept in the store, put back in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.discover import discover
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.store.reader import Reader
+
+from .layout import PLACES, WEIGHTS
+from .messages import Place, Severity
+from .store_pen import StoreWriter
+from .watch import Watch
+from .workspace import Workspace
+
+_KEY = "workbench"
+Tell = Callable[[str, Severity], None]
+
+
+class Remembered:
+    """Plain values by name; `put` keeps one, and `keep` writes all of them."""
+
+    def __init__(self, root: Path, pen: StoreWriter, reader: Reader) -> None:
+        self._root = root
+        self._pen = pen
+        self._reader = reader
+        self.values: dict[str, Any] = {}
+        self._kept: dict[str, Any] = {}
+
+    def load(self) -> None:
+        """Read what was kept; what is no object was not written by us."""
+        found = self._reader.session(_KEY)
+        self.values = dict(found) if isinstance(found, dict) else {}
+        self._kept = dict(self.values)
+
+    @property
+    def weights(self) -> dict[Place, int]:
+        """How wide each pane is beside the others."""
+        found = self.values.get("weights")
+        known = found if isinstance(found, dict) else {}
+        return {
+            place: known[place] if isinstance(known.get(place), int) else weight for place, weight in WEIGHTS.items()
+        }
+
+    def put(self, name: str, value: object) -> None:
+        """Keep a value from now on."""
+        self.values[name] = value
+
+    def note(self, workspace: Workspace, watch: Watch, front: Place) -> None:
+        """Take down what is on screen."""
+        file = workspace.editing.document.file if workspace.editing else None
+        self.values |= {
+            "dataset": str(file) if file else None,
+            "where": list(workspace.where),
+            "run": watch.run.key if watch.run else None,
+            "answer": watch.answer,
+            "front": front,
+        }
+
+    async def keep(self) -> None:
+        """Write what has changed since it was written last."""
+        if self.values != self._kept:
+            values = dict(self.values)
+            await self._pen.write(lambda writer: writer.session_put(_KEY, values))
+            self._kept = values
+
+    def restore(self, workspace: Workspace, watch: Watch, dataset: Path | None, word: str | None, tell: Tell) -> Place:
+        """Open what was asked for, else what was open last; returns the pane to begin in."""
+        front = self.values.get("front")
+        self._open_dataset(workspace, dataset, tell)
+        self._open_run(watch, word, tell)
+        if word is not None:
+            return "results"
+        if dataset is not None or front not in PLACES:
+            return "tree"
+        place: Place = front
+        return place
+
+    def _open_dataset(self, workspace: Workspace, asked: Path | None, tell: Tell) -> None:
+        last = self.values.get("dataset")
+        kept = Path(last) if isinstance(last, str) and Path(last).is_file() else None
+        file = asked or kept or discover(self._root) or next(iter(workspace.files), None)
+        if file is None:
+            return
+        try:
+            workspace.open_file(file)
+        except DatasetError as problem:
+            tell(str(problem), "error")
+            return
+        where = self.values.get("where")
+        if file == kept and isinstance(where, list) and all(isinstance(part, str | int) for part in where):
+            workspace.where = tuple(where)
+            workspace.settle()
+
+    def _open_run(self, watch: Watch, word: str | None, tell: Tell) -> None:
+        try:
+            found = watch.reader.find_run(word or self.values.get("run") or "last")
+        except LookupError as problem:
+            if word is not None:
+                tell(str(problem.args[0]), "warn")
+            return
+        watch.open_run(found.id)
+        answer = self.values.get("answer")
+        if word is None and isinstance(answer, int) and watch.number_of(answer) is not None:
+            watch.answer = answer

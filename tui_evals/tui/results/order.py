@@ -1,0 +1,88 @@
+"""Questions to the store that take long: each has a reader of its own, so that it can be asked away from the screen."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui_evals.store.filters import Filter, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.rows import EvaluatorMean
+
+_FAILURES = parse_filter("!status:pass !status:pending !status:running !status:answered")
+_LATER_TURNS = parse_filter("!turn:1")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOrder:
+    """Which answers are shown and how they are sorted; the plain order is that of the plan."""
+
+    text: str = ""
+    sort: str | None = None
+    descending: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether every answer is shown in the order of the plan."""
+        return not self.text.strip() and self.sort is None and not self.descending
+
+    def filter(self) -> Filter | None:
+        """The filter; FilterError says which term is wrong."""
+        return parse_filter(self.text) if self.text.strip() else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCount:
+    """A run in numbers."""
+
+    run: int
+    seq: int
+    """What was committed up to this sequence number is counted."""
+    first_pass: bool
+    totals: Totals
+    means: Sequence[EvaluatorMean]
+    verdicts: Mapping[int, str]
+    """What people said of answers, by their ids; the latest of each."""
+    turns: bool
+    repeats: bool
+    """Whether some item has several of them."""
+
+
+def arranged(database: Path, run: RunRow, order: AnswerOrder) -> array[int]:
+    """The ids of the answers in an order; FilterError says what is wrong with the filter."""
+    with Reader(database) as reader:
+        return reader.ids(run.id, order.filter(), order.sort, order.descending)
+
+
+def failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
+    """The next row, round the end, whose answer did not pass; `shown` None is the order of the plan."""
+    with Reader(database) as reader:
+        bad = set(reader.ids(run.id, _FAILURES))
+        if shown is None and bad:
+            shown = reader.ids(run.id)
+    if not shown or not bad:
+        return None
+    steps = range(1, len(shown) + 1)
+    return next((row for step in steps if shown[row := (start + way * step) % len(shown)] in bad), None)
+
+
+def counted(database: Path, run: RunRow, known: RunCount | None) -> RunCount | None:
+    """A run in numbers; None when it is gone."""
+    with Reader(database) as reader:
+        try:
+            totals = reader.totals(run.id)
+            # Asked after the totals, so that no answer beyond it is in them already and would count twice.
+            seq = reader.seq()
+            means = reader.evaluator_means(run.id)
+        except LookupError:
+            return None
+        verdicts = {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
+        if known is not None and known.run == run.id:
+            turns, repeats = known.turns, known.repeats
+        else:
+            turns = bool(reader.ids(run.id, _LATER_TURNS))
+            repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
+    return RunCount(run.id, seq, run.scoring_pass == 1, totals, means, verdicts, turns, repeats)

@@ -1,0 +1,75 @@
+"""In words: by what the answers are sorted and filtered, and what stands where there are none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tui_evals.store.records import RunRow
+from tui_evals.tui.lines import Row, Rows, row, wrapped
+from tui_evals.tui.runs.ending import wrote_tests
+
+from .order import AnswerOrder
+
+PLAN = "pos"
+
+
+class Sort(NamedTuple):
+    """Something answers can be sorted by: the column, its word, and whether the largest come first."""
+
+    by: str
+    word: str
+    descending: bool = False
+
+
+_SORTS = (
+    Sort(PLAN, "plan order"),
+    Sort("status", "status"),
+    Sort("score", "score"),
+    Sort("latency_ms", "latency", True),
+    Sort("cost", "cost", True),
+    Sort("output_tokens", "tokens out", True),
+    Sort("input_tokens", "tokens in", True),
+    Sort("name", "name"),
+)
+
+
+def sorts(keys: Iterable[str]) -> list[Sort]:
+    """By what the answers of a run with these evaluators can be sorted."""
+    return [*_SORTS, *(Sort(f"evaluator:{key}", key) for key in keys)]
+
+
+def turned(order: AnswerOrder, sort: Sort) -> AnswerOrder:
+    """The order after a column was chosen: the other way round if it is the one already."""
+    if sort.by == (order.sort or PLAN):
+        return AnswerOrder(order.text, order.sort, not order.descending)
+    return AnswerOrder(order.text, None if sort.by == PLAN else sort.by, sort.descending)
+
+
+def described(order: AnswerOrder, as_of: float | None) -> str:
+    """The filter and the sorting for a title; `as_of` when answers have changed since they were put in order."""
+    said = [order.text] if order.text else []
+    if order.sort or order.descending:
+        word = (
+            order.sort.partition(":")[2] or order.sort.removesuffix("_ms").replace("_", " ") if order.sort else "plan"
+        )
+        said.append(f"by {word} {'▼' if order.descending else '▲'}")
+    if as_of is not None:
+        said.append(f"as of {time.strftime('%H:%M', time.localtime(as_of))}")
+    return " · ".join(said)
+
+
+def empty(run: RunRow | None, order: AnswerOrder, width: int) -> Rows:
+    """What stands where there are no answers."""
+    if run is None:
+        says = ["Here stand the answers of a run, a row each, from the moment it starts.", ""]
+        keys = [("r", "runs the dataset"), ("6", "lists the runs there are")]
+    elif order.text:
+        says, keys = [f"No answer fits the filter {order.text}", ""], [("esc", "takes it away"), ("/", "changes it")]
+    else:
+        wrote = wrote_tests(run)
+        says, keys = [f"{wrote}." if wrote else "This run asks nothing.", ""], [("6", "lists the other runs")]
+        keys += [("7", "shows the rules of the open dataset, with their tests")] if wrote else []
+    rows: list[Row] = [row((line, "dim")) for text in says for line in wrapped(text, width)]
+    return [*rows, *(row((f"{key:>4} ", "key"), text) for key, text in keys)]

@@ -1,0 +1,185 @@
+"""Pane 4, the results of the run on screen: sort, filter, next failure, follow, marks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from tui_evals.store.records import AnswerRow
+from tui_evals.tui.actions import bindings
+from tui_evals.tui.answer.acts import copy_menu, give_verdict, go_to_item
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.messages import ShowPane
+from tui_evals.tui.widgets.dialogs import Entry, Menu
+from tui_evals.tui.widgets.filter_line import FilterLine
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Selection
+
+from .ordering import PLAN, sorts, turned
+from .table import ResultsTable
+from .totals import LIVE
+
+_NEED_ANSWER = frozenset(("mark", "verdict", "item", "copy"))
+
+
+class ResultsPane(ResultsTable):
+    """The table of answers with what can be done in it."""
+
+    place = "results"
+    number = 4
+    name_ = "Results"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("results")]
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now."""
+        run = self.watching.run
+        if run is None:
+            return "there is no run on screen; r runs the dataset, 6 lists the runs"
+        if action in _NEED_ANSWER and self._answer() is None:
+            return "there is no answer under the cursor"
+        if action == "left" and not self._shift:
+            return "there are no columns further left"
+        if action == "right" and not self._more:
+            return "there are no columns further right"
+        if action == "follow" and self._following is None and run.status not in LIVE:
+            return f"the run is {run.status}; one can follow answers while they come"
+        return None
+
+    def _answer(self) -> AnswerRow | None:
+        return self.watching.row(self._lines.cursor) if self._lines.key is not None else None
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Enter shows the whole answer."""
+        event.stop()
+        self.post_message(ShowPane("detail"))
+
+    # -- filter and order
+
+    def do_filter(self) -> None:
+        """Type a filter."""
+        self._filter.begin(self.watching.order.text)
+
+    def on_filter_line_given(self, event: FilterLine.Given) -> None:
+        """Show only what it lets through."""
+        event.stop()
+        self._leave_filter()
+        self._later(self._arrange(replace(self.watching.order, text=event.text)), "filtering")
+
+    def _leave_filter(self) -> None:
+        self._filter.display = False
+        give_keys(self._lines)
+
+    async def do_sort(self) -> None:
+        """Choose a column to sort by; the one chosen already turns round."""
+        order = self.watching.order
+        choices = {sort.by: sort for sort in sorts(self._several.keys)}
+        now = "sorted by it, the largest first" if order.descending else "sorted by it, the smallest first"
+        entries = [
+            Entry(sort.by, sort.word, now if sort.by == (order.sort or PLAN) else "") for sort in choices.values()
+        ]
+        chosen = await self.app.push_screen_wait(Menu("Sort by", entries))
+        if chosen is not None:
+            await self._arrange(turned(self.watching.order, choices[chosen]), to_top=True)
+
+    def do_left(self) -> None:
+        """Show the column further left."""
+        self._shift -= 1
+        self.sync()
+
+    def do_right(self) -> None:
+        """Show the column further right."""
+        self._shift += 1
+        self.sync()
+
+    # -- going about
+
+    async def do_next_failure(self) -> None:
+        """Go to the next answer that did not pass."""
+        await self._to_failure(1)
+
+    async def do_previous_failure(self) -> None:
+        """Go to the one before."""
+        await self._to_failure(-1)
+
+    async def _to_failure(self, way: int) -> None:
+        shown = self._shown[:2]
+        number = await asyncio.to_thread(self.watching.failure, self._lines.cursor, way)
+        if self._shown[:2] != shown:
+            return
+        if number is None:
+            self.say("no failures")
+        else:
+            self._lines.to_row(number)
+
+    def do_follow(self) -> None:
+        """Stay with the latest answers, or no longer."""
+        latest = self._numbers.latest
+        if self._following is not None:
+            self._following = None
+        else:
+            self._following = -1
+            if latest is not None:
+                self._go_on(latest)
+        self._tell()
+
+    # -- the answer under the cursor
+
+    def do_mark(self) -> None:
+        """Mark the item, or take the mark away."""
+        answer = self._answer()
+        if answer is not None:
+            self.watching.marks ^= {answer.item}
+            self._names[answer.item] = answer.name
+            self.sync()
+
+    async def do_verdict(self) -> None:
+        """Give a verdict of one's own, which shows as + or - beside the mark."""
+        await give_verdict(self)
+        self._numbers.soon()
+        self._count_if_due()
+
+    def do_item(self) -> None:
+        """Go to the item in the dataset."""
+        go_to_item(self)
+
+    async def do_copy(self) -> None:
+        """Choose what goes to the clipboard."""
+        await copy_menu(self)
+
+    # -- for the workbench
+
+    def escape(self) -> bool:
+        """Leave typing, then following, then the marks, then the filter."""
+        watch = self.watching
+        if self._filter.display:
+            self._leave_filter()
+        elif self._following is not None:
+            self.do_follow()
+        elif watch.marks:
+            watch.marks = frozenset()
+            self.sync()
+        elif watch.run is not None and watch.order.text:
+            self._later(self._arrange(replace(watch.order, text="")), "taking the filter away")
+        else:
+            return False
+        return True
+
+    def selection(self) -> Selection | None:
+        """The marked items, or the one under the cursor, where they are items of the open dataset still."""
+        run, editing, answer = self.watching.run, self.workspace.editing, self._answer()
+        if run is None or editing is None or answer is None:
+            return None
+        if (self.workspace.root / run.source).resolve() != editing.document.file.resolve():
+            return None
+        wanted = {item: self._names.get(item) for item in self.watching.marks} or {answer.item: answer.name}
+        ids = Counter(item.get("testId") for item in self.workspace.items if isinstance(item, dict))
+        for item, name in wanted.items():
+            now = self.workspace.name_of(item) if item < len(self.workspace.items) else None
+            if name != (now if ids[now] == 1 else f"#{item + 1}") or now is None:
+                return None
+        says = f"item {answer.name}" if not self.watching.marks else f"{len(wanted)} marked items"
+        return Selection(tuple(sorted(wanted)), says)

@@ -1,0 +1,149 @@
+"""How often each test kept its rules when each model was asked last, counted away from the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.tui.tree.latest import runs_of
+
+from .state import BASELINE, LOOSE, RuleSheet
+
+_JUDGE = "Compliance"
+_OVER = ("interrupted", "finished")
+_MOST_ANSWERS = 200_000
+
+
+class Tally(NamedTuple):
+    """Verdicts: those that passed, all of them, answers without one because something broke, answers to come."""
+
+    passed: int = 0
+    judged: int = 0
+    errors: int = 0
+    open: int = 0
+
+
+NOTHING = Tally()
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The verdicts by target and name of a test, those of a newer run in place of an older one's."""
+
+    by_target: Mapping[str, Mapping[str, Tally]] = field(default_factory=dict)
+    compliance: bool = False
+    """Whether all were judged by their rules; else some count by what all evaluators said together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What one run says."""
+
+    by_target: Mapping[str, Mapping[str, Tally]]
+    compliance: bool
+    answers: int
+
+
+class VerdictReader:
+    """Reads the runs of a dataset, the latest first; what is over is read once."""
+
+    def __init__(self, database: Path, root: Path) -> None:
+        self._database = database
+        self._root = root
+        self._known: dict[int, tuple[Hashable, _Run]] = {}
+
+    def read(self, file: Path) -> Rates:
+        """The verdicts on the tests of a dataset, for a thread and one call at a time; StoreError if it cannot."""
+        found: dict[str, dict[str, Tally]] = {}
+        compliance, answers = True, 0
+        with Reader(self._database) as reader:
+            for run in runs_of(reader, file, self._root):
+                said = self._run(reader, run)
+                for target, tallies in said.by_target.items():
+                    own = found.setdefault(target, {})
+                    fresh = [name for name, tally in tallies.items() if name not in own and tally != NOTHING]
+                    own.update((name, tallies[name]) for name in fresh)
+                    compliance = compliance and (said.compliance or not fresh)
+                answers += said.answers
+                if answers > _MOST_ANSWERS:
+                    break
+        return Rates({target: own for target, own in found.items() if own}, compliance)
+
+    def _run(self, reader: Reader, run: RunRow) -> _Run:
+        mark = (run.status, run.scoring_pass, run.heartbeat)
+        known = self._known.get(run.id)
+        if known is not None and known[0] == mark and run.status in _OVER:
+            return known[1]
+        found = _verdicts(reader, run)
+        self._known[run.id] = (mark, found)
+        return found
+
+
+def _verdicts(reader: Reader, run: RunRow) -> _Run:
+    """The verdicts of a run: those of Compliance, once for each judge, else what became of the answers."""
+    keys = {mean.key for mean in reader.evaluator_means(run.id) if mean.evaluator == _JUDGE and mean.scope == "answer"}
+    judged: dict[int, list[bool]] = {}
+    for score in reader.judged(run.id) if keys else ():
+        if score.key in keys and score.result in ("pass", "fail"):
+            judged.setdefault(score.answer, []).append(score.result == "pass")
+    found: dict[str, dict[str, Tally]] = {}
+    answers = 0
+    for row in reader.all_rows(run.id):
+        answers += 1
+        verdicts = judged.get(row.id, [])
+        if not keys and row.status in ("pass", "partial", "fail"):
+            verdicts = [row.status == "pass"]
+        waits = run.status not in _OVER and row.status in ("pending", "running", "answered")
+        tally = Tally(sum(verdicts), len(verdicts), int(row.status == "error" and not verdicts), int(waits))
+        own = found.setdefault(_column(run, row.prompt, row.target), {})
+        own[row.name] = added((own.get(row.name, NOTHING), tally))
+    return _Run(found, bool(keys), answers)
+
+
+def _column(run: RunRow, prompt: int, target: int) -> str:
+    """What a column is called: the target, and the prompt where several were asked."""
+    name = run.targets[target] if target < len(run.targets) else str(target)
+    return f"{name} · {run.prompts[prompt]}" if len(run.prompts) > 1 and prompt < len(run.prompts) else name
+
+
+def added(tallies: Iterable[Tally]) -> Tally:
+    """Several together."""
+    return Tally(*map(sum, zip(*tallies, strict=True))) if (tallies := tuple(tallies)) else NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictBoard:
+    """The verdicts beside the rules and tests of a sheet."""
+
+    targets: tuple[str, ...] = ()
+    by_row: Mapping[object, tuple[Tally, ...]] = field(default_factory=dict)
+    tests: Mapping[int, tuple[Tally, ...]] = field(default_factory=dict)
+    compliance: bool = True
+
+    def row(self, key: object) -> tuple[Tally, ...]:
+        """What came of a rule, by target."""
+        return self.by_row.get(key, (NOTHING,) * len(self.targets))
+
+    def test(self, position: int) -> tuple[Tally, ...]:
+        """What came of a test, by target."""
+        return self.tests.get(position, (NOTHING,) * len(self.targets))
+
+
+def board(sheet: RuleSheet, rates: Rates) -> VerdictBoard:
+    """Put the verdicts beside the rules; for a thread."""
+    targets = tuple(rates.by_target)
+    columns = [rates.by_target[target] for target in targets]
+    tests = {
+        position: tuple(column.get(case.name, NOTHING) for column in columns)
+        for position, case in enumerate(sheet.cases)
+        if any(case.name in column for column in columns)
+    }
+    rows: dict[object, tuple[Tally, ...]] = {}
+    for key in (*(line.key for line in sheet.lines), BASELINE, LOOSE):
+        mine = [tests[position] for position in sheet.tests(key) if position in tests]
+        rows[key] = tuple(added(tally[column] for tally in mine) for column in range(len(targets)))
+    return VerdictBoard(targets, rows, tests, rates.compliance or not targets)

@@ -1,0 +1,418 @@
+"""The rules of the open dataset with the tests of each, as a generation left them or a person edited them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tui_evals.datasets.paths import CannotEdit, put
+from tui_evals.datasets.prompts import prompt_name
+from tui_evals.generate.folder import RECORD, Folder
+from tui_evals.generate.shapes import (
+    Rule,
+    RuleTold,
+    Test,
+    UnreadableFile,
+    every_rule,
+    lines_of,
+    rows_of,
+    rows_text,
+    rules_told,
+)
+
+Data = dict[str, Any]
+Key = tuple[bool, int]
+"""Which rule: whether it is an inverse one, and the place of the output rule it is or inverts."""
+
+_FIELDS = ("rules", "inverseRules")
+_LEAST_WORDS = 400  # characters of an input that are looked through for words
+
+
+class Texts(NamedTuple):
+    """The output rules and their inverse, as two files of a line each hold them."""
+
+    output: tuple[str, ...] = ()
+    inverse: tuple[str, ...] = ()
+
+    @property
+    def paired(self) -> bool:
+        """Whether every output rule has an inverse one in its place."""
+        return len(self.output) == len(self.inverse)
+
+    def rules(self, most: int | None) -> dict[Key, Rule]:
+        """All of them in order, numbered as the command line numbers them; 0 where no tests are made for a rule."""
+        return {(rule.inverse, rule.of): rule for rule in every_rule(self.output, self.inverse, most)}
+
+
+NO_TEXTS = Texts()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A rule, the positions of its tests in the dataset, and whether the prompt says what it says."""
+
+    rule: Rule
+    tests: tuple[int, ...] = ()
+    grounded: str = ""
+    why: str = ""
+
+    @property
+    def key(self) -> Key:
+        """By what it is known again after an edit."""
+        return self.rule.inverse, self.rule.of
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test as the list shows it."""
+
+    name: str
+    asked: str
+    expected: str
+    words: str
+    """What a filter looks through."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSheet:
+    """The rules of a dataset, and its tests."""
+
+    name: str = ""
+    texts: Texts = NO_TEXTS
+    most: int | None = None
+    """For how many output rules tests are made; None is all."""
+    lines: tuple[Line, ...] = ()
+    baseline: tuple[int, ...] = ()
+    loose: tuple[int, ...] = ()
+    """Tests that belong to no rule, or not any more."""
+    cases: Sequence[Case] = ()
+
+    def line(self, key: object) -> Line | None:
+        """The rule with a key."""
+        return next((line for line in self.lines if line.key == key), None)
+
+    def tests(self, key: object) -> tuple[int, ...]:
+        """The tests that belong to a row of the list."""
+        line = self.line(key)
+        return line.tests if line else self.baseline if key == BASELINE else self.loose if key == LOOSE else ()
+
+
+BASELINE, LOOSE = "baseline", "loose"
+"""The keys of the tests that were made without rules, and of those that belong to none."""
+
+
+# -- reading
+
+
+def texts_of(data: Mapping[str, Any]) -> Texts:
+    """The rules as the dataset holds them."""
+    facts = facts_of(data)
+    found = (facts.get(name) for name in _FIELDS)
+    return Texts(*(tuple(lines_of(text)) if isinstance(text, str) else () for text in found))
+
+
+def facts_of(place: object) -> Mapping[str, Any]:
+    """What a generation wrote at the dataset, or at one of its items."""
+    extensions = place.get("extensions") if isinstance(place, dict) else None
+    facts = extensions.get("promptpex") if isinstance(extensions, dict) else None
+    return facts if isinstance(facts, dict) else {}
+
+
+def read_sheet(data: Mapping[str, Any], most: int | None) -> RuleSheet:
+    """The rules of a dataset and whose each test is; for a thread, as there may be ten thousand tests."""
+    facts, texts = facts_of(data), texts_of(data)
+    rules = texts.rules(most)
+    found = data.get("items")
+    items = found if isinstance(found, list) else []
+    owned = owners([facts_of(item) for item in items], rules)
+    tests: dict[Key | str, list[int]] = {}
+    for position, owner in enumerate(owned):
+        tests.setdefault(owner, []).append(position)
+    grounded = {one.get("rule"): one for one in map(_dict, _list(facts.get("ruleEvals")))}
+    lines = []
+    for key, rule in rules.items():
+        known = grounded.get(rule.text, {}) if not rule.inverse else {}
+        said = (str(known.get("grounded", "")), str(known.get("groundedText", "")))
+        lines.append(Line(rule, tuple(tests.get(key, ())), *said))
+    name = facts.get("prompt")
+    baseline, loose = tuple(tests.get(BASELINE, ())), tuple(tests.get(LOOSE, ()))
+    cases = [_case(name, item) for name, item in zip(names_of(items), items, strict=True)]
+    return RuleSheet(name if isinstance(name, str) else "", texts, most, tuple(lines), baseline, loose, cases)
+
+
+def owners(facts: Sequence[Mapping[str, Any]], rules: Mapping[Key, Rule]) -> list[Key | str]:
+    """Whose each test is: that of a rule, one made without rules, or one that belongs to none."""
+    told = rules_told([_told(one) for one in facts], list(rules.values()))
+    found: list[Key | str] = [LOOSE if rule is None else (rule.inverse, rule.of) for rule in told]
+    return [BASELINE if one.get("baseline") is True else owner for one, owner in zip(facts, found, strict=True)]
+
+
+def _told(facts: Mapping[str, Any]) -> RuleTold:
+    text, number = facts.get("rule"), facts.get("ruleid")
+    return RuleTold(
+        text if isinstance(text, str) else None,
+        facts.get("inverse") is True,
+        number if isinstance(number, int) else None,
+    )
+
+
+def names_of(items: Iterable[object]) -> list[str]:
+    """How a run calls each item: by its testId where that is the only one of its kind."""
+    given = [item.get("testId") if isinstance(item, dict) else None for item in items]
+    times = Counter(name for name in given if isinstance(name, str))
+    return [
+        name if isinstance(name, str) and name and times[name] == 1 else f"#{number}"
+        for number, name in enumerate(given, 1)
+    ]
+
+
+def _case(name: str, item: object) -> Case:
+    unit = _dict(item)
+    expected = unit.get("expected_response")
+    asked, said = _asked(unit), expected if isinstance(expected, str) else ""
+    words = "\n".join((name, asked[:_LEAST_WORDS], said[:_LEAST_WORDS])).casefold()
+    return Case(name, asked, said, words)
+
+
+def _asked(item: Data) -> str:
+    """What a test puts into the prompt, in a line."""
+    if isinstance(item.get("prompt"), str):
+        return str(item["prompt"])
+    values = {name: _spelled(value) for name, value in _dict(item.get("variables")).items()}
+    if len(values) == 1:
+        return next(iter(values.values()))
+    # The short ones first, which would be cut off behind a long text.
+    return " · ".join(f"{name}: {values[name]}" for name in sorted(values, key=lambda name: len(values[name])))
+
+
+def _spelled(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _dict(value: object) -> Data:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+# -- choosing
+
+
+def fitting(sheet: RuleSheet, words: Sequence[str]) -> dict[object, tuple[int, ...]]:
+    """The rows of the list that hold all the words, each with its tests: all where the rule holds them itself."""
+    found: dict[object, tuple[int, ...]] = {}
+    for line in sheet.lines:
+        text = line.rule.text.casefold()
+        if all(word in text for word in words):
+            found[line.key] = line.tests
+        elif tests := _with(sheet, line.tests, words):
+            found[line.key] = tests
+    for key in (BASELINE, LOOSE):
+        if tests := _with(sheet, sheet.tests(key), words):
+            found[key] = tests
+    return found
+
+
+def _with(sheet: RuleSheet, tests: Iterable[int], words: Sequence[str]) -> tuple[int, ...]:
+    return tuple(test for test in tests if all(word in sheet.cases[test].words for word in words))
+
+
+FILES = ("rules.txt", "inverse_rules.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the rules of a dataset lie as files, and how tests of them are made."""
+
+    folder: Path = field(default_factory=Path)
+    most: int | None = None
+    target: str | None = None
+    texts: Texts | None = None
+    """The rules as the files hold them; None without files."""
+    cannot: str = ""
+    """Why nothing can be made anew here."""
+
+
+def read_origin(file: Path) -> Origin:
+    """What lies beside a dataset; for a thread."""
+    folder = Folder(file.parent)
+    try:
+        record = folder.record
+        texts = [folder.read(name) for name in FILES]
+    except UnreadableFile as problem:
+        return Origin(file.parent, cannot=str(problem))
+    found = Texts(*(tuple(lines_of(text)) for text in texts)) if texts[0] is not None else None
+    options, targets = (_section(record.get(name)) for name in ("options", "targets"))
+    most, target = options.get("max_rules"), targets.get("rules")
+    return Origin(
+        file.parent,
+        most if isinstance(most, int) else None,
+        target if isinstance(target, str) else None,
+        found,
+        _cannot(file, record.get("prompt")),
+    )
+
+
+def _cannot(file: Path, prompt: object) -> str:
+    if not isinstance(prompt, str):
+        return (
+            f"there is no {RECORD} beside {file.name}, so nobody knows the prompt and the models it was made with; "
+            "`tui-evals generate PROMPT` begins a collection that can be made anew rule by rule"
+        )
+    written = f"{prompt_name(Path(prompt))}.json"
+    if file.name != written:
+        return f"a generation in this folder writes {written}, and {file.name} is open: open that one (o) first"
+    return ""
+
+
+def _section(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_TESTS = "tests.json"
+
+
+def tidy(text: str) -> str:
+    """A rule as a line of a file."""
+    return " ".join(text.split())
+
+
+def opposite(rule: str) -> str:
+    """An inverse rule to begin with, where nobody has written one."""
+    return f"The output breaks this rule: {rule}"
+
+
+# -- the lists after an edit
+
+
+def reworded(texts: Texts, key: Key, text: str) -> Texts:
+    """The rules with another text for one of them."""
+    rule = tidy(text)
+    _new(texts, key[0], rule)
+    lists = [list(texts.output), list(texts.inverse)]
+    lists[key[0]][key[1] - 1] = rule
+    return Texts(*map(tuple, lists))
+
+
+def with_rule(texts: Texts, text: str) -> Texts:
+    """The rules with another at the end, and what plainly inverts it where every rule has such a one."""
+    rule = tidy(text)
+    _new(texts, False, rule)
+    return Texts((*texts.output, rule), (*texts.inverse, opposite(rule)) if texts.paired else texts.inverse)
+
+
+def without(texts: Texts, key: Key) -> Texts:
+    """The rules without one of them; where every rule has an inverse one, that goes with it."""
+    inverse, place = key
+    if inverse and texts.paired:
+        raise CannotEdit(
+            "an inverse rule goes with the rule it inverts: delete that one, or have this one made anew with i"
+        )
+    if not inverse and len(texts.output) == 1:
+        raise CannotEdit("one rule must be left: add another with n before you delete the last")
+    output = texts.output if inverse else _less(texts.output, place)
+    return Texts(output, _less(texts.inverse, place) if inverse or texts.paired else texts.inverse)
+
+
+def _less(texts: tuple[str, ...], place: int) -> tuple[str, ...]:
+    return texts[: place - 1] + texts[place:]
+
+
+def _new(texts: Texts, inverse: bool, rule: str) -> None:
+    if not rule:
+        raise CannotEdit("a rule needs words")
+    if rule in texts[inverse]:
+        raise CannotEdit(f"rule {texts[inverse].index(rule) + 1} of the list says exactly that already")
+
+
+# -- what follows from it
+
+
+def moved(before: Texts, after: Texts, most: int | None) -> dict[Key, Rule | None]:
+    """What became of every rule: one whose list is as long as before stands in its place, others follow their text."""
+    rules = after.rules(most)
+    found: dict[Key, Rule | None] = {}
+    for inverse in (False, True):
+        old, new = before[inverse], after[inverse]
+        for place, text in enumerate(old, 1):
+            there = place if len(old) == len(new) else new.index(text) + 1 if text in new else 0
+            found[inverse, place] = rules.get((inverse, there))
+    return found
+
+
+def rewritten(data: Data, sheet: RuleSheet, after: Texts) -> Data:
+    """The dataset with other rules: its own lists, and in every test the rule that the test is of."""
+    became = moved(sheet.texts, after, sheet.most)
+    items = list(data["items"])
+    for line in sheet.lines:
+        for position in line.tests:
+            items[position] = _of(items[position], became[line.key])
+    for name, texts in (("rules", after.output), ("inverseRules", after.inverse)):
+        data = put(data, ("extensions", "promptpex", name), "\n".join(texts))
+    return put(data, ("items",), items)
+
+
+def _of(item: Data, rule: Rule | None) -> Data:
+    """A test of a rule, or of none; one that is so already stays the same object."""
+    facts, category = facts_of(item), item.get("category")
+    before = f"rule-{facts.get('ruleid')}"
+    if rule is None:
+        changed = {name: value for name, value in facts.items() if name not in ("ruleid", "of")}
+        after = "no-rule"
+    else:
+        told = {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
+        changed = {**facts, **({"ruleid": rule.number} if rule.number else {}), **told}
+        after = f"rule-{changed.get('ruleid')}"
+    found = item if changed == facts else put(item, ("extensions", "promptpex"), changed)
+    return put(found, ("category",), after) if category == before and category != after else found
+
+
+def says_deleted(tests: int) -> str:
+    """What it means for its tests that a rule is gone."""
+    if not tests:
+        return "No test is lost: it has none."
+    return f"{tests} tests stay, but belong to no rule then." if tests > 1 else "Its test stays, but of no rule then."
+
+
+# -- the files
+
+
+def write_files(folder: Path, before: Texts, after: Texts, most: int | None) -> None:
+    """Have the files beside a dataset hold the same rules; CannotSave or UnreadableFile says why they cannot."""
+    place = Folder(folder)
+    _tell_tests(place, before, after, most)
+    for name, old, new in zip(FILES, before, after, strict=True):
+        if old != new or (new and place.read(name) is None):
+            place.write(name, "".join(f"{text}\n" for text in new))
+
+
+def _tell_tests(place: Folder, before: Texts, after: Texts, most: int | None) -> None:
+    """Keep the tests of a generation with their rules, whose text they know them by."""
+    text = place.read(_TESTS)
+    if text is None:
+        return
+    tests = rows_of(Test, str(place.path / _TESTS), text)
+    became = moved(before, after, most)
+    kept = [_followed(test, owner, became) for test, owner in zip(tests, _owners(tests, before, most), strict=True)]
+    if kept != tests:
+        place.write(_TESTS, rows_text(kept))
+
+
+def _owners(tests: list[Test], texts: Texts, most: int | None) -> list[Key | str]:
+    return owners([test.dumped() for test in tests], texts.rules(most))
+
+
+def _followed(test: Test, owner: Key | str, became: Mapping[Key, Rule | None]) -> Test:
+    if isinstance(owner, str):
+        return test
+    rule = became[owner]
+    told: dict[str, Any] = {"ruleid": None}
+    if rule is not None:
+        told = {"ruleid": rule.number or test.ruleid, "rule": rule.text, "inverse": rule.inverse}
+    return test.model_copy(update=told)

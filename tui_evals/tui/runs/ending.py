@@ -1,0 +1,109 @@
+"""How a run ended: what came of it, or why it stopped, in a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow, Totals
+from tui_evals.tui.terminal import title_bytes, to_terminal
+
+if TYPE_CHECKING:
+    from tui_evals.tui.app import Workbench
+
+
+_TAIL = 4_000
+_ASKED_FOR = "stopped before the end"
+
+
+GENERATION = "generation"
+"""What stands in the configuration of a run that wrote tests."""
+
+
+class Ending(NamedTuple):
+    """What is to be said when a run is over."""
+
+    says: str
+    finished: bool
+
+
+def why_stopped(database: Path, run: RunRow) -> str:
+    """Why a run in the background ended before its time, as its log says; empty where nobody knows, or somebody did."""
+    log = database.parent / "logs" / f"{run.key}.log"
+    try:
+        # A process that was killed says nothing more, and then the end of the log is of an earlier time.
+        if run.status != "interrupted" or log.stat().st_mtime < (run.heartbeat or 0):
+            return ""
+        with open(log, "rb") as stream:
+            stream.seek(max(stream.seek(0, 2) - _TAIL, 0))
+            text = stream.read().decode("utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+    return reason_in(text, run.key)
+
+
+def reason_in(text: str, key: str) -> str:
+    """The reason in what the command line said of a run, without the commands it names, which have keys here."""
+    _, found, said = text.rpartition(f"{key} stopped: ")
+    said = said.rpartition(f"`tui-evals resume {key}`")[0] or said
+    said = " ".join((said if found else text.rpartition("\n")[2]).split()).rstrip(".")
+    return "" if said == _ASKED_FOR else said
+
+
+def told_ending(database: Path, run: RunRow) -> Ending:
+    """The sentence for a run that is over; counting takes a while, so this is for a thread."""
+    with Reader(database) as reader:
+        totals = reader.totals(run.id)
+    if run.status == "finished":
+        return Ending(f"{run.name} is finished: {_outcome(totals)}", True)
+    why = why_stopped(database, run)
+    answered = totals.total - totals.pending - totals.running
+    reason = f": {why}" if why else f" with {answered} of {totals.total} answered"
+    return Ending(f"{run.name} stopped{reason}; p lets it go on", False)
+
+
+def _outcome(totals: Totals) -> str:
+    bad = totals.failed + totals.partial + totals.errored
+    return f"{totals.passed} of {totals.total} passed" + (f"; R asks the other {bad} again" if bad else "")
+
+
+def wrote_tests(run: RunRow) -> str:
+    """What a run was for that wrote tests and asked none of them; empty for any other."""
+    if GENERATION not in run.config:
+        return ""
+    return f"{run.key} wrote tests and asked none of them; it is here for what that cost"
+
+
+def notice(app: Workbench) -> None:
+    """See how the run on screen stands; the bell rings when one is over that was seen going on."""
+    run = app.watching.run
+    if run is None:
+        return
+    if run.status not in ("finished", "interrupted"):
+        app.going_on = run.key
+        entitle(app, f"{run.name} {run.status}")
+        return
+    if app.going_on == run.key:
+        app.going_on = None
+        entitle(app, f"{run.name} {run.status}")
+        if app.workspace.settings.ui.get("bell") is not False:
+            app.bell()
+        app.run_worker(_tell(app, run), group="ending", name="counting the run", exclusive=True, exit_on_error=False)
+
+
+async def _tell(app: Workbench, run: RunRow) -> None:
+    try:
+        ending = await asyncio.to_thread(told_ending, app.workspace.database, run)
+    except StoreError as problem:
+        app.tell(str(problem), "error")
+        return
+    app.tell(ending.says, "info" if ending.finished else "warn")
+
+
+def entitle(app: Workbench, text: str) -> None:
+    """The title of the terminal."""
+    if not app.is_headless:
+        to_terminal(title_bytes(f"{text} · tui-evals"))

@@ -1,0 +1,186 @@
+"""The list of runs: a header with the trend of each suite, a row for each run, and a few lines about one of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import overload
+
+from tui_evals.compare.statistics import percent
+from tui_evals.compare.trend import bars
+from tui_evals.store.records import RunRow, RunStatus, Totals
+from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+
+from .history import ListedRun, RunList
+
+STATUSES: Mapping[RunStatus, tuple[str, Style]] = {
+    "planned": ("·", "dim"),
+    "running": ("▸", "running"),
+    "paused": ("‖", "warn"),
+    "stopping": ("□", "warn"),
+    "interrupted": ("!", "error"),
+    "finished": ("■", ""),
+}
+
+BASELINE = "⚑ baseline"
+"""What stands beside the run that the others of its dataset are measured against."""
+
+_TREND = 12
+_STATUS = 14
+_AGE = 7
+_RATE = 6
+_COUNT = 14
+_COST = 10
+
+
+def run_status_piece(status: RunStatus, width: int = 0) -> Piece:
+    """The status of a run as glyph and word."""
+    glyph, style = STATUSES[status]
+    return Piece(f"{glyph} {status}".ljust(width), style)
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for limit, size, unit in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (8_640_000, 86_400, "d")):
+        if seconds < limit:
+            return f"{max(int(seconds // size), 0)} {unit}"
+    return f"{int(seconds // 31_557_600)} y" if seconds >= 31_557_600 else f"{int(seconds // 86_400)} d"
+
+
+def money(totals: Totals | None) -> str:
+    """What a run cost, judges included; a plus sign where some calls have no known price."""
+    if totals is None:
+        return "…"
+    cost = totals.cost + totals.judge_cost
+    more = "+" if totals.unpriced else ""
+    return f"${cost:.2f}{more}" if cost >= 1 or not cost else f"${cost:.4f}{more}"
+
+
+def suites(past: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
+    """The runs of each suite, the suite with the latest run first."""
+    found: dict[str, list[ListedRun]] = {}
+    for one in past:
+        found.setdefault(one.suite, []).append(one)
+    return found
+
+
+class RunRows(Sequence[Row]):
+    """The list; each row is made when it comes into view."""
+
+    def __init__(
+        self, shelf: RunList, width: int, shown: int | None, marks: Sequence[int], now: float | None = None
+    ) -> None:
+        self._width = width
+        self._shown = shown
+        self._marks = marks
+        self._now = time.time() if now is None else now
+        self._entries: list[ListedRun | tuple[str, list[ListedRun]]] = []
+        for name, runs in suites(shelf.past).items():
+            self._entries += [(name, runs), *runs]
+        self._numbers = {one.run.id: number for number, one in enumerate(self._entries) if isinstance(one, ListedRun)}
+        self._last = (row(("  earlier runs come when you go on", "dim")),) if shelf.more else ()
+
+    def __len__(self) -> int:
+        return len(self._entries) + len(self._last)
+
+    @overload
+    def __getitem__(self, number: int) -> Row: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Row]: ...
+    def __getitem__(self, number: int | slice) -> Row | list[Row]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if number >= len(self._entries):
+            return self._last[number - len(self._entries)]
+        entry = self._entries[number]
+        if isinstance(entry, ListedRun):
+            return run_line(entry, self._width, entry.run.id == self._shown, entry.run.id in self._marks, self._now)
+        return suite_line(*entry, self._width)
+
+    def find(self, key: Hashable) -> int | None:
+        """The row of a run."""
+        return self._numbers.get(key) if isinstance(key, int) else None
+
+
+def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
+    """The header of a suite: its name and how its last finished runs went, the oldest left."""
+    finished = [one.rate for one in runs if one.run.status == "finished" and one.rate is not None]
+    line = bars(finished[:_TREND][::-1])
+    room = max(width - len(line) - 2, 1)
+    return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
+
+
+def run_line(past: ListedRun, width: int, shown: bool, marked: bool, now: float) -> Row:
+    """One run: as many of its facts as fit, the most important ones first."""
+    run = past.run
+    mark: Style = "mark"
+    pieces = [Piece("▪" if marked else " ", mark), Piece("›" if shown else " ", "accent")]
+    tail = [run_status_piece(run.status, _STATUS), _rate_piece(past)]
+    left = width - 2 - _AGE - _STATUS - _RATE
+    if left >= 16 + _COUNT:
+        tail.append(fit(_counts(past.totals), _COUNT, "dim"))
+        left -= _COUNT
+    if left >= 16 + _COST:
+        tail.append(fit(money(past.totals), _COST))
+        left -= _COST
+    more = _more(run)
+    name = min(max(left // 2, 24), left) if more and left >= 30 else left
+    tail.append(fit(more, left - name, "dim"))
+    return Row((*pieces, fit(age(now - run.created), _AGE, "dim"), *_name(past, name), *tail), run.id)
+
+
+def _name(past: ListedRun, width: int) -> tuple[Piece, Piece]:
+    run, baseline = past.run, BASELINE if width >= 2 * len(BASELINE) else BASELINE[0]
+    signs = ("↳" if run.parent is not None else "") + ("✎" if run.note else "") + (baseline if past.baseline else "")
+    room = max(width - len(signs) - 1, 0)
+    return fit(run.name, room, "strong" if run.status != "finished" else ""), fit(signs, width - room, "accent")
+
+
+def _rate_piece(past: ListedRun) -> Piece:
+    if past.totals is None:
+        return fit("…", _RATE, "dim")
+    style: Style = "dim" if past.rate is None else "pass" if past.rate == 1 else "fail" if past.rate < 0.5 else ""
+    return fit("–" if past.rate is None else percent(past.rate, 0), _RATE, style)
+
+
+def _counts(totals: Totals | None) -> str:
+    """How many of all answers passed, or how many are there yet."""
+    if totals is None:
+        return ""
+    waiting = totals.pending + totals.running + totals.answered
+    return f"({totals.total - waiting}/{totals.total})" if waiting else f"({totals.passed}/{totals.total})"
+
+
+def _more(run: RunRow) -> str:
+    return " ".join([*(f"#{tag}" for tag in run.tags), " · ".join(run.targets)])
+
+
+def about_lines(past: ListedRun | None, parent: str, width: int, why: str = "") -> list[Row]:
+    """The run under the cursor in full: what does not fit into its row."""
+    if past is None:
+        return []
+    run, totals = past.run, past.totals
+    facts = [run.key, " · ".join(run.targets), money(totals)]
+    if totals is not None:
+        counts = {"passed": totals.passed, "failed": totals.failed, "partial": totals.partial, "error": totals.errored}
+        facts += [f"{count} {word}" for word, count in counts.items() if count]
+    rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
+    if why:
+        rows += [row((line, "error")) for line in wrapped(f"! {why}; p lets it go on", width)]
+    if past.baseline:
+        rows.append(row(fit(f"{BASELINE} of {past.dataset}", width, "accent")))
+    if run.tags or parent:
+        tags = " ".join(f"#{tag}" for tag in run.tags)
+        rows.append(row((tags, "accent"), f"{'  ' if tags and parent else ''}{f'↳ {parent}' if parent else ''}"))
+    if run.note:
+        rows += [row(line) for line in wrapped(f"✎ {run.note}", width)]
+    return rows
+
+
+def empty_lines(text: str, width: int) -> list[Row]:
+    """What belongs here, and the key that makes one."""
+    if text.strip():
+        found = f"No run has all of these words: {text}"
+        return [row((line, "dim")) for line in wrapped(found, width)] + [row(("esc", "key"), " shows all runs")]
+    says = "No runs yet. Each time a dataset is asked, the run and its answers are kept here, wherever it was started."
+    return [*(row((line, "dim")) for line in wrapped(says, width)), row(("r", "key"), " starts one")]

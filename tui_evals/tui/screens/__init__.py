@@ -1,1 +1,0 @@
-"""Dialogs and screens of their own."""

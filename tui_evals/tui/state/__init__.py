@@ -1,1 +1,0 @@
-"""What the workbench knows, without a screen."""

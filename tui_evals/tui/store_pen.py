@@ -1,0 +1,36 @@
+"""Writing into the store from the workbench: opened with the first word, and never on the screen's thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from tui_evals.store.redact import secrets_of
+from tui_evals.store.writer import Writer
+
+Written = TypeVar("Written")
+
+
+class StoreWriter:
+    """The writing door of the workbench; nothing that looks like a secret of the environment passes it."""
+
+    def __init__(self, database: Path, variables: Callable[[], Mapping[str, str]]) -> None:
+        self._database = database
+        self._variables = variables
+        self._writer: Writer | None = None
+        self._opening = asyncio.Lock()
+
+    async def write(self, step: Callable[[Writer], Written]) -> Written:
+        """Do a step with the writer and wait until it is committed; StoreError says why it could not be."""
+        async with self._opening:
+            if self._writer is None:
+                self._writer = await asyncio.to_thread(Writer, self._database, secrets_of(self._variables()))
+        return await asyncio.to_thread(step, self._writer)
+
+    async def close(self) -> None:
+        """Commit what is left and end."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            await asyncio.to_thread(writer.close)

@@ -1,0 +1,165 @@
+"""How the items of a dataset did when each was asked last, whichever run that was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
+
+_WORST: tuple[AnswerStatus, ...] = ("error", "partial", "fail", "running", "answered", "pending", "pass")
+_CODES: dict[AnswerStatus, int] = {status: code for code, status in enumerate(get_args(AnswerStatus), 1)}
+_NAMES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
+_ASKED = ("prompt", "messages", "variables")
+_OVER = ("interrupted", "finished")
+_PAGE = 20
+_MOST_RUNS = 60
+_MOST_ANSWERS = 200_000
+
+
+def item_key(item: object) -> Hashable:
+    """By what an item is known again in a run: its testId, else what it asks."""
+    if not isinstance(item, dict):
+        return None
+    name = item.get("testId")
+    if isinstance(name, str) and name:
+        return name
+    turns = item.get("turns")
+    asked = [item, *turns] if isinstance(turns, list) else [item]
+    parts = [[unit.get(part) for part in _ASKED] if isinstance(unit, dict) else None for unit in asked]
+    return (json.dumps(parts, sort_keys=True),)
+
+
+@dataclass(slots=True)
+class RunStatuses:
+    """The answers of one run by item: how many of each status, and which status each answer had when last seen."""
+
+    keys: dict[int, Hashable] = field(default_factory=dict)
+    """The key of each item that was asked, by its position in the run."""
+    statuses: bytearray = field(default_factory=bytearray)
+    counts: dict[int, list[int]] = field(default_factory=dict)
+    """By item: how many answers have each status, the first number being for those not seen yet."""
+
+    def put(self, row: AnswerRow) -> None:
+        """Count an answer as it is now instead of as it was."""
+        if row.pos >= len(self.statuses):
+            self.statuses.extend(bytes(row.pos + 1 - len(self.statuses)))
+        counts = self.counts.setdefault(row.item, [0] * (len(_NAMES) + 1))
+        counts[self.statuses[row.pos]] -= 1
+        code = self.statuses[row.pos] = _CODES[row.status]
+        counts[code] += 1
+
+    def name_items(self, keys: dict[int, Hashable]) -> None:
+        """Say which items these are; those that cannot be told apart are counted together."""
+        self.keys = keys
+        together: dict[Hashable, list[int]] = {}
+        for item, key in keys.items():
+            mine = self.counts[item]
+            counts = together.setdefault(key, mine)
+            if counts is not mine:
+                counts[:] = [one + other for one, other in zip(counts, mine, strict=True)]
+                self.counts[item] = counts
+
+    def worst(self, item: int) -> AnswerStatus:
+        """The status of an item: the worst of its answers; what is still open weighs less than what went wrong."""
+        counts = self.counts[item]
+        return next(status for status in _WORST if counts[_CODES[status]])
+
+
+@dataclass(slots=True)
+class ItemStatuses:
+    """The status of the items of one file by their key; `take` keeps it up to date."""
+
+    file: Path
+    statuses: dict[Hashable, AnswerStatus] = field(default_factory=dict)
+    newest: int = 0
+    """The number of the newest run of the file, 0 without one."""
+    seq: int = 0
+    runs: dict[int, RunStatuses] = field(default_factory=dict)
+    asked_in: dict[Hashable, int] = field(default_factory=dict)
+    """The run from which an item has its status."""
+
+    def take(self, rows: Iterable[AnswerRow]) -> set[Hashable]:
+        """Take in answers that changed; returns the keys of the items that have another status now."""
+        touched = set()
+        for row in rows:
+            if (asked := self.runs.get(row.run)) is not None:
+                asked.put(row)
+                touched.add((row.run, row.item))
+        changed: set[Hashable] = set()
+        for run, item in touched:
+            key = self.runs[run].keys.get(item)
+            status = self.runs[run].worst(item)
+            if key is not None and self.asked_in.get(key, 0) == run and self.statuses[key] != status:
+                self.statuses[key] = status
+                changed.add(key)
+        return changed
+
+
+def latest_of(file: Path, root: Path, database: Path, items: Sequence[Any]) -> ItemStatuses:
+    """Read from the store how each item did when it was asked last; slow, so never on the screen's thread."""
+    wanted = {item_key(item) for item in items} - {None}
+    found = ItemStatuses(file)
+    with Reader(database) as reader:
+        found.seq = reader.seq()
+        answers = 0
+        for run in runs_of(reader, file, root):
+            found.newest = found.newest or run.id
+            _add(found, run, reader)
+            answers += run.total
+            if answers > _MOST_ANSWERS or wanted <= found.statuses.keys():
+                break
+    return found
+
+
+def news(latest: ItemStatuses, root: Path, database: Path) -> tuple[int, list[AnswerRow]] | None:
+    """The answers that changed since `seq`, and the next `seq`; None when another run is the newest: read all again."""
+    with Reader(database) as reader:
+        newest = next((run.id for run in runs_of(reader, latest.file, root)), 0)
+        if newest != latest.newest:
+            return None
+        rows = reader.changed(latest.seq)
+    return rows[-1].seq if rows else latest.seq, [row for row in rows if row.run in latest.runs]
+
+
+def runs_of(reader: Reader, file: Path, root: Path) -> Iterable[RunRow]:
+    """The runs of a file, the newest first."""
+    for start in range(0, _MOST_RUNS, _PAGE):
+        page = reader.runs(_PAGE, start, file.name)
+        yield from (run for run in page if (root / run.source).resolve() == file)
+        if len(page) < _PAGE:
+            return
+
+
+def _add(found: ItemStatuses, run: RunRow, reader: Reader) -> None:
+    """Count the answers of a run, and take from it the status of every item that no newer run asked."""
+    asked = found.runs[run.id] = RunStatuses()
+    names: dict[int, str] = {}
+    for row in reader.all_rows(run.id):
+        asked.put(row)
+        names[row.item] = row.name
+    asked.name_items(_keys(run, names, reader))
+    for item, key in asked.keys.items():
+        status = asked.worst(item)
+        never = status in ("pending", "running") and run.status in _OVER
+        if found.asked_in.get(key, run.id) == run.id and not never:
+            found.statuses[key] = status
+            found.asked_in[key] = run.id
+
+
+def _keys(run: RunRow, names: dict[int, str], reader: Reader) -> dict[int, Hashable]:
+    """The key of each item as it was asked; those without a name are known only by the dataset the run kept."""
+    keys: dict[int, Hashable] = {item: name for item, name in names.items() if name != f"#{item + 1}"}
+    unnamed = names.keys() - keys.keys()
+    if unnamed:
+        try:
+            items = reader.snapshot(run.snapshot).get("items")
+        except LookupError:
+            return keys
+        known = items if isinstance(items, list) else []
+        keys |= {item: key for item in unnamed if item < len(known) and (key := item_key(known[item])) is not None}
+    return keys

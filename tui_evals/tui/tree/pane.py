@@ -1,0 +1,344 @@
+"""Asking for the category and the tags of items."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.paths import CannotEdit
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.actions import bindings
+from tui_evals.tui.item import changes
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.messages import Place, ShowPane
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Selection, Workspace
+
+from . import labels
+from .labels import common_tags
+from .outline import DATASET, Key, Texts, above, category_of, matching
+from .rows import NO_CATEGORY
+from .view import TreeView, is_unit
+
+_NONE = ("none",)
+
+
+async def ask_category(pane: Pane, items: Sequence[int]) -> str | None:
+    """A category of the dataset, another one, or none as an empty text; None when one thinks better of it."""
+    known = frozenset(map(category_of, pane.workspace.items))
+
+    def another(text: str) -> Entry | None:
+        name = text.strip()
+        return Entry(name, name, "another category") if name and name not in known else None
+
+    entries, empty = _categories(pane.workspace, items), "no item has a category yet; type the name of one"
+    choice = await pane.app.push_screen_wait(Menu(_heading("category", items), entries, empty=empty, typed=another))
+    if choice is None:
+        return None
+    return "" if choice == _NONE else str(choice)
+
+
+def _categories(workspace: Workspace, items: Sequence[int]) -> list[Entry]:
+    counts = Counter(category_of(item) for item in workspace.items)
+    counts.pop("", None)
+    entries = [Entry(name, name, f"{count} item{'s' * (count != 1)}") for name, count in sorted(counts.items())]
+    if any(category_of(workspace.items[number]) for number in items):
+        entries.append(Entry(_NONE, "no category", "take it away"))
+    return entries
+
+
+async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[str]] | None:
+    """The tags that the items had in common and those that they are to have; None when one thinks better of it."""
+    before = common_tags(pane.workspace, items)
+    spelled = {safe_line(tag).strip(): tag for tag in before}
+    hint = "separate tags by commas · enter takes them · esc leaves them"
+    if len(items) > 1:
+        hint = f"tags that all {len(items)} have in common; {hint}"
+    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), ", ".join(spelled), hint=hint))
+    if entered is None:
+        return None
+    words = [word.strip() for word in entered.split(",")]
+    return before, [spelled.get(word, word) for word in words if word]
+
+
+def _heading(what: str, items: Sequence[int]) -> str:
+    return f"{what} of {len(items)} item{'s' * (len(items) != 1)}"
+
+
+class FoldingTree(TreeView):
+    """A tree of which one hides and finds parts."""
+
+    def do_unfold(self) -> None:
+        """Show what is below the row; when it is shown, go there."""
+        key = self.cursor_key
+        if key[:1] == ("open",):
+            return
+        if self._shape.unfold(key):
+            self.sync()
+            return
+        rows, row = self._lines.rows, self._lines.cursor + 1
+        below = rows[row].key if row < len(rows) else None
+        if isinstance(below, tuple) and below[0] != "open" and self._above(below) == key:
+            self._lines.to_row(row)
+
+    def do_fold(self) -> None:
+        """Hide what is below the row; when there is nothing to hide, go to the row it belongs to."""
+        key = self.cursor_key
+        if key[:1] == ("open",):
+            return
+        if self._shape.fold(key):
+            self.sync()
+        else:
+            self._lines.to_key(self._above(key))
+
+    def _above(self, key: Key) -> Key:
+        return above(key, self.workspace.items, self._shape.by_category)
+
+    def do_group(self) -> None:
+        """Group the items by category, or not."""
+        self._shape.by_category = not self._shape.by_category
+        self.sync()
+        if self._shape.by_category and not any(map(category_of, self.workspace.items)):
+            self.say("no item has a category yet; C gives it one")
+
+    async def do_filter(self) -> None:
+        """Type words to show only the items that have all of them."""
+        self._filter.display = True
+        give_keys(self._filter)
+        known: Texts = {}
+        await asyncio.to_thread(matching, self.workspace.items, "a", known)
+        self._shape.texts.update(known)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show at once what fits; one goes to the first item that does."""
+        event.stop()
+        if event.value == self._shape.words:
+            return
+        self._shape.filter(event.value)
+        if self._shape.hides(self.workspace.item):
+            self._be(("items", self._shape.shown[0]) if self._shape.shown else DATASET)
+        self.sync()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Back to the rows; the filter stays until escape."""
+        event.stop()
+        self._filter.display = self._shape.filtered
+        give_keys(self._lines)
+
+    def escape(self) -> bool:
+        """Take the filter off."""
+        if not self._filter.display:
+            return False
+        self._shape.filter("")
+        self._filter.value, self._filter.display = "", False
+        give_keys(self._lines)
+        self.sync()
+        return True
+
+
+_NONE_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
+_OF_ONE = frozenset(("new_turn", "conversation", "down", "up"))
+_OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up"))
+
+
+class TreePane(FoldingTree):
+    """The open dataset as a tree of items and turns, and the other datasets of the project."""
+
+    place: ClassVar[Place] = "tree"
+    number: ClassVar[int] = 1
+    name_: ClassVar[str] = "Dataset"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
+
+    def action_act(self, name: str) -> None:
+        """Do an action to what the cursor is on now, though it may just have moved."""
+        self.sync()
+        self._go()
+        super().action_act(name)
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now."""
+        if self.workspace.editing is None:
+            return _NONE_OPEN
+        key = self.cursor_key
+        if action in ("down", "up") and len(key) < 4 and (self._shape.filtered or self._shape.groups is not None):
+            way = "esc takes the filter off" if self._shape.filtered else "c shows them in the order of the file"
+            return f"items cannot be moved among those that are not beside them: {way}"
+        if self.workspace.marks and action in _OF_ITEMS:
+            return None
+        if key[:1] == ("open",) and action in (_OF_ONE | _OF_ITEMS | {"new", "mark"}):
+            return "that is another dataset: enter opens it"
+        if key == DATASET and action in (_OF_ONE | _OF_ITEMS):
+            return "go to an item first, or mark some with space"
+        if key[:1] == ("category",) and action in _OF_ONE:
+            return "that is about one item: go to one of the category"
+        return None
+
+    def selection(self) -> Selection | None:
+        """The marked items, or what the cursor is on: all, a category, an item."""
+        space, key = self.workspace, self.cursor_key
+        if space.editing is None:
+            return None
+        if space.marks:
+            return Selection(tuple(sorted(space.marks)), f"{len(space.marks)} marked {_items(len(space.marks))}")
+        if key == DATASET:
+            count = len(space.items)
+            return Selection(None, f"all {count} items" if count > 1 else "the only item")
+        if members := self._shape.members(key):
+            name = f"category {key[1]}" if key[1] else NO_CATEGORY
+            return Selection(tuple(members), f"{name} ({len(members)} {_items(len(members))})")
+        if is_unit(key) and isinstance(key[1], int):
+            return Selection((key[1],), f"item {space.name_of(key[1])}")
+        return None
+
+    def _chosen(self) -> list[int]:
+        """The items an action is about: the marked ones, else those of the category or the item of the cursor."""
+        chosen = self.selection()
+        return list(chosen.items or ()) if chosen else []
+
+    def _many(self) -> list[int]:
+        """The marked items or those of the category; none where an action is about where one is."""
+        key = self.cursor_key
+        return sorted(self.workspace.marks) or self._shape.members(key)
+
+    def _edit(self, step: Callable[[], str]) -> bool:
+        """Take a step, show it and say what was done, or say why it cannot be."""
+        try:
+            says = step()
+        except CannotEdit as problem:
+            self.say(str(problem), "warn")
+            return False
+        self.sync()
+        self.changed()
+        self.say(says)
+        return True
+
+    # -- marks
+
+    def do_mark(self) -> None:
+        """Mark the item and go on to the next, or mark all of the category; again takes the marks off."""
+        key = self.cursor_key
+        if key == DATASET:
+            self.do_mark_all()
+            return
+        members = self._shape.members(key)
+        if members:
+            self._toggle(members)
+        elif isinstance(key[1], int):
+            self._mark_with(self.workspace.marks ^ {key[1]})
+            self._lines.to_key(self._shape.after(key))
+
+    def do_mark_all(self) -> None:
+        """Mark every item that is shown; when they all are, none."""
+        self._toggle(list(self._shape.shown))
+
+    def _toggle(self, items: list[int]) -> None:
+        marks = self.workspace.marks
+        self._mark_with(marks - set(items) if marks.issuperset(items) else marks | set(items))
+
+    def _mark_with(self, marks: frozenset[int]) -> None:
+        self.workspace.marks = marks
+        self.sync()
+
+    def escape(self) -> bool:
+        """Take the filter off, else the marks."""
+        if super().escape():
+            return True
+        marked = bool(self.workspace.marks)
+        self._mark_with(frozenset())
+        return marked
+
+    # -- editing
+
+    def do_new(self) -> None:
+        """A new item after this one, or at the end of the category, to be written at once."""
+        if members := self._shape.members(self.cursor_key):
+            self._be(("items", members[-1]))
+        if self._edit(lambda: changes.new_item(self.workspace)):
+            self.post_message(ShowPane("editor"))
+
+    def do_new_turn(self) -> None:
+        """A new turn after this one, to be written at once."""
+        if self._edit(lambda: changes.new_turn(self.workspace)):
+            self._shape.unfold(self.workspace.where[:2])
+            self.sync()
+            self.post_message(ShowPane("editor"))
+
+    def do_duplicate(self) -> None:
+        """A copy of the marked items, of a category's, or of the turn or item one is in."""
+        self._edit(lambda: changes.duplicate(self.workspace, self._many()))
+
+    def do_remove(self) -> None:
+        """Delete the same; undo brings it back, so nothing is asked."""
+        self._edit(lambda: changes.remove(self.workspace, self._many()))
+
+    def do_down(self) -> None:
+        """Move them on."""
+        self._edit(lambda: changes.move(self.workspace, 1, self._many()))
+
+    def do_up(self) -> None:
+        """Move them back."""
+        self._edit(lambda: changes.move(self.workspace, -1, self._many()))
+
+    def do_conversation(self) -> None:
+        """A conversation of a single prompt, or back."""
+        self._edit(lambda: changes.conversation(self.workspace))
+
+    async def do_category(self) -> None:
+        """Put the items into a category that one chooses or types."""
+        items = self._chosen()
+        name = await ask_category(self, items)
+        if name is not None:
+            self._edit(lambda: labels.categorise(self.workspace, items, name))
+
+    async def do_tags(self) -> None:
+        """Give the items tags."""
+        items = self._chosen()
+        try:
+            tags = await ask_tags(self, items)
+        except CannotEdit as problem:
+            self.say(str(problem), "warn")
+            return
+        if tags is not None:
+            self._edit(lambda: labels.retag(self.workspace, items, *tags))
+
+    # -- going on
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Open another dataset, fold a category, or go on to the editor."""
+        event.stop()
+        self._go()
+        key = self.cursor_key if self.workspace.editing is not None else event.key
+        if not isinstance(key, tuple):
+            return
+        if key[:1] == ("open",):
+            self.app.run_worker(self._open(Path(str(key[1]))), group="acts", name="open", exit_on_error=False)
+        elif key[:1] == ("category",):
+            _ = self._shape.fold(key) or self._shape.unfold(key)
+            self.sync()
+        else:
+            self.post_message(ShowPane("editor"))
+
+    async def _open(self, file: Path) -> None:
+        try:
+            editing = self.workspace.open.get(file) or Editing(await asyncio.to_thread(load, file))
+        except DatasetError as problem:
+            self.say(str(problem), "error")
+            return
+        self.workspace.enter(editing)
+        self.sync()
+        self.changed()
+
+
+def _items(count: int) -> str:
+    return "item" if count == 1 else "items"

@@ -1,0 +1,244 @@
+"""Keeping the statuses beside the items up to date, with every look at the store away from the screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Hashable
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.timer import Timer
+from textual.widgets import Input
+
+from tui_evals.datasets.editing import Editing
+from tui_evals.store.records import AnswerStatus
+from tui_evals.tui.messages import ItemShown
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.workspace import Workspace
+
+from .latest import ItemStatuses, item_key, latest_of, news
+from .outline import DATASET, Key, Shape
+from .rows import Other, Tree, TreeRows, counts, first_page
+
+_PACE = 0.5  # seconds between two looks at runs that are not on screen
+
+
+class Statuses:
+    """How the items of the open file did last; tells `new` when there is another run, `changed` which items changed."""
+
+    def __init__(self, pane: Pane, new: Callable[[], None], changed: Callable[[Collection[Hashable]], None]) -> None:
+        self._pane = pane
+        self._new = new
+        self._changed = changed
+        self._file: Path | None = None
+        self._latest: ItemStatuses | None = None
+        self._timer: Timer | None = None
+
+    @property
+    def by_item(self) -> dict[Hashable, AnswerStatus]:
+        """The statuses by the key of the item; the same object for as long as no other run is read."""
+        return self._latest.statuses if self._latest else {}
+
+    def of(self, file: Path | None) -> None:
+        """Be about this file."""
+        if file != self._file:
+            self._file, self._latest = file, None
+            self._look()
+
+    def pulse(self, pulse: StoreChange) -> None:
+        """The store has changed."""
+        if self._file is None:
+            return
+        if pulse.reload:
+            self._latest = None
+            self._look()
+        elif self._latest is not None and pulse.rows:
+            self._told(self._latest.take(pulse.rows))
+        if pulse.runs and self._timer is None:
+            self._timer = self._pane.set_timer(_PACE, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._look()
+
+    def _look(self) -> None:
+        if self._file is not None:
+            self._pane.app.run_worker(
+                self._read(self._file), group="statuses", name="statuses", exclusive=True, exit_on_error=False
+            )
+
+    async def _read(self, file: Path) -> None:
+        space = self._pane.workspace
+        known = self._latest
+        if known is not None:
+            found = await asyncio.to_thread(news, known, space.root, space.database)
+            if found is not None:
+                if known is self._latest:
+                    known.seq, rows = found
+                    self._told(known.take(rows))
+                return
+        latest = await asyncio.to_thread(latest_of, file, space.root, space.database, space.items)
+        if file == self._file:
+            self._latest = latest
+            self._new()
+
+    def _told(self, keys: Collection[Hashable]) -> None:
+        if keys:
+            self._changed(keys)
+
+
+class TreeView(Pane):
+    """Rows for the items and turns; the cursor is the place the other panes are about."""
+
+    def __init__(self, workspace: Workspace, watch: Watch, pen: StoreWriter) -> None:
+        super().__init__(workspace, watch, pen)
+        self._lines = Lines(id="tree-lines")
+        self._filter = Input(placeholder="words of items to show", id="tree-filter", classes="filter")
+        self._shape = Shape()
+        self._statuses = Statuses(self, self._show, self._redraw)
+        self._editing: Editing | None = None
+        self._where: Key = DATASET
+        self._marks: set[int] = set()
+        self._shown: tuple[object, ...] | None = None
+        self._root = workspace.root.resolve()
+        self._files: tuple[tuple[Path, ...], list[Path]] = ((), [])
+
+    def compose(self) -> ComposeResult:
+        """The rows, and below them the filter while there is one."""
+        self._filter.display = False
+        yield self._lines
+        yield self._filter
+
+    # -- showing
+
+    def sync(self) -> None:
+        """Show the dataset as it is now; the cursor follows where somebody else went."""
+        space = self.workspace
+        went = space.where != self._where
+        self._where = space.where
+        if space.editing is not self._editing:
+            self._enter(space.editing)
+            went = True
+        self._shape.follow(space.items)
+        if self._marks != space.marks:
+            self._marks.clear()
+            self._marks.update(space.marks)
+            self._redraw()
+        mark = self._mark()
+        if mark != self._shown:
+            self._shown = mark
+            self._show(went)
+        elif went:
+            self._lines.to_key(self._shape.row_for(self._where))
+        self._statuses.of(space.editing.document.file if space.editing else None)
+        self._entitle()
+
+    def _enter(self, editing: Editing | None) -> None:
+        self._editing = editing
+        self._shape = Shape(by_category=self._shape.by_category)
+        self._filter.value, self._filter.display = "", False
+
+    def _mark(self) -> tuple[object, ...]:
+        """What the rows are made from; rows made from the same are not made again."""
+        space = self.workspace
+        version = (id(space.editing), space.editing.version, space.editing.document) if space.editing else ()
+        kept = space.item if self._shape.hides(space.item) else None
+        return (version, id(space.report), self._others(), self._shape.mark(), kept)
+
+    def _show(self, went: bool = False) -> None:
+        """Make the rows; the cursor stays where it is, or goes to where one went."""
+        space, shape, editing = self.workspace, self._shape, self.workspace.editing
+        others = self._others()
+        if editing is None:
+            self._lines.show(lambda width: first_page(others, width))
+            return
+        shape.lay(space.items, space.item)
+        tree = Tree(
+            title=self._called(editing.document.file),
+            unsaved=editing.dirty,
+            items=space.items,
+            keys=shape.keys,
+            changed=editing.changed_items(),
+            problems=counts(space.report.problems if space.report else ()),
+            marks=self._marks,
+            statuses=self._statuses.by_item,
+            folded=shape.folded,
+            shut=shape.shut,
+            groups=shape.groups,
+            filtered=len(shape.shown) if shape.filtered else None,
+            others=others,
+        )
+        key = self._lines.key
+        at = shape.row_for(self._where) if went or key is None else self._kept(key)
+        self._lines.show(lambda width: TreeRows(tree, width), at=at)
+
+    def _kept(self, key: Hashable) -> Hashable:
+        """The row to stay on: a place stands in for itself when what it is folded into has changed."""
+        return self._shape.row_for(self._where) if is_unit(key) else key
+
+    def _others(self) -> tuple[Other, ...]:
+        """The datasets that are not on screen: unsaved ones too that no file holds yet."""
+        space = self.workspace
+        if self._files[0] is not space.files:
+            self._files = (space.files, [file.resolve() for file in space.files])
+        here = space.editing.document.file if space.editing else None
+        files = sorted({*space.open, *self._files[1]} - {here})
+        return tuple(Other(one, self._called(one), one in space.open and space.open[one].dirty) for one in files)
+
+    def _called(self, file: Path) -> str:
+        return str(file.relative_to(self._root)) if file.is_relative_to(self._root) else str(file)
+
+    def _entitle(self) -> None:
+        hidden = sum(map(self._shape.hides, self._marks)) if self._shape.filtered else 0
+        more = f", {hidden:,} of them hidden" if hidden else ""
+        self.entitle(f"{len(self._marks):,} marked{more}" if self._marks else "")
+
+    def _redraw(self, statuses: Collection[Hashable] | None = None) -> None:
+        """Draw the rows on screen again: all, or those of items with another status."""
+        rows = self._lines.rows
+        if isinstance(rows, TreeRows):
+            top = self._lines.scroll_offset.y
+            seen = range(top, min(top + self._lines.size.height, len(rows)))
+            self._lines.refresh_rows([n for n in seen if statuses is None or self._item_key(rows[n].key) in statuses])
+
+    def _item_key(self, key: Hashable) -> Hashable:
+        number = key[1] if isinstance(key, tuple) and len(key) == 2 else None
+        return item_key(self.workspace.items[number]) if isinstance(number, int) else None
+
+    def pulse(self, pulse: StoreChange) -> None:
+        """Answers came in."""
+        self._statuses.pulse(pulse)
+
+    # -- where one is
+
+    @property
+    def cursor_key(self) -> Key:
+        """The row of the cursor; where one went meanwhile counts before it."""
+        key = self._lines.key
+        if isinstance(key, tuple) and self.workspace.where == self._where:
+            return key
+        return self._shape.row_for(self.workspace.where)
+
+    def _go(self) -> None:
+        """Be where the cursor is; where somebody else went meanwhile, the cursor is about to follow."""
+        key, space = self.cursor_key, self.workspace
+        moved = space.where == self._where and key != self._shape.row_for(self._where)
+        if moved and is_unit(key) and space.editing is not None:
+            self._be(key)
+
+    def _be(self, where: Key) -> None:
+        self.workspace.where = self._where = where
+        self.post_message(ItemShown())
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """Where the cursor is, there one is."""
+        event.stop()
+        self._go()
+
+
+def is_unit(key: Hashable) -> bool:
+    """Whether a row is a place one can be in: the dataset, an item, a turn."""
+    return isinstance(key, tuple) and key[:1] in ((), ("items",))

@@ -1,1 +1,0 @@
-"""Values as rows, without a screen: what each pane shows."""

@@ -1,0 +1,354 @@
+"""What one look at the store found, for everybody who shows something of it."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
+from tui_evals.store.rows import EvaluatorMean
+from tui_evals.store.workers import RunWorkers
+from tui_evals.tui.results import order as questions
+from tui_evals.tui.results.order import AnswerOrder, RunCount
+
+
+@dataclass
+class StoreChange:
+    """What a look at the store found."""
+
+    rows: list[AnswerRow] = field(default_factory=list)
+    """Answers of the run on screen that changed, in the order in which they did."""
+    run: bool = False
+    """The run on screen has another status, name, tags or scoring pass."""
+    runs: bool = False
+    """Something about runs changed, or answers of any run did."""
+    reload: bool = False
+    """Something was deleted, or too much changed to tell one by one: fetch again what is shown."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.run or self.runs or self.reload)
+
+
+def differs(run: RunRow, before: RunRow) -> bool:
+    """Whether a run looks different from before; its heartbeat alone does not count."""
+    return _shown(run) != _shown(before)
+
+
+def _shown(run: RunRow) -> tuple[object, ...]:
+    return (run.status, run.control, run.name, run.tags, run.note, run.scoring_pass, run.started, run.finished)
+
+
+PAGE = 128
+_PAGES = 40
+_UNJUDGED = frozenset(("pending", "running", "answered"))
+_NONE: Mapping[str, ScoreRecord] = {}
+
+Fetch = Callable[[int, int], Iterable[tuple[int, AnswerRow]]]
+"""The answers of a window, from a row on and so many, each with its row; deleted ones are left out."""
+Judged = Callable[[list[int]], Mapping[int, Iterable[ScoreRecord]]]
+
+
+class Windows:
+    """Pages of rows, the latest forty that were asked for."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, list[AnswerRow | None]] = {}
+        self._places: dict[int, int] = {}
+        self._scores: dict[int, tuple[int, Mapping[str, ScoreRecord]]] = {}
+
+    def clear(self) -> None:
+        """Forget the rows, because they are others or in another order."""
+        self._pages.clear()
+        self._places.clear()
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self.clear()
+        self._scores.clear()
+
+    def row(self, number: int, fetch: Fetch) -> AnswerRow | None:
+        """The answer in a row, fetched with its neighbours if it must be."""
+        page = self._pages.get(number // PAGE)
+        if page is None:
+            page = self._fetched(number // PAGE, fetch)
+        return page[number % PAGE]
+
+    def _fetched(self, number: int, fetch: Fetch) -> list[AnswerRow | None]:
+        page: list[AnswerRow | None] = [None] * PAGE
+        for place, row in fetch(number * PAGE, PAGE):
+            page[place % PAGE] = row
+            self._places[row.id] = place
+        if len(self._pages) >= _PAGES:
+            for old in self._pages.pop(next(iter(self._pages))):
+                if old is not None:
+                    self._places.pop(old.id, None)
+        self._pages[number] = page
+        return page
+
+    def put(self, row: AnswerRow) -> None:
+        """An answer as it is now, if it is among those fetched."""
+        place = self._places.get(row.id)
+        if place is not None:
+            self._pages[place // PAGE][place % PAGE] = row
+
+    def place(self, answer: int) -> int | None:
+        """The row of an answer that was fetched."""
+        return self._places.get(answer)
+
+    def scores(self, row: AnswerRow, judged: Judged) -> Mapping[str, ScoreRecord]:
+        """The scores of an answer by evaluator, fetched with those of its neighbours that are not known."""
+        if row.status in _UNJUDGED:
+            return _NONE
+        known = self._scores.get(row.id)
+        if known is None or known[0] != row.seq:
+            self._judge(row, judged)
+            known = self._scores[row.id]
+        return known[1]
+
+    def _judge(self, row: AnswerRow, judged: Judged) -> None:
+        place = self._places.get(row.id)
+        page = self._pages[place // PAGE] if place is not None else []
+        wanted = {one.id: one.seq for one in page if one is not None and self._is_new(one)}
+        wanted[row.id] = row.seq
+        found = judged(list(wanted))
+        if len(self._scores) > PAGE * _PAGES:
+            self._scores.clear()
+        for answer, seq in wanted.items():
+            self._scores[answer] = (seq, {record.key: record for record in found.get(answer, ())})
+
+    def _is_new(self, row: AnswerRow) -> bool:
+        known = self._scores.get(row.id)
+        return row.status not in _UNJUDGED and (known is None or known[0] != row.seq)
+
+
+_MOST = 2_000
+"""Changes told one by one; after more of them everything is fetched again."""
+_LIVE = frozenset(("running", "paused", "stopping"))
+
+
+class Watch:
+    """A run as it goes on: windows of answers fetched when they come into view, in the order asked for."""
+
+    def __init__(self, database: Path) -> None:
+        self.database = database
+        self.run: RunRow | None = None
+        self.order = AnswerOrder()
+        self.ids: array[int] | None = None
+        """The answers in their order; None in the plain order, where the position is the row."""
+        self.answer: int | None = None
+        """The answer that is looked at, by its id."""
+        self.figures: RunCount | None = None
+        """The run in numbers, as it was counted last."""
+        self.marks: frozenset[int] = frozenset()
+        """Marked items of the run, by position."""
+        self.crew = RunWorkers()
+        self._windows = Windows()
+        self._connect()
+
+    def _connect(self) -> None:
+        self._file = _identity(self.database)
+        self.reader = Reader(self.database)
+        self._version = -1
+        self._seq = self.reader.seq()
+        self._generation = self.reader.generation()
+
+    @property
+    def totals(self) -> Totals | None:
+        """The run in numbers, once it has been counted."""
+        return self.figures.totals if self.figures else None
+
+    @property
+    def means(self) -> Sequence[EvaluatorMean]:
+        """How each evaluator scored the run, once it has been counted."""
+        return self.figures.means if self.figures else ()
+
+    @property
+    def verdicts(self) -> Mapping[int, str]:
+        """What people said of answers, as far as it has been counted."""
+        return self.figures.verdicts if self.figures else {}
+
+    # -- looking
+
+    def open_run(self, number: int) -> RunRow:
+        """Put a run on screen, all of it in the order of the plan; LookupError if it is gone."""
+        run = self.reader.run(number)
+        self.close_run()
+        self.run, self._seq = run, self.reader.seq()
+        self.crew.look(self.reader, run)
+        return run
+
+    def close_run(self) -> None:
+        """Nothing is on screen."""
+        self.run, self.ids, self.answer, self.figures = None, None, None, None
+        self.order, self.marks, self.crew = AnswerOrder(), frozenset(), RunWorkers()
+        self.forget()
+
+    def forget(self) -> None:
+        """Fetch again what is shown."""
+        self._windows.forget()
+
+    def poll(self) -> StoreChange:
+        """What changed since the last look; costs next to nothing when nothing did."""
+        found = StoreChange()
+        if _identity(self.database) not in (self._file, None):
+            self._reopen(found)
+        version = self.reader.data_version()
+        if version == self._version and not self._died():
+            return found
+        found.run = self._version < 0
+        found.runs = version != self._version
+        generation = self.reader.generation()
+        if generation != self._generation:
+            found.reload = True
+            self.forget()
+        if self.run is not None:
+            self._look(self.run, found)
+        self._version, self._generation = version, generation
+        return found
+
+    def _look(self, before: RunRow, found: StoreChange) -> None:
+        """What happened to the run on screen and its answers."""
+        try:
+            run = self.run = self.reader.run(before.id)
+            self.crew.look(self.reader, run)
+        except LookupError:
+            self.close_run()
+            found.run = found.reload = True
+            return
+        found.run |= differs(run, before)
+        if run.scoring_pass != before.scoring_pass:
+            self.forget()
+        last = self.reader.seq()
+        if last - self._seq > _MOST:
+            found.reload = True
+            self.forget()
+        else:
+            found.rows = self.reader.changed(self._seq, run.id)
+            for row in found.rows:
+                self._windows.put(row)
+        self._seq = max([last, *(row.seq for row in found.rows[-1:])])
+
+    def _reopen(self, found: StoreChange) -> None:
+        """Another file is in the place of the store: look into that one, for the run of the same id."""
+        shown, old = self.run.key if self.run else None, self.reader
+        self._connect()
+        old.close()
+        self.close_run()
+        found.run = found.reload = True
+        try:
+            run = self.reader.find_run(shown) if shown else None
+        except LookupError:
+            run = None
+        if run is not None and run.key == shown:
+            self.run = run
+
+    def _died(self) -> bool:
+        """A run whose process was killed changes its status without a commit."""
+        run = self.run
+        if run is None or run.status not in _LIVE:
+            return False
+        try:
+            return self.reader.run(run.id).status != run.status
+        except LookupError:
+            return True
+
+    # -- the answers in their order
+
+    def __len__(self) -> int:
+        if self.run is None:
+            return 0
+        return self.run.total if self.ids is None else len(self.ids)
+
+    def row(self, number: int) -> AnswerRow | None:
+        """The answer in a row; None where it has been deleted. Nobody is asked by a run that is over."""
+        found = self._windows.row(number, self._fetch) if 0 <= number < len(self) else None
+        over = self.run is not None and self.run.status in ("interrupted", "finished")
+        if found is not None and found.status == "running" and over:
+            return replace(found, status="pending", started=None)
+        return found
+
+    def _fetch(self, start: int, count: int) -> Iterable[tuple[int, AnswerRow]]:
+        if self.run is None:
+            return []
+        if self.ids is None:
+            return [(row.pos, row) for row in self.reader.window(self.run.id, start, count)]
+        wanted = self.ids[start : start + count]
+        found = {row.id: row for row in self.reader.rows(wanted)}
+        return [(number, found[answer]) for number, answer in enumerate(wanted, start) if answer in found]
+
+    def place(self, row: AnswerRow) -> int | None:
+        """The row of an answer, if it is one that could be on screen; asks nobody."""
+        return row.pos if self.ids is None else self._windows.place(row.id)
+
+    def number_of(self, answer: int) -> int | None:
+        """The row in which an answer is shown."""
+        if self.run is None:
+            return None
+        if self.ids is not None:
+            try:
+                return self.ids.index(answer)
+            except ValueError:
+                return None
+        found = self.reader.rows([answer])
+        return found[0].pos if found and found[0].run == self.run.id else None
+
+    def find(self, key: Hashable) -> int | None:
+        """The same, for the cursor of a list."""
+        return self.number_of(key) if isinstance(key, int) else None
+
+    def scores(self, row: AnswerRow) -> Mapping[str, ScoreRecord]:
+        """What the evaluators made of an answer in the pass that counts, by their key."""
+        assert self.run is not None
+        number = self.run.scoring_pass
+        return self._windows.scores(row, lambda ids: self.reader.scores_of(ids, number))
+
+    # -- slow questions, asked of a reader of their own away from the screen
+
+    def sorted(self, order: AnswerOrder) -> array[int] | None:
+        """The ids in an order, for `arrange`; FilterError says what is wrong with the filter."""
+        run = self.run
+        return None if run is None or order.plain else questions.arranged(self.database, run, order)
+
+    def arrange(self, order: AnswerOrder, ids: array[int] | None) -> None:
+        """Show the answers in an order that was asked for."""
+        self.order, self.ids = order, ids
+        self._windows.clear()
+
+    def failure(self, start: int, way: int) -> int | None:
+        """The next row, round the end, whose answer did not pass; None when there is none."""
+        run = self.run
+        return None if run is None else questions.failure(self.database, run, self.ids, start, way)
+
+    def count(self) -> RunCount | None:
+        """The run in numbers, for `counted`; None when it is gone."""
+        run = self.run
+        return None if run is None else questions.counted(self.database, run, self.figures)
+
+    def counted(self, count: RunCount | None) -> bool:
+        """Take a count, unless another run is on screen by now; says whether it was taken."""
+        taken = count is not None and self.run is not None and count.run == self.run.id
+        if taken:
+            self.figures = count
+        return taken
+
+    def close(self) -> None:
+        """Give back the connection."""
+        self.reader.close()
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Which file stands at a path."""
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def keys_of(means: Sequence[EvaluatorMean]) -> list[str]:
+    """The evaluators of a run in the order of their columns; those of groups of answers have none."""
+    return [mean.key for mean in means if mean.scope == "answer"]

@@ -1,0 +1,307 @@
+"""The frame of every dialog: a title, a body, a line of help; it does not dim or redraw what lies below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from tui_evals.text.safe import safe, safe_line
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.lines import Maker, Piece, Row, Style, fit, row, wrapped
+
+from .lines import Lines
+
+Outcome = TypeVar("Outcome")
+
+
+class Dialog(ModalScreen[Outcome | None]):
+    """A box in the middle; escape leaves it with nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", show=False, priority=True)]
+
+    def __init__(self, title: str, help: str = "") -> None:
+        super().__init__(classes="dialog")
+        self.HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (100, "medium")]
+        self._heading = title
+        self._help = help
+
+    def body(self) -> list[Widget]:
+        """What stands in the box."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        """The box with its title in the frame and help below."""
+        box = Vertical(*self.body(), Static(Content(safe(self._help)), classes="help"), classes="box")
+        box.border_title = Content(safe_line(self._heading, 100))
+        yield box
+
+    def say(self, text: str, *, wrong: bool = True) -> None:
+        """Put a sentence into the line of help, for an entry that cannot be taken."""
+        line = self.query_one(".help", Static)
+        line.update(Content(safe(text)))
+        line.set_class(wrong, "wrong")
+
+    def action_leave(self) -> None:
+        """Leave with nothing."""
+        self.dismiss(None)
+
+
+Check = Callable[[str], str | None]
+"""What is wrong with an entry, as a sentence; None when it can be taken."""
+
+
+class Ask(Dialog[str]):
+    """One line of text; the answer is None when one has thought better of it."""
+
+    def __init__(self, title: str, value: str = "", *, hint: str = "", check: Check | None = None) -> None:
+        super().__init__(title, hint or "enter takes it · esc leaves it")
+        self._value = safe_line(value)
+        self._check = check
+
+    def body(self) -> list[Widget]:
+        """The line."""
+        return [Input(self._value, id="line", select_on_focus=False)]
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say at once what is wrong."""
+        problem = self._check(event.value) if self._check else None
+        self.say(problem or self._help, wrong=problem is not None)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take it, if it can be taken."""
+        problem = self._check(event.value) if self._check else None
+        if problem:
+            self.say(problem)
+        else:
+            self.dismiss(event.value)
+
+
+class Confirm(Dialog[bool]):
+    """A question about something that costs or cannot be taken back; anything but `y` is no."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "yes", "yes", show=False),
+        Binding("n,enter,q", "leave", "no", show=False, priority=True),
+    ]
+
+    def __init__(self, title: str, text: str, yes: str = "yes") -> None:
+        super().__init__(title, f"y {yes} · n or esc leaves it")
+        self._text = text
+
+    def body(self) -> list[Widget]:
+        """The sentence."""
+        lines = Lines(choosing=False, classes="message")
+        lines.show(lambda width: [row(line) for line in wrapped(self._text, width)])
+        return [lines]
+
+    def action_yes(self) -> None:
+        """Do it."""
+        self.dismiss(True)
+
+
+class Reading(Dialog[None]):
+    """Rows to read: help, a problem in full."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,question_mark", "leave", "back", show=False)]
+
+    def __init__(self, title: str, maker: Maker) -> None:
+        super().__init__(title, "j k scroll · esc back")
+        self._maker = maker
+
+    def body(self) -> list[Widget]:
+        """The rows."""
+        lines = Lines(choosing=False, classes="tall")
+        lines.show(self._maker)
+        return [lines]
+
+
+class Sentence(TextArea):
+    """Where one writes; what is pasted becomes one line, without bytes that a terminal would obey."""
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take it as words."""
+        event.prevent_default()
+        event.stop()
+        self.insert(safe_line(" ".join(event.text.split())))
+
+
+class AskLong(Dialog[str]):
+    """A sentence; the answer is None when one has thought better of it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "take", "take", show=False, priority=True)]
+    DEFAULT_CSS = """
+    AskLong Sentence { height: auto; min-height: 3; max-height: 12; border: none; padding: 0; background: $boost; }
+    AskLong Sentence .text-area--cursor-line { background: transparent; }
+    """
+
+    def __init__(self, title: str, value: str, *, check: Check) -> None:
+        super().__init__(title, "enter takes it · esc leaves it")
+        self._value = safe_line(value)
+        self._check = check
+
+    def body(self) -> list[Widget]:
+        """The box, with what stands there now."""
+        self._box = Sentence(self._value, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
+        self._box.cursor_blink = False
+        return [self._box]
+
+    def on_mount(self) -> None:
+        """One writes from the start, at the end."""
+        self._box.move_cursor(self._box.document.end)
+        give_keys(self._box)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Say at once what is wrong."""
+        event.stop()
+        problem = self._check(self._box.text)
+        self.say(problem or self._help, wrong=problem is not None)
+
+    def action_take(self) -> None:
+        """Take it, if it can be taken."""
+        problem = self._check(self._box.text)
+        if problem:
+            self.say(problem)
+        else:
+            self.dismiss(self._box.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something to choose: its name, a word beside it, and more to read while the cursor is on it."""
+
+    key: Hashable
+    name: str
+    about: str = ""
+    more: str = ""
+    why_not: str = ""
+    """Why it cannot be chosen now; it is shown, greyed."""
+    marked: bool = False
+
+
+class Menu(Dialog[Any]):
+    """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
+
+    With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
+    What `typed` makes of the text in the line stands last.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,ctrl+j", "step(1)", "down", show=False, priority=True),
+        Binding("up,ctrl+k", "step(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "page(1)", "page down", show=False, priority=True),
+        Binding("pageup", "page(-1)", "page up", show=False, priority=True),
+        Binding("enter", "take", "take", show=False, priority=True),
+        Binding("tab", "mark", "mark", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        entries: Sequence[Entry],
+        *,
+        several: bool = False,
+        optional: bool = False,
+        empty: str = "nothing fits",
+        typed: Callable[[str], Entry | None] | None = None,
+    ) -> None:
+        marking = "tab marks · " if several else ""
+        typing = "type to search, or a new name" if typed else "type to search"
+        super().__init__(title, f"{typing} · {marking}enter takes · esc leaves")
+        self._entries = entries
+        self._several = several
+        self._optional = optional
+        self._marked = {entry.key for entry in entries if entry.marked}
+        self._empty = empty
+        self._typed = typed
+        self._own: Entry | None = None
+        self._words: list[str] = []
+
+    def body(self) -> list[Widget]:
+        """A line to type in, the entries, and what there is to read about one."""
+        self._lines = Lines(id="entries", classes="tall")
+        self._more = Lines(choosing=False, classes="more")
+        self._more.display = any(entry.more for entry in self._entries)
+        self._lines.show(self._rows)
+        return [Input(placeholder="", id="line"), self._lines, self._more]
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Every word typed must stand in an entry."""
+        self._words = event.value.casefold().split()
+        self._own = self._typed(event.value) if self._typed else None
+        self._lines.show(self._rows)
+        self._lines.to_row(0)
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """Show what there is to read about the entry under the cursor."""
+        entry = self._entry(event.key)
+        text = entry.more if entry else ""
+        self._more.show(lambda width: [row(line) for line in wrapped(text, width)])
+
+    def _entry(self, key: Hashable) -> Entry | None:
+        return next((entry for entry in self._shown() if entry.key == key), None)
+
+    def _shown(self) -> Iterable[Entry]:
+        for entry in self._entries:
+            text = f"{entry.name} {entry.about}".casefold()
+            if all(word in text for word in self._words):
+                yield entry
+        if self._own is not None:
+            yield self._own
+
+    def _rows(self, width: int) -> list[Row]:
+        shown = list(self._shown())
+        column = min(max((len(entry.name) for entry in (*self._entries, *shown)), default=0) + 2, width // 2)
+        rows = [self._row(entry, column, width) for entry in shown]
+        return rows or [row((self._empty, "dim"))]
+
+    def _row(self, entry: Entry, column: int, width: int) -> Row:
+        style: Style = "dim" if entry.why_not else ""
+        mark = Piece("▪ " if entry.key in self._marked else "  ", "mark") if self._several else Piece("")
+        room = column if entry.about else width - len(mark.text)
+        about = fit(entry.why_not or entry.about, width - room - len(mark.text), "dim")
+        return Row((mark, fit(entry.name, room, style), about), entry.key)
+
+    def action_step(self, way: int) -> None:
+        """The keys of the list work while one types."""
+        self._lines.action_step(way)
+
+    def action_page(self, way: int) -> None:
+        """A screen on."""
+        self._lines.action_page(way)
+
+    def action_mark(self) -> None:
+        """Mark or unmark the entry under the cursor."""
+        if self._several and self._lines.key is not None:
+            self._marked ^= {self._lines.key}
+            self._lines.show(self._rows)
+
+    def action_take(self) -> None:
+        """Take the entry under the cursor, or those that are marked."""
+        entry = self._entry(self._lines.key)
+        if self._several:
+            chosen = [entry.key for entry in self._entries if entry.key in self._marked]
+            under_cursor = [entry.key] if entry and not self._optional else []
+            self.dismiss(tuple(chosen or under_cursor))
+        elif entry is not None and entry.why_not:
+            self.say(entry.why_not)
+        elif entry is not None:
+            self.dismiss(entry.key)
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """A double click takes too."""
+        event.stop()
+        self.action_take()
+
+    def on_mount(self, event: events.Mount) -> None:
+        """One types from the start."""
+        give_keys(self.query_one(Input))

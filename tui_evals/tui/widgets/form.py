@@ -1,0 +1,240 @@
+"""A form as a list of fields: enter edits one, what is wrong stands beside it, and the last row does it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from tui_evals.text import strictjson
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.lines import Row, fit, row, wrapped
+
+from .dialogs import Dialog, Entry, Menu
+from .lines import Lines
+
+Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
+Values = Mapping[str, Any]
+Faults = Mapping[str, str]
+"""What is wrong, by the name of the field; under the empty name what concerns no single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a form; None is its value while it is not given."""
+
+    name: str
+    kind: Kind = "text"
+    about: str = ""
+    choices: Sequence[str] = field(default_factory=tuple)
+    default: str = ""
+    """What holds while it is not given, in words."""
+
+
+class Form(Dialog[dict[str, Any]]):
+    """Fields with values; the answer is the values that are given, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "take", "take", show=False, priority=True),
+        Binding("delete,D", "drop", "not given", show=False),
+        Binding("space", "edit", "edit", show=False),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        fields: Sequence[Field],
+        values: Values,
+        *,
+        check: Callable[[Values], Faults] = lambda values: {},
+        done: str = "take it",
+        says: str = "",
+    ) -> None:
+        super().__init__(title, "enter edits · D leaves it out · ctrl+s takes · esc leaves")
+        self._fields = {field.name: field for field in fields}
+        self.values: dict[str, Any] = dict(values)
+        self._check = check
+        self._done = done
+        self._says = says
+        self._editing: Field | None = None
+
+    def body(self) -> list[Widget]:
+        """The fields, and a line to type in while one is edited."""
+        self._lines = Lines(id="fields", classes="tall")
+        self._lines.show(self._rows)
+        self._input = Input(id="line")
+        self._input.display = False
+        return [self._lines, self._input]
+
+    def redraw(self, says: str | None = None) -> None:
+        """Show the values as they are now, and what is to be said above the last row."""
+        self._says = self._says if says is None else says
+        self._lines.show(self._rows)
+
+    def _rows(self, width: int) -> list[Row]:
+        faults = self._check(self.values)
+        column = max(len(name) for name in self._fields) + 2 if self._fields else 0
+        rows: list[Row] = []
+        for name, one in self._fields.items():
+            value = self.values.get(name)
+            shown = fit(one.default or "–", width - column - 2, "dim")
+            if value is not None:
+                shown = fit(shown_value(value), width - column - 2, "accent")
+            rows.append(row("  ", fit(name, column, "strong"), shown, key=name))
+            if name == self._lines.key or name in faults:
+                rows += [row(" " * (column + 2), (line, "dim")) for line in wrapped(one.about, width - column - 2)]
+            if name in faults:
+                rows += [row(" " * (column + 2), (line, "error")) for line in wrapped(faults[name], width - column - 2)]
+        rows.append(row())
+        for text, style in ((self._says, ""), (faults.get("", ""), "error")):
+            rows += [row("  ", (line, style)) for line in wrapped(text, width - 2) if text]  # type: ignore[arg-type]
+        rows.append(row((f"  ▸ {self._done}", "key"), key=DONE))
+        return rows
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """The field under the cursor explains itself."""
+        self._lines.show(self._rows)
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Edit a field, or do it."""
+        event.stop()
+        self.action_edit()
+
+    def action_edit(self) -> None:
+        """Edit the field under the cursor in the way of its kind."""
+        name = self._lines.key
+        if name is DONE:
+            self.action_take()
+        elif isinstance(name, str):
+            one = self._fields[name]
+            if one.kind == "yes":
+                self._set(one, {None: True, True: False, False: None}[self.values.get(name)])
+            elif one.kind in ("choice", "several"):
+                self._choose(one)
+            else:
+                self._editing = one
+                value = self.values.get(name)
+                self._input.value = "" if value is None else _typed(one.kind, value)
+                self._input.display = True
+                give_keys(self._input)
+
+    def _choose(self, one: Field) -> None:
+        several = one.kind == "several"
+        now = self.values.get(one.name)
+        marked = set(now or ()) if several else {now}
+        entries = [Entry(choice, choice, marked=choice in marked) for choice in one.choices]
+
+        def chosen(found: Any) -> None:
+            if found is not None:
+                self._set(one, list(found) if several else found)
+
+        self.app.push_screen(Menu(one.name, entries, several=several), chosen)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say at once what cannot be read."""
+        if self._editing is not None and self._input.display:
+            _, problem = read_value(self._editing.kind, event.value)
+            self.say(problem or self._editing.about or self._help)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take what was typed, if it can be read."""
+        if self._editing is None:
+            return
+        value, problem = read_value(self._editing.kind, event.value)
+        if problem:
+            self.say(problem)
+            return
+        one, self._editing = self._editing, None
+        self._end_typing()
+        self._set(one, value)
+
+    def _end_typing(self) -> None:
+        self._input.display = False
+        give_keys(self._lines)
+        self.say(self._help)
+        self.query_one(".help").set_class(False, "wrong")
+
+    def _set(self, one: Field, value: Any) -> None:
+        if value is None or value == []:
+            self.values.pop(one.name, None)
+        else:
+            self.values[one.name] = value
+        self._lines.show(self._rows)
+        self.values_changed()
+
+    def values_changed(self) -> None:
+        """A hook for a form that works something out from its values."""
+
+    def action_drop(self) -> None:
+        """Leave the field under the cursor out."""
+        name = self._lines.key
+        if isinstance(name, str) and name in self._fields:
+            self._set(self._fields[name], None)
+
+    def action_take(self) -> None:
+        """Take the values, unless something is wrong with them."""
+        if self._editing is not None:
+            return
+        faults = self._check(self.values)
+        if faults:
+            self.say(next(iter(faults.values())))
+            self._lines.show(self._rows)
+        else:
+            self.dismiss(self.values)
+
+    def action_leave(self) -> None:
+        """Leave the field being typed, else the form."""
+        if self._editing is not None:
+            self._editing = None
+            self._end_typing()
+        else:
+            self.dismiss(None)
+
+
+class _Done:
+    """The key of the last row."""
+
+
+DONE = _Done()
+
+
+def _typed(kind: Kind, value: Any) -> str:
+    """A value as it is put into the line to be edited; JSON spells what a line cannot hold."""
+    if kind != "json":
+        return safe_line(shown_value(value))
+    text = json.dumps(value, ensure_ascii=False)
+    return text if safe_line(text) == text else json.dumps(value)
+
+
+def shown_value(value: Any) -> str:
+    """A value as it is shown and typed."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_value(kind: Kind, text: str) -> tuple[Any, str | None]:
+    """What was typed as a value of a kind, and what is wrong with it; nothing typed is no value."""
+    if not text.strip():
+        return None, None
+    if kind in ("number", "whole"):
+        try:
+            return (int(text) if kind == "whole" else float(text)), None
+        except ValueError:
+            return None, f"{text!r} is not a {'whole ' if kind == 'whole' else ''}number"
+    if kind == "json":
+        try:
+            return strictjson.loads(text), None
+        except strictjson.JsonError as problem:
+            return None, f"this is {problem}; texts stand in quotation marks"
+    return text, None

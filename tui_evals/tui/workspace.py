@@ -1,0 +1,250 @@
+"""What is being written: the datasets of the project, the one that is open, and where in it one is."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.discover import is_step
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.paths import at
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.prompts import prompt_of
+from tui_evals.datasets.validate import Report, validate
+from tui_evals.evaluators.registry import Registry, beside, registry
+from tui_evals.evaluators.trust import Trust
+from tui_evals.targets.config import Settings, load_settings
+from tui_evals.targets.environment import environment
+
+SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson")
+_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What an action acts on: items of the open dataset by position from 0, or all of it."""
+
+    items: tuple[int, ...] | None = None
+    says: str = "the dataset"
+
+
+@dataclass
+class Workspace:
+    """The state the authoring panes share; a change of it is told with the message Changed."""
+
+    root: Path
+    database: Path
+    settings: Settings = field(default_factory=Settings)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    registry: Registry = field(default_factory=lambda: Registry({}))
+    equipped: Registry | None = None
+    """The evaluators without the metrics beside a prompt."""
+    files: tuple[Path, ...] = ()
+    open: dict[Path, Editing] = field(default_factory=dict)
+    editing: Editing | None = None
+    where: Place = ()
+    """The unit one is in: () the dataset, ("items", 3) an item, ("items", 3, "turns", 1) a turn."""
+    marks: frozenset[int] = frozenset()
+    report: Report | None = None
+    reported: tuple[int, int] = (0, -1)
+    """Which editing at which version the report is about."""
+    _times: tuple[object, Counter[str | None]] = (None, Counter())
+    """How often each testId stands in some items, which an edit replaces and never changes."""
+
+    def configure(self) -> list[str]:
+        """Read the configuration, the environment and the evaluators; returns remarks, raises ConfigurationError."""
+        return [*self.read_settings(), *self.equip()]
+
+    def read_settings(self) -> list[str]:
+        """Read the configuration and the environment; returns remarks, raises ConfigurationError."""
+        self.settings = load_settings(self.root)
+        self.variables, remarks = environment(self.root, None)
+        return list(remarks)
+
+    def equip(self) -> list[str]:
+        """Find the evaluators of the product, the project and installed packages; returns remarks."""
+        self.equipped = self.registry = registry(self.root, Trust(), None)
+        self._find_metrics()
+        return list(self.registry.problems)
+
+    def _find_metrics(self) -> None:
+        """Know the metrics beside the prompt of the open dataset as well."""
+        if self.equipped is not None and self.editing is not None:
+            self.registry = beside(self.equipped, _prompt_folder(self.editing.document))
+
+    def look(self) -> None:
+        """Find the dataset files of the project."""
+        self.files = tuple(sorted(_datasets(self.root)))
+
+    def open_file(self, file: Path) -> Editing:
+        """Put a dataset on screen, with its edits if it was open before; DatasetError says why it cannot be read."""
+        file = file.resolve()
+        if file not in self.open:
+            self.open[file] = Editing(load(file))
+        return self.enter(self.open[file])
+
+    def enter(self, editing: Editing) -> Editing:
+        """Put an open dataset on screen."""
+        if editing is not self.editing:
+            self.open[editing.document.file] = self.editing = editing
+            self.where, self.marks, self.report = (), frozenset(), None
+            self._find_metrics()
+        return editing
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The open dataset as it is now; empty when none is open."""
+        return self.editing.data if self.editing is not None else {"items": []}
+
+    @property
+    def items(self) -> list[Any]:
+        """The items as they are now; an invalid dataset may hold anything here."""
+        items: object = self.data.get("items")
+        return items if isinstance(items, list) else []
+
+    @property
+    def item(self) -> int | None:
+        """The position of the item one is in."""
+        number = self.where[1] if len(self.where) > 1 else None
+        return number if isinstance(number, int) else None
+
+    @property
+    def unit(self) -> dict[str, Any] | None:
+        """The item or turn one is in; None at the dataset itself."""
+        found = at(self.data, self.where) if self.where else None
+        return found if isinstance(found, dict) else None
+
+    def units(self) -> Iterator[Place]:
+        """Every item and turn in the order of the file."""
+        for number, item in enumerate(self.items):
+            yield ("items", number)
+            turns = item.get("turns") if isinstance(item, dict) else None
+            for turn in range(len(turns) if isinstance(turns, list) else 0):
+                yield ("items", number, "turns", turn)
+
+    def name_of(self, number: int) -> str:
+        """How an item is called: its testId where it is the only one of that name, else #position."""
+        items = self.items
+        if self._times[0] is not items:
+            self._times = (items, Counter(map(_test_id, items)))
+        name = _test_id(items[number])
+        alone = name and self._times[1][name] == 1
+        return name if name and alone else f"#{number + 1}"
+
+    def names(self) -> list[str]:
+        """How every item is called."""
+        given = [_test_id(item) for item in self.items]
+        times = Counter(given)
+        return [name if name and times[name] == 1 else f"#{number + 1}" for number, name in enumerate(given)]
+
+    def apply(self, data: dict[str, Any], what: str, merge: str | None = None) -> None:
+        """Make an edit that can be undone; one stays on a place that is still there."""
+        if self.editing is None:
+            return
+        version = self.editing.version
+        self.editing.apply(data, what, merge, (self.where, self.marks))
+        self.settle()
+        if self.editing.version != version:
+            self.editing.arrived((self.where, self.marks))
+
+    def go(self, where: Place, marks: frozenset[int] | None = None) -> None:
+        """Be where the last step has led, so that doing it again leads there too."""
+        self.where, self.marks = where, self.marks if marks is None else marks
+        if self.editing is not None:
+            self.editing.arrived((where, self.marks))
+
+    def step(self, way: int) -> str | None:
+        """Undo or redo a step and be where it was taken, with the marks of then; None when there is none."""
+        if self.editing is None:
+            return None
+        what = self.editing.undo() if way < 0 else self.editing.redo()
+        if what is not None:
+            stood = self.editing.stood
+            self.where, self.marks = stood if isinstance(stood, tuple) else (self.where, frozenset())
+            self.settle()
+        return what
+
+    def settle(self) -> None:
+        """Leave a place that an edit or an undo has taken away."""
+        count = len(self.items)
+        self.marks = frozenset(mark for mark in self.marks if mark < count)
+        while self.where and at(self.data, self.where) is None:
+            last = self.where[-1]
+            nearer = isinstance(last, int) and last > 0
+            self.where = (*self.where[:-1], last - 1) if nearer and isinstance(last, int) else self.where[:-2]
+
+    def check(self) -> Report | None:
+        """What validation says of the open dataset as it is now; off the screen's thread for large ones."""
+        if self.editing is None:
+            return None
+        mark = (id(self.editing), self.editing.version)
+        if self.reported != mark or self.report is None:
+            self.report = checked(self.editing, self.registry)
+            self.reported = mark
+        return self.report
+
+    def problems_at(self, place: Place) -> list[Problem]:
+        """What the last validation found at a place or inside it."""
+        found = self.report.problems if self.report else ()
+        return [problem for problem in found if problem.path[: len(place)] == place]
+
+    def dataset(self) -> Dataset | None:
+        """The typed dataset as the last validation saw it; None while it is not valid."""
+        return self.report.dataset if self.report else None
+
+
+def _test_id(item: object) -> str | None:
+    name = item.get("testId") if isinstance(item, dict) else None
+    return name if isinstance(name, str) and name else None
+
+
+def checked(editing: Editing, evaluators: Registry) -> Report:
+    """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
+    document = replace(editing.document, data=editing.data)
+    return validate(document, evaluators.catalogue, evaluators.own)
+
+
+def _prompt_folder(document: Document) -> Path | None:
+    """Where the prompt under test of a dataset lies; None where there is none that can be used."""
+    try:
+        prompt = prompt_of(document)
+    except DatasetError:
+        return None
+    return prompt.parent if prompt is not None else None
+
+
+def _datasets(root: Path) -> Iterator[Path]:
+    """Files that look like datasets, not too deep and never in hidden folders."""
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        depth = len(here.relative_to(root).parts)
+        folders[:] = [
+            name for name in folders if not name.startswith(".") and name not in _SKIPPED and depth < _DEEPEST
+        ]
+        yield from (here / name for name in names if name.endswith(SUFFIXES) and _is_one(here / name))
+
+
+def _is_one(file: Path) -> bool:
+    """Whether a file can hold a dataset: a JSON file with items or a list, any table or samples."""
+    if is_step(file):
+        return False
+    if file.suffix != ".json":
+        return True
+    try:
+        with open(file, "rb") as stream:
+            start = stream.read(65536).lstrip(b"\xef\xbb\xbf \t\r\n")
+    except OSError:
+        return False
+    return start.startswith(b"[") or (start.startswith(b"{") and b'"items"' in start) or _parallel(start)
+
+
+def _parallel(start: bytes) -> bool:
+    return start.startswith(b"{") and b'"prompts"' in start
