@@ -41,22 +41,22 @@ __all__ = [
 ]
 
 _PLACES = {
-    "evaluate": "evaluating",
-    "aevaluate": "evaluating",
-    "RunStopped": "evaluating",
-    "Run": "results",
-    "Answer": "results",
-    "TestSuite": "bench",
-    "TestRun": "bench",
-    "Scorer": "bench",
-    "ScoreResult": "bench",
-    "Category": "bench",
-    "ArthurError": "bench",
-    "ArthurInternalError": "bench",
-    "ArthurUserError": "bench",
-    "NotFoundError": "bench",
-    "UserTypeError": "bench",
-    "UserValueError": "bench",
+    "evaluate": "api.evaluating",
+    "aevaluate": "api.evaluating",
+    "RunStopped": "api.evaluating",
+    "Run": "api.results",
+    "Answer": "api.results",
+    "TestSuite": "api.bench",
+    "TestRun": "api.bench",
+    "Scorer": "api.bench_scorers",
+    "ScoreResult": "api.bench_scorers",
+    "Category": "api.bench_scorers",
+    "ArthurError": "runs.suites.cases",
+    "ArthurInternalError": "runs.suites.cases",
+    "ArthurUserError": "runs.suites.cases",
+    "NotFoundError": "runs.suites.cases",
+    "UserTypeError": "runs.suites.cases",
+    "UserValueError": "runs.suites.cases",
 }
 
 
@@ -66,4 +66,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tui_evals' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f".api.{_PLACES[name]}", __name__), name)
+    return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)

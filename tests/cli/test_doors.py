@@ -11,7 +11,6 @@ import pytest
 from tests.datasets.test_promptfoo import BROKEN, BROKEN_FILES
 from tests.runs.recordings.test_inspect_log import HEADERS
 from tests.runs.recordings.test_results_json import DONE, MALFORMED
-from tui_evals.cli import main
 from tui_evals.cli.imports.importing import DOORS
 from tui_evals.datasets.document import load
 from tui_evals.imports import recording
@@ -29,12 +28,6 @@ CHAT = [
     {"role": "user", "content": "The capital of Austria?"},
     {"role": "assistant", "content": "Vienna"},
 ]
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    for name, module in (("import", "importing"), ("item", "authoring")):
-        monkeypatch.setitem(main._COMMANDS, name, (module, ""))
 
 
 @pytest.fixture

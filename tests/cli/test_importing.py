@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.cli import main
 from tui_evals.datasets.document import load
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.registry import registry
@@ -18,11 +17,6 @@ from tui_evals.imports import recording
 from tui_evals.store.reader import Reader
 
 RECORDED = Path(__file__).parent.parent / "generate" / "promptpex"
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setitem(main._COMMANDS, "import", ("importing", ""))
 
 
 @pytest.fixture
