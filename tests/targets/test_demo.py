@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.targets import record_demo
 from tui_evals.datasets.document import load
 from tui_evals.evaluators.registry import built_in, registry
 from tui_evals.evaluators.rows import Scorer
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError
-from tui_evals.targets.demo.answering import Demo
-from tui_evals.targets.demo.schema import instance
+from tui_evals.targets.demo.answering import Demo, right_and_wrong
+from tui_evals.targets.demo.forms import instance
 from tui_evals.text.tokens import estimate_tokens
 
 AT_ONCE = {"latency_ms": 0, "jitter_ms": 0}
@@ -69,9 +70,8 @@ def test_it_is_mostly_right_sometimes_hedging_and_sometimes_wrong():
     ("question", "answer"),
     [
         ("17 + 26", "That makes 43."),
-        ("What is 9 times 14? The number only.", "126"),
+        ("What is 9 * 14? The number only.", "126"),
         ("7 - 19", "That makes -12."),
-        ("144 divided by 12", "That makes 12."),
         ("3×4", "That makes 12."),
         ("What of 5 / 0?", None),
         ("Is it due on 2031-04-14?", None),
@@ -234,6 +234,23 @@ async def test_every_tenth_item_gets_no_answer_while_there_are_errors():
             assert not raised.value.retryable
         else:
             await demo(error_rate=1e-9).ask(asked)
+
+
+def test_the_recorded_replies_are_those_of_the_questions_that_can_be_asked():
+    text = record_demo.REPLIES.read_text(encoding="utf-8")
+    assert text == record_demo.renewed(), "some are missing or stale; run: python -m tests.targets.record_demo"
+
+
+def test_what_is_recorded_holds_for_its_prompt_alone():
+    (chat,) = [chat for chat in record_demo.chats() if "144 divided by 12" in chat[-1]["content"]]
+    assert right_and_wrong(chat) == {"right": "12", "wrong": "13"}
+    system, asked = POLICY, {"role": "user", "content": chat[-1]["content"]}
+    assert right_and_wrong([system, asked])["right"].startswith("Here is what can be said about")
+
+
+def test_a_question_without_words_is_answered():
+    assert ask(Request(messages=())).text
+    assert ask(request(messages=[{"role": "user", "content": "?"}])).text
 
 
 @pytest.mark.parametrize("file", sorted(SAMPLES.glob("*.json*")), ids=lambda file: file.name)

@@ -1,1 +1,1 @@
-"""The demo target: a script in the place of a model."""
+"""The demo target: recorded replies and a few rules in the place of a model."""

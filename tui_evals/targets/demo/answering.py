@@ -1,8 +1,9 @@
 """The demo target: scripted answers and verdicts, offline, the same for the same seed, and labelled as scripted.
 
-It answers from the sentences it was given or a list of values, works out small sums, calls tools, fills JSON Schemas
-and writes what the steps of a generation ask for; now and then it hedges, is wrong or breaks its JSON, so that a run
-has something to show. Its params:
+Questions of the sample project and of `sample_datasets/` are answered from `replies.json`, which
+`python -m tests.targets.record_demo` renews, any other from the sentences of its prompt. Tools are called, and JSON,
+verdicts and the steps of a generation written, by rule (forms.py). Now and then it hedges, is wrong or breaks its JSON,
+so that a run has something to show. Its params:
 
 * `latency_ms` (30) and `jitter_ms` (20): how long an answer takes, give or take;
 * `error_rate` (0.02): the share of requests that fail once and succeed when asked again. While it is above 0, every
@@ -16,24 +17,20 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from random import Random
+from typing import Any
 
 from tui_evals.targets.answers import content_text, question_of
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.tokens import estimate_tokens
 
-from .generate import written
-from .judge import is_judging, verdict
-from .label import from_list
-from .schema import instance, schema_in
-from .step import is_generating
+from .forms import instance, key_of, recorded, schema_in, verdict, written
 
 _EVERY = 10
-_SUM = re.compile(r"(-?\d{1,9})( ?[+*×÷] ?| [-/] | (?:plus|minus|times|multiplied by|divided by) )(-?\d{1,9})")
-_SIGNS = {"plus": "+", "minus": "-", "times": "*", "×": "*", "multiplied by": "*", "÷": "/", "divided by": "/"}
+_SUM = re.compile(r"(\d{1,9})(?: ?([+*×]) ?| (-) )(\d{1,9})")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"[^\W_]{3,40}")
 _HEDGE = "I am not sure, and you should check this with someone who knows: "
@@ -58,21 +55,18 @@ class Demo:
 
     async def ask(self, request: Request) -> Reply:
         """The scripted answer, after a while; an unlucky request fails the first time it is made."""
-        mark = _mark(request, self._manner.seed)
-        random = Random(mark)
         manner = self._manner
+        mark = _mark(request, manner.seed)
+        random = Random(mark)
         await asyncio.sleep(max(0.0, manner.latency_ms + manner.jitter_ms * random.uniform(-1, 1)) / 1000)
-        generated = written(request.messages, manner.seed) if is_generating(request.messages) else None
-        judging = generated is None and is_judging(request.messages)
-        self._fail(request, mark, random.random(), judging)
+        step = written(request.messages, manner.seed)
+        judged = verdict(request, manner.seed) if step is None else None
+        self._fail(request, mark, random.random(), judging=judged is not None)
+        text = judged if step is None else step
         calls: tuple[dict[str, str], ...] = ()
-        if generated is not None:
-            text = generated
-        elif judging:
-            text = verdict(request, manner.seed)
-        else:
+        if text is None:
             calls = _tool_calls(request, random)
-            text = "" if calls else _answer(request, random)
+            text = "" if calls else _answer(request, random.random())
         asked = sum(estimate_tokens(content_text(message.get("content"))) for message in request.messages)
         said = text + "".join(call["name"] + call["arguments"] for call in calls)
         return Reply(
@@ -85,7 +79,7 @@ class Demo:
             scripted=True,
         )
 
-    def _fail(self, request: Request, mark: str, roll: float, judging: bool) -> None:
+    def _fail(self, request: Request, mark: str, roll: float, *, judging: bool) -> None:
         rate = self._manner.error_rate
         if rate and not judging and request.position % _EVERY == _EVERY - 1:
             message = "the demo target leaves every tenth item without an answer, to show what that looks like"
@@ -128,7 +122,7 @@ def _words(text: str) -> set[str]:
 
 def _tool_calls(request: Request, random: Random) -> tuple[dict[str, str], ...]:
     """A call of the tool that has most words in common with the question; none after a tool has answered."""
-    if request.messages[-1].get("role") == "tool" or random.random() < 0.1:
+    if not request.messages or request.messages[-1].get("role") == "tool" or random.random() < 0.1:
         return ()
     question = question_of(request.messages)
     asked = _words(question)
@@ -138,51 +132,55 @@ def _tool_calls(request: Request, random: Random) -> tuple[dict[str, str], ...]:
     if not any(common):
         return ()
     tool = named[common.index(max(common))]
-    arguments = instance(tool.get("parameters", {}), question)
-    name, text = str(tool["name"]), json.dumps(arguments, ensure_ascii=False)
-    return ({"id": f"call_{random.getrandbits(32):08x}", "name": name, "arguments": text},)
+    arguments = json.dumps(instance(tool.get("parameters", {}), question), ensure_ascii=False)
+    return ({"id": f"call_{random.getrandbits(32):08x}", "name": str(tool["name"]), "arguments": arguments},)
 
 
-def _answer(request: Request, random: Random) -> str:
-    question = question_of(request.messages)
-    mood = random.random()
+def _answer(request: Request, mood: float) -> str:
+    """An answer plain in most moods, hedging in some, wrong in others; JSON is broken off in a few."""
+    known = right_and_wrong(request.messages)
+    said = known["right"] if mood < 0.75 else _HEDGE + known["right"] if mood < 0.85 else known["wrong"]
     wanted = request.response_format
     if wanted in (None, "text"):
-        return _spoken(request, question, mood)
+        return said
     schema = schema_in(wanted)
-    filled = {"answer": _spoken(request, question, mood)} if schema is None else instance(schema, question)
+    filled = {"answer": said} if schema is None else instance(schema, question_of(request.messages))
     text = json.dumps(filled, ensure_ascii=False)
     return text if mood < 0.9 else text[:-1]
 
 
-def _spoken(request: Request, question: str, mood: float) -> str:
-    """An answer in words: plain in most moods, hedging in some, wrong in others."""
-    right, wrong = _sum(question) or from_list(request.messages, question) or _sentences(request, question)
-    if mood < 0.75:
-        return right
-    return _HEDGE + right if mood < 0.85 else wrong
+def right_and_wrong(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """The good answer to a question and a bad one: as recorded, else a small sum, else sentences of the prompt."""
+    prompt, question = keys_of(messages)
+    known: Mapping[str, str] | None = recorded()["answers"].get(prompt, {}).get(question)
+    return known or _sum(question_of(messages)) or _sentences(messages)
 
 
-def _sum(question: str) -> tuple[str, str] | None:
+def keys_of(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """Under which prompt and which question an answer is recorded."""
+    system = "\n".join(content_text(each.get("content")) for each in messages if each.get("role") == "system")
+    return key_of(system), key_of(question_of(messages))
+
+
+def _sum(question: str) -> Mapping[str, str] | None:
     found = _SUM.search(question)
     if found is None:
         return None
-    left, right, sign = int(found[1]), int(found[3]), found[2].strip()
-    sign = _SIGNS.get(sign, sign)
-    if sign == "/" and (right == 0 or left % right):
-        return None
-    result = {"+": left + right, "-": left - right, "*": left * right, "/": left // right if right else 0}[sign]
+    left, right, sign = int(found[1]), int(found[4]), found[2] or found[3]
+    result = left + right if sign == "+" else left - right if sign == "-" else left * right
     form = "{}" if "only" in question else "That makes {}."
-    return form.format(result), form.format(result + 1)
+    return {"right": form.format(result), "wrong": form.format(result + 1)}
 
 
-def _sentences(request: Request, question: str) -> tuple[str, str]:
-    """The sentence of the material that shares most words with the question, and the one that shares least."""
-    said = [content_text(message.get("content")) for message in request.messages]
-    material = [sentence.strip() for text in said for sentence in _SENTENCES.split(text.replace(question, ""))]
+def _sentences(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """The sentence of the prompt that shares most words with the question, and the one that shares least."""
+    question = question_of(messages)
+    said = [content_text(each.get("content")).replace(question, "") for each in messages]
+    material = [sentence.strip() for text in said for sentence in _SENTENCES.split(text) if _WORD.search(sentence)]
     asked = _words(question)
-    ranked = sorted(filter(_WORD.search, material), key=lambda sentence: -len(asked & _words(sentence)))
+    ranked = sorted(material, key=lambda sentence: -len(asked & _words(sentence)))
     if not ranked or not asked & _words(ranked[0]):
         subject = " ".join(_WORD.findall(question)[:12]) or "this"
-        return f"Here is what can be said about {subject}: it depends on the rules that apply.", "Yes."
-    return ranked[0], ranked[-1] if len(ranked) > 1 else "Yes."
+        right = f"Here is what can be said about {subject}: it depends on the rules that apply."
+        return {"right": right, "wrong": "Yes."}
+    return {"right": ranked[0], "wrong": ranked[-1] if len(ranked) > 1 else "Yes."}
