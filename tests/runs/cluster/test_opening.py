@@ -106,7 +106,7 @@ async def test_an_error_of_the_run_ends_the_cluster_and_is_the_error():
 
 DRIVER = """
 import asyncio, os, signal, sys, time
-from tui_evals.runs.executors.cluster import opening
+from tui_evals.runs.executors.cluster import dask as opening
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, ConfigurationError
 opening.ANSWER_SECONDS = 0.3
 async def main():
