@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from tui_evals.tui.action_help import KEYS_PAGE, help_rows, keys_page
 from tui_evals.tui.actions import ACTIONS, PLACES, bindings, footer, key_names, of
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import Workbench
@@ -12,8 +13,6 @@ from tui_evals.tui.app_commands import COMMANDS
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
-from tui_evals.tui.key_help import help_rows, page
-from tui_evals.tui.keys import FILE
 from tui_evals.tui.labels.screen import LabelScreen
 from tui_evals.tui.playground.screen import Playground
 from tui_evals.tui.results.pane import ResultsPane
@@ -93,7 +92,7 @@ def test_what_an_action_does_is_a_sentence():
 
 
 def test_the_page_of_keys_is_current():
-    assert FILE.read_text(encoding="utf-8") == page(), "stale; run: python -m tui_evals.tui.keys"
+    assert KEYS_PAGE.read_text(encoding="utf-8") == keys_page(), "stale; run: python -m tui_evals.tui.action_help"
 
 
 def test_the_help_of_a_screen_of_its_own_names_only_keys_that_work_there():

@@ -17,17 +17,17 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
-from tui_evals.tui.answer import case
+from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
-from tui_evals.tui.answer.acts import copies
-from tui_evals.tui.answer.case import Finder, Look, compared, place_of, unit_place
+from tui_evals.tui.answer.actions import copies
+from tui_evals.tui.answer.pager import page, pager_command
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.answer.rows import AnswerView, shown
+from tui_evals.tui.answer_context import Finder, Look, compared, place_of, unit_place
 from tui_evals.tui.messages import ShowPane
-from tui_evals.tui.pager import page, pager_command
-from tui_evals.tui.parts import plain
-from tui_evals.tui.results.order import AnswerOrder
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.rows import plain
+from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.dialogs import Ask, Menu
 from tui_evals.tui.workspace import Workspace
@@ -471,7 +471,7 @@ async def test_a_long_diff_is_waited_for_with_the_answer_on_screen(tmp_path, mon
     project = Project(tmp_path, document({"prompt": "x", "expected_response": "y"}))
     await project.answer(0, answered("long words\n" * 30_000))
     gate = threading.Event()
-    monkeypatch.setattr(case, "compared", lambda *texts: gate.wait(10) and compared(*texts))
+    monkeypatch.setattr(answer_context, "compared", lambda *texts: gate.wait(10) and compared(*texts))
     app = Bench(project)
     async with app.run_test(size=(80, 12)) as pilot:
         await until(pilot, lambda: "… comparing with what was expected" in app.text)

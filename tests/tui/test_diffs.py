@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.answer.case import Sides, compared, summary, titles, unified_rows, unified_text
-from tui_evals.tui.parts import Cut, Joined, Texts, matching, paragraph, plain
+from tui_evals.tui.answer_context import Sides, compared, summary, titles, unified_rows, unified_text
+from tui_evals.tui.rows import JoinedRows, StyledLines, TextRows, matching, paragraph, plain
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma.", "δέλτα", "日本", "x\n", "\n"]), max_size=40).map(" ".join)
 HOSTILE = [
@@ -125,7 +125,7 @@ def test_hostile_texts_keep_the_columns(width):
     st.lists(st.tuples(st.text("ab 日\n", max_size=12), st.sampled_from(["", "added"])), max_size=6), st.integers(1, 9)
 )
 def test_cutting_loses_nothing_but_the_spaces_it_breaks_at(parts, width):
-    lines = list(map(Cut(parts, width).__getitem__, range(len(Cut(parts, width)))))
+    lines = list(map(StyledLines(parts, width).__getitem__, range(len(StyledLines(parts, width)))))
     texts = ["".join(piece.text for piece in line) for line in lines]
     assert all(cell_len(text) <= max(width, 2) for text in texts)
     for style in ("", "added"):
@@ -135,7 +135,7 @@ def test_cutting_loses_nothing_but_the_spaces_it_breaks_at(parts, width):
 
 @given(st.lists(st.lists(st.text("ab", max_size=3), max_size=4), max_size=5))
 def test_joined_parts_read_like_one_list(parts):
-    rows = Joined([Texts(part) for part in parts])
+    rows = JoinedRows([TextRows(part) for part in parts])
     flat = [line for part in parts for line in part]
     assert [plain(shown) for shown in rows] == flat
     assert [plain(rows[number]) for number in range(len(rows))] == flat

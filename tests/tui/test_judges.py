@@ -24,7 +24,7 @@ from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.judges.rows import judge_rows, options_words, standing
 from tui_evals.tui.judges.state import as_shown, choices, free_key, with_options
 from tui_evals.tui.judges.trial import CannotTry, TrialResult, apart
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.form import Form

@@ -9,7 +9,7 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
-from tui_evals.tui.tree.latest import item_key, latest_of, news
+from tui_evals.tui.latest_statuses import item_key, latest_of, news
 
 NAMED = [{"testId": "A", "prompt": "a"}, {"testId": "B", "prompt": "b"}, {"prompt": "c"}]
 

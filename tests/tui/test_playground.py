@@ -22,9 +22,15 @@ from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usag
 from tui_evals.targets.config import RunDefaults, Settings
 from tui_evals.tui.messages import ShowPane, StateChanged
 from tui_evals.tui.playground.checks import suggested_checks, together, with_checks
+from tui_evals.tui.playground.conversation import (
+    CannotTalk,
+    Conversation,
+    ConversationStart,
+    beginning_of,
+    first_target,
+)
 from tui_evals.tui.playground.rows import Transcript, note_of, parts_of
 from tui_evals.tui.playground.screen import Playground, open_playground
-from tui_evals.tui.playground.talk import CannotTalk, Conversation, ConversationStart, beginning_of, first_target
 from tui_evals.tui.widgets.bar import Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.form import Form
@@ -69,7 +75,7 @@ def scripted(monkeypatch):
 
     def use(*outcomes):
         target = Scripted(*outcomes)
-        monkeypatch.setattr("tui_evals.tui.playground.talk.open_target", lambda *_: target)
+        monkeypatch.setattr("tui_evals.tui.playground.conversation.open_target", lambda *_: target)
         return target
 
     return use
@@ -109,7 +115,9 @@ async def test_question_and_answer_go_into_the_next_question(tmp_path, scripted)
 async def test_the_target_is_opened_once_and_closed(tmp_path, scripted, monkeypatch):
     target = scripted("one", "two", "three")
     opened = []
-    monkeypatch.setattr("tui_evals.tui.playground.talk.open_target", lambda *given: opened.append(given) or target)
+    monkeypatch.setattr(
+        "tui_evals.tui.playground.conversation.open_target", lambda *given: opened.append(given) or target
+    )
     talk = talk_in(tmp_path)
     await talk.ask("1?")
     await talk.ask("2?")

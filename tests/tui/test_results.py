@@ -19,11 +19,11 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui import app as workbench
 from tui_evals.tui.messages import AnswerShown, ShowPane
-from tui_evals.tui.results.order import AnswerOrder
-from tui_evals.tui.results.ordering import described, empty, sorts, turned
 from tui_evals.tui.results.pane import ResultsPane
 from tui_evals.tui.results.rows import Several, Table, drawn, heading, judgement, layout, sampled
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.results.sorting import described, empty, sorts, turned
+from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines

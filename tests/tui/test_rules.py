@@ -18,7 +18,7 @@ from tui_evals.generate.shapes import Test, UnreadableFile, relinked, rows_of
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rules.making import Regeneration, RegenerationProgress, price
+from tui_evals.tui.rules.generation import Regeneration, RegenerationProgress, price
 from tui_evals.tui.rules.rates import Rates, Tally, VerdictBoard, VerdictReader, board
 from tui_evals.tui.rules.rows import Columns, RuleRows, head_rows, no_rules, rate_text, rule_rows, status_text
 from tui_evals.tui.rules.state import (

@@ -19,11 +19,11 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.runs import history
 from tui_evals.tui.runs import pane as run_loading
-from tui_evals.tui.runs.acts import tags_of, why_no_baseline
+from tui_evals.tui.runs.edits import tags_of, why_no_baseline
 from tui_evals.tui.runs.history import History, ListedRun, RunList, to_compare
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, money, run_line
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
 from tui_evals.tui.workspace import Workspace

@@ -11,7 +11,7 @@ from tests.tui.ruled import INVERSE, RULES, add_verdicts, case_of, dataset, rule
 from tests.tui.stored_runs import fresh
 from tests.tui.story import at_the_workbench
 from tui_evals.store.reader import Reader
-from tui_evals.tui.rules.acts import MakeForm
+from tui_evals.tui.rules.actions import MakeForm
 from tui_evals.tui.rules.screen import RulesScreen
 from tui_evals.tui.runs.starting import RunForm
 from tui_evals.tui.widgets.bar import Status

@@ -10,9 +10,9 @@ from rich.cells import cell_len
 
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.figures import compact, duration, money, number
-from tui_evals.tui.results.order import RunCount
 from tui_evals.tui.results.table import Counting
 from tui_evals.tui.results.totals import Pace, Tally, done, totals_rows
+from tui_evals.tui.run_queries import RunCount
 from tui_evals.tui.watch import StoreChange
 
 NOW = 1_000_000.0

@@ -14,7 +14,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui.actions import of
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.workspace import Workspace

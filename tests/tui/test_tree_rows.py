@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from tui_evals.datasets.problems import Problem
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.tree.latest import item_key
+from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.tree.outline import DATASET, Shape, above, grouped, matching, outline, remapped
 from tui_evals.tui.tree.rows import Other, Tree, TreeRows, counts, first_page, preview
 

@@ -17,7 +17,7 @@ from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui import watch as watch_module
-from tui_evals.tui.results.order import AnswerOrder
+from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.watch import PAGE, Watch
 
 

@@ -35,12 +35,12 @@ from .actions import bindings, footer
 from .app_commands import COMMANDS, why_not
 from .clipboard import copy
 from .files import keep_draft, leave, offer_drafts
-from .keyboard import KeyQueue
+from .key_queue import KeyQueue
 from .messages import CopyText, OpenRun, Place, Severity, ShowPane, StatusMessage
 from .pane import Pane
-from .remembered import Remembered
+from .session import Session
 from .status_line import standing
-from .store_pen import StoreWriter
+from .store_writer import StoreWriter
 from .terminal import last_resort
 from .watch import Watch
 from .workspace import Workspace, checked
@@ -65,7 +65,7 @@ class Workbench(App[str]):
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
         self.pen = StoreWriter(database, lambda: self.workspace.variables)
-        self.remembered = Remembered(root, self.pen, self.watching.reader)
+        self.remembered = Session(root, self.pen, self.watching.reader)
         self.front: Place = "tree"
         self.before: list[Place] = []
         self.zoomed = False

@@ -11,8 +11,8 @@ from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading
 from tui_evals.tui.widgets.form import Faults, Field, Form, Values
 
 from . import layout
+from .action_help import help_rows
 from .actions import PLACES, Action, key_names, of
-from .key_help import help_rows
 from .messages import Place, StateChanged
 
 if TYPE_CHECKING:

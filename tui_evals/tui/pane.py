@@ -13,9 +13,9 @@ from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.widgets.lines import Lines
 
-from .keyboard import give_keys
+from .key_queue import give_keys
 from .messages import Place, StateChanged, StatusMessage
-from .store_pen import StoreWriter
+from .store_writer import StoreWriter
 from .watch import StoreChange, Watch
 from .workspace import Selection, Workspace
 

@@ -12,8 +12,9 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.workers import RunWorkers
-from tui_evals.tui.results import order as questions
-from tui_evals.tui.results.order import AnswerOrder, RunCount
+
+from . import run_queries as questions
+from .run_queries import AnswerOrder, RunCount
 
 
 @dataclass

@@ -15,19 +15,18 @@ from textual.binding import BindingType
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.lines import Maker, Rows, row
+from tui_evals.tui.answer_context import Case, Finder, Look, place_of, source_file
 from tui_evals.tui.messages import AnswerShown, Place
-from tui_evals.tui.pager import page
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.parts import paragraph, plain
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.rows import RowMaker, Rows, paragraph, plain, row
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.widgets.search import SearchLine
 from tui_evals.tui.workspace import Selection, Workspace
 
-from .acts import NOTHING, accept, copy_menu, give_verdict, go_to_item, new_item
-from .case import Case, Finder, Look, place_of, source_file
+from .actions import NOTHING, accept, copy_menu, give_verdict, go_to_item, new_item
+from .pager import page
 from .rows import LAYOUT_NAMES, LAYOUTS, AnswerView, empty, name_of, shown
 
 _LONG = 200_000
@@ -53,7 +52,7 @@ class _AnswerRequest:
 class Presenter:
     """Shows an answer in a viewer; the latest wish wins, and nobody waits for the ones before it."""
 
-    def __init__(self, lines: Lines, database: Path, empty: Maker, ready: Callable[[], None]) -> None:
+    def __init__(self, lines: Lines, database: Path, empty: RowMaker, ready: Callable[[], None]) -> None:
         self.manner = AnswerView()
         self.look: Look | None = None
         self._lines = lines

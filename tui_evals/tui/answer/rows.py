@@ -13,10 +13,7 @@ from tui_evals.targets.answers import content_text
 from tui_evals.text import strictjson
 from tui_evals.text.figures import duration, money, number
 from tui_evals.text.safe import safe_line, spell
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, Style, row, status_piece, wrapped
-from tui_evals.tui.parts import Joined, heading, paragraph
-
-from .case import (
+from tui_evals.tui.answer_context import (
     NARROWEST,
     Case,
     Layout,
@@ -30,6 +27,19 @@ from .case import (
     unified_rows,
     unit_of,
     units,
+)
+from tui_evals.tui.rows import (
+    GLYPHS,
+    JoinedRows,
+    Piece,
+    Row,
+    Rows,
+    Style,
+    heading,
+    paragraph,
+    row,
+    status_piece,
+    wrapped,
 )
 
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
@@ -221,7 +231,7 @@ class AnswerView:
 def shown(look: Look, manner: AnswerView, width: int) -> Rows:
     """All rows of an answer; for long texts this is work for a thread."""
     case = look.case
-    return Joined(
+    return JoinedRows(
         [
             *_head(case, width),
             *_asked(case, manner, width),
@@ -242,7 +252,7 @@ def empty(run_on_screen: bool, width: int) -> Rows:
         "Here stands one answer beside what was expected, with its scores and reasons, tool calls and calls.\n\n"
         f"{where} > and < go from answer to answer."
     )
-    return Joined([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])
+    return JoinedRows([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])
 
 
 def name_of(case: Case) -> str:

@@ -11,8 +11,7 @@ from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval, histograms, percent
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.tui.lines import Piece, Row, fit, row, wrapped
-from tui_evals.tui.parts import heading
+from tui_evals.tui.rows import Piece, Row, fit, heading, row, wrapped
 
 from .rows import score_text, verdict, verdict_style
 

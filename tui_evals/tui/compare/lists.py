@@ -12,8 +12,7 @@ from textual.containers import Vertical
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
 from tui_evals.store.database import StoreError
-from tui_evals.tui.lines import Rows, row, wrapped
-from tui_evals.tui.parts import paragraph
+from tui_evals.tui.rows import Rows, paragraph, row, wrapped
 from tui_evals.tui.widgets.lines import Lines
 
 from .pair import BESIDE, PairView, beside_words, later_of, line_rows

@@ -12,9 +12,23 @@ from tui_evals.compare.diff import Row as Facing
 from tui_evals.compare.runs import ComparedLine
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.store.records import ScoreRecord
-from tui_evals.tui.answer.case import NARROWEST, SIGNS, Sides, compared, filled, side_parts, unified_rows
-from tui_evals.tui.lines import GLYPHS, Ground, Piece, Row, Rows, Style, fit, row, wrapped
-from tui_evals.tui.parts import Blocks, Cut, Joined, Lazy, paragraph
+from tui_evals.tui.answer_context import NARROWEST, SIGNS, Sides, compared, filled, side_parts, unified_rows
+from tui_evals.tui.rows import (
+    GLYPHS,
+    BlockRows,
+    Ground,
+    JoinedRows,
+    LazyRows,
+    Piece,
+    Row,
+    Rows,
+    Style,
+    StyledLines,
+    fit,
+    paragraph,
+    row,
+    wrapped,
+)
 
 from .rows import arrow, kind_piece, place_of, score_text, scores
 from .state import JudgedLine, LineTexts
@@ -29,7 +43,7 @@ class _Third:
     kinds: tuple[Kind, Kind]
 
 
-class Threes(Blocks[_Third]):
+class Threes(BlockRows[_Third]):
     """What was expected and two answers, each wrapped to a third of the width and marked against the first column."""
 
     def __init__(self, facing: Sequence[_Third], third: int) -> None:
@@ -50,7 +64,7 @@ class Threes(Blocks[_Third]):
         return row(*pieces[1:])
 
 
-class _Three(Lazy):
+class _Three(LazyRows):
     """What faces what in three columns, as high as the highest of them."""
 
     def __init__(self, facing: _Third, third: int) -> None:
@@ -58,7 +72,8 @@ class _Three(Lazy):
         columns: list[tuple[Side | None, Style, str]] = [(facing.expected, "", " ")]
         columns += [(side, "changed", SIGNS[kind]) for side, kind in zip(facing.sides, facing.kinds, strict=True)]
         self._cuts = [
-            (None if side is None else Cut(side_parts(side, style, True), third), sign) for side, style, sign in columns
+            (None if side is None else StyledLines(side_parts(side, style, True), third), sign)
+            for side, style, sign in columns
         ]
         self._ground: Ground = "" if facing.kinds == ("same", "same") else "changed"
 
@@ -158,7 +173,7 @@ def line_rows(faced: LineTexts, manner: PairView, width: int) -> Rows:
     for judged in faced.judged:
         rows += _judged_lines(judged, later, width)
     rows.append(row())
-    return Joined([rows, *_texts(faced, manner, later, width)])
+    return JoinedRows([rows, *_texts(faced, manner, later, width)])
 
 
 def _outcome(line: ComparedLine, later: int, width: int) -> list[Row]:

@@ -13,8 +13,7 @@ from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
 from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, measured, power, sentence
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Style, fit, row, status_piece, wrapped
-from tui_evals.tui.parts import Lazy
+from tui_evals.tui.rows import GLYPHS, LazyRows, Piece, Row, Style, fit, row, status_piece, wrapped
 
 WORDS: Mapping[Kind, tuple[str, Style]] = {
     "broken": ("✗", "fail"),
@@ -153,7 +152,7 @@ def _runs_width(runs: int, left: int) -> int:
     return words if left >= _ITEM + words else _GLYPHS if left >= _ITEM + _GLYPHS else 0
 
 
-class LineRows(Lazy):
+class LineRows(LazyRows):
     """Some of the lines of a comparison; each row is made when it comes into view, its key is the line's number."""
 
     def __init__(self, found: Comparison, numbers: Sequence[int], kinds: Collection[Kind], width: int) -> None:

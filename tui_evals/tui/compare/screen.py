@@ -18,19 +18,19 @@ from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, Comparison
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.tui.action_help import help_rows
 from tui_evals.tui.actions import bindings, of
-from tui_evals.tui.key_help import help_rows
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Row, Rows, row
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import Severity, StatusMessage
 from tui_evals.tui.pane import act
+from tui_evals.tui.rows import Row, Rows, row
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.words import word_rows
 
 from .charts import chart_rows
+from .glossary import word_rows
 from .lists import CompareList, PairViewer
 from .rows import counted, head_lines, kind_piece
 from .state import Finder, kinds_in, read_runs, read_words

@@ -16,7 +16,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.rows import Detail, expected_of
 from tui_evals.text.nearest import did_you_mean
-from tui_evals.tui.answer.case import messages_of, unit_of
+from tui_evals.tui.answer_context import messages_of, unit_of
 
 
 @dataclass(frozen=True, slots=True)

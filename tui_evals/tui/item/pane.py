@@ -14,7 +14,7 @@ from tui_evals.datasets import steps
 from tui_evals.datasets.layout import Path as Where
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import ItemShown, Place, ShowPane
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Entry, Menu

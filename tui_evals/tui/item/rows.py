@@ -14,7 +14,7 @@ from tui_evals.datasets.paths import at
 from tui_evals.datasets.problems import Problem, shown
 from tui_evals.datasets.validate import Report
 from tui_evals.text.safe import safe, spell
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
 
 from .fields import JUDGING, place_of, read_only, shown_fields, value_at

@@ -15,9 +15,9 @@ from tui_evals.datasets.resolve import Effective
 from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.item.pane import step
-from tui_evals.tui.lines import Row, row, wrapped
 from tui_evals.tui.messages import ItemShown, Place
 from tui_evals.tui.pane import Pane, act
+from tui_evals.tui.rows import Row, row, wrapped
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection

@@ -13,7 +13,7 @@ from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, Effective, Options, Orig
 from tui_evals.datasets.steps import DEFAULTS
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 
 from .trial import TrialResult
 

@@ -20,13 +20,12 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.rows import plain
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.action_help import help_rows
 from tui_evals.tui.actions import bindings, of
-from tui_evals.tui.key_help import help_rows
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Maker, Row, Rows, Style, row
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import Severity, StatusMessage
 from tui_evals.tui.pane import act
-from tui_evals.tui.parts import Joined, heading, paragraph
+from tui_evals.tui.rows import JoinedRows, Row, RowMaker, Rows, Style, heading, paragraph, row
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Reading
 from tui_evals.tui.widgets.lines import Lines
@@ -94,7 +93,7 @@ def sheet_rows(parts: Sequence[Part], width: int) -> Rows:
     for part in parts:
         rows.append([row((safe_line(part.title, width), _STYLES.get(part.title, "dim")))])
         rows.append(paragraph(part.text, width, "", _INDENT))
-    return Joined(rows)
+    return JoinedRows(rows)
 
 
 def end_rows(session: Session, lines: Iterable[AgreementLine], width: int) -> Rows:
@@ -107,7 +106,7 @@ def end_rows(session: Session, lines: Iterable[AgreementLine], width: int) -> Ro
             rows.append(heading(safe_line(line.text, width)))
         else:
             rows.append(paragraph(line.text, width, line.kind, line.indent))
-    return Joined(rows)
+    return JoinedRows(rows)
 
 
 _NONE = "There is no answer to label in this run yet."
@@ -205,7 +204,7 @@ class LabelScreen(ModalScreen[None]):
         self._answer = wanted
         self._offer()
 
-    def _show(self, maker: Maker) -> None:
+    def _show(self, maker: RowMaker) -> None:
         session = self._session
         self.top.show(lambda width: head_rows(session, width))
         self.sheet.show(maker)

@@ -9,10 +9,9 @@ from tui_evals.targets.answers import content_text
 from tui_evals.text.figures import duration, money
 from tui_evals.tui.actions import key_names, of
 from tui_evals.tui.answer.rows import arguments_of
-from tui_evals.tui.lines import Row, Rows, Style, fit, row, wrapped
-from tui_evals.tui.parts import Joined, paragraph
+from tui_evals.tui.rows import JoinedRows, Row, Rows, Style, fit, paragraph, row, wrapped
 
-from .talk import AnswerCost, CannotTalk, Conversation
+from .conversation import AnswerCost, CannotTalk, Conversation
 
 _ROLES: Mapping[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 _KEYS = 14
@@ -97,7 +96,7 @@ class Transcript:
             start = length if part.role == "user" else start
             found.append(rows)
             length += len(rows)
-        return Joined(found), start
+        return JoinedRows(found), start
 
 
 def _rows(part: Part, width: int) -> Rows:
@@ -111,7 +110,7 @@ def _rows(part: Part, width: int) -> Rows:
         rows += [paragraph(f"→ {name}", width, "strong", indent), paragraph(arguments, width, part.style, indent + 2)]
     if part.note:
         rows.append(paragraph(part.note, width, "dim", indent))
-    return Joined([*rows, [row()]])
+    return JoinedRows([*rows, [row()]])
 
 
 def key_rows(width: int) -> list[Row]:

@@ -23,10 +23,10 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, target_named
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.actions import bindings, of
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Rows
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import Severity, ShowPane, StateChanged, StatusMessage
 from tui_evals.tui.pane import act
+from tui_evals.tui.rows import Rows
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu, Reading
 from tui_evals.tui.widgets.form import Field, Form
@@ -34,8 +34,8 @@ from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
 from .checks import Check, suggested_checks, with_checks
+from .conversation import CannotTalk, Conversation, ConversationStart, beginning_of, first_target
 from .rows import Part, Transcript, key_rows, parts_of
-from .talk import CannotTalk, Conversation, ConversationStart, beginning_of, first_target
 
 if TYPE_CHECKING:
     from tui_evals.tui.app import Workbench

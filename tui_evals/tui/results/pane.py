@@ -11,15 +11,15 @@ from textual.binding import BindingType
 
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.answer.acts import copy_menu, give_verdict, go_to_item
-from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.answer.actions import copy_menu, give_verdict, go_to_item
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection
 
-from .ordering import PLAN, sorts, turned
+from .sorting import PLAN, sorts, turned
 from .table import ResultsTable
 from .totals import LIVE
 

@@ -12,7 +12,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.text.figures import compact, duration, money, number
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, status_piece
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece
 
 _PREVIEW = 12
 _WIDE = 70

@@ -12,19 +12,19 @@ from textual.app import ComposeResult
 
 from tui_evals.store.filters import FilterError
 from tui_evals.store.records import Totals
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Row, Rows
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.rows import Row, Rows
+from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch, keys_of
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from .order import AnswerOrder
-from .ordering import described, empty
 from .rows import Several, Table, heading, layout, sampled
+from .sorting import described, empty
 from .totals import FINAL, LIVE, Pace, Tally, done, totals_rows
 from .workers import workers_line
 

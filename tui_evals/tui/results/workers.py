@@ -12,7 +12,7 @@ from textual.widget import Widget
 from tui_evals.store.records import WorkerRow, WorkerState
 from tui_evals.store.workers import WorkerTotals, worker_totals
 from tui_evals.text.figures import duration
-from tui_evals.tui.lines import Piece, Row, Rows, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Rows, Style, fit, row, wrapped
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Dialog
 from tui_evals.tui.widgets.lines import Lines

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.tui.tree.latest import runs_of
+from tui_evals.tui.latest_statuses import runs_of
 
 from .state import BASELINE, LOOSE, RuleSheet
 

@@ -8,8 +8,7 @@ from rich.cells import cell_len
 
 from tui_evals.compare.statistics import percent
 from tui_evals.store.records import AnswerStatus
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, Style, fit, row, wrapped
-from tui_evals.tui.parts import Lazy, paragraph
+from tui_evals.tui.rows import GLYPHS, LazyRows, Piece, Row, Rows, Style, fit, paragraph, row, wrapped
 
 from .rates import NOTHING, Tally, VerdictBoard
 from .state import BASELINE, LOOSE, Line, RuleSheet
@@ -143,7 +142,7 @@ def _status(tally: Tally) -> AnswerStatus:
 # -- a rule in full
 
 
-class RuleRows(Lazy):
+class RuleRows(LazyRows):
     """A rule, what is known of it, and its tests; the key of a test is its position in the dataset."""
 
     def __init__(self, sheet: RuleSheet, board: VerdictBoard, key: object, tests: Sequence[int], width: int) -> None:

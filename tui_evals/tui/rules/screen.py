@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 
 from tui_evals.tui import files
+from tui_evals.tui.action_help import help_rows
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.key_help import help_rows
-from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import Severity, StateChanged
 from tui_evals.tui.pane import act
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.lines import Lines
 
-from . import acts
-from . import acts as remaking
+from . import actions
+from . import actions as remaking
 from .state import BASELINE, LOOSE
 from .view import RulesView, why_not
 
@@ -42,7 +42,7 @@ class RulesScreen(RulesView):
         """From a rule to its tests, from a test to its item."""
         event.stop()
         if event.lines is self.tests and isinstance(event.key, int):
-            acts.open_test(self, event.key)
+            actions.open_test(self, event.key)
         elif event.lines is self.rules and self.of_rules:
             self.do_other()
 
@@ -102,28 +102,28 @@ class RulesScreen(RulesView):
     async def do_edit(self) -> None:
         """Write the rule anew."""
         if (line := self.line) is not None:
-            await acts.edit(self, line)
+            await actions.edit(self, line)
 
     async def do_new(self) -> None:
         """Another rule."""
-        await acts.add(self)
+        await actions.add(self)
 
     async def do_remove(self) -> None:
         """Delete the rule, or the test where the keys go to the tests."""
         if (test := self.test) is not None:
-            acts.remove_test(self, test)
+            actions.remove_test(self, test)
         elif (line := self.line) is not None:
-            await acts.remove(self, line)
+            await actions.remove(self, line)
 
     async def do_undo(self) -> None:
         """Take back the last edit of the dataset, and have the files follow."""
         before = self.book.sheet.texts
-        await acts.follow(self, self.workspace.step(-1), before, "taken back")
+        await actions.follow(self, self.workspace.step(-1), before, "taken back")
 
     async def do_redo(self) -> None:
         """Do again what was taken back."""
         before = self.book.sheet.texts
-        await acts.follow(self, self.workspace.step(1), before, "done again")
+        await actions.follow(self, self.workspace.step(1), before, "done again")
 
     async def do_save(self) -> None:
         """Save the dataset."""
@@ -135,7 +135,7 @@ class RulesScreen(RulesView):
 
     async def do_copy(self) -> None:
         """Choose what goes to the clipboard."""
-        await acts.copy(self)
+        await actions.copy(self)
 
     # -- tests
 
@@ -159,17 +159,17 @@ class RulesScreen(RulesView):
         """Run the tests of the rule, or the one test."""
         sheet, key = self.book.sheet, self.rules.key
         if (test := self.test) is not None:
-            await acts.run_tests(self, (test,), f"test {sheet.cases[test].name}")
+            await actions.run_tests(self, (test,), f"test {sheet.cases[test].name}")
             return
         tests, line = sheet.tests(key), self.line
         name = {BASELINE: "without rules", LOOSE: "of no rule"}.get(str(key), "")
         if line is not None:
             name = f"of {'inverse ' if line.rule.inverse else ''}rule {line.rule.number or line.rule.of}"
-        await acts.run_tests(self, tests, f"{len(tests)} {'test' if len(tests) == 1 else 'tests'} {name}")
+        await actions.run_tests(self, tests, f"{len(tests)} {'test' if len(tests) == 1 else 'tests'} {name}")
 
     async def do_run_all(self) -> None:
         """Run all tests."""
-        await acts.run_tests(self, None, f"all {len(self.book.sheet.cases)} tests")
+        await actions.run_tests(self, None, f"all {len(self.book.sheet.cases)} tests")
 
 
 _NAME = "rules"

@@ -18,16 +18,15 @@ from textual.worker import Worker
 
 from tui_evals.store.database import StoreError
 from tui_evals.tui.actions import of
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Rows, Style
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import Severity, StatusMessage
-from tui_evals.tui.parts import paragraph
+from tui_evals.tui.rows import Rows, Style, paragraph
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from .making import RegenerationProgress
+from .generation import RegenerationProgress
 from .rates import Rates, VerdictBoard, VerdictReader, board
 from .rows import Columns, RuleRows, head_rows, no_rules, rule_rows
 from .state import Line, Origin, RuleSheet, fitting, read_origin, read_sheet

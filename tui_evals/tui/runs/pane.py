@@ -17,17 +17,17 @@ from textual.widgets import Input
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import RunRow
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Rows
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import OpenRun, Place
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.rows import Rows
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from . import acts
-from .acts import Asking, baseline_set, carried_out, deleted, noted, renamed, tagged
+from . import edits
+from .edits import Asking, baseline_set, carried_out, deleted, noted, renamed, tagged
 from .ending import why_stopped
 from .history import PAGE, ChosenRuns, History, ListedRun, RunList, run_of
 from .rows import RunRows, about_lines, empty_lines
@@ -233,17 +233,17 @@ class RunsPane(Pane):
     def why_not(self, action: str) -> str | None:
         """Nothing can be done with no run, nor compared with only one."""
         ready = action == "filter" or self._shelf is None
-        return None if ready else acts.why_not(action, self._past(), self.chosen)
+        return None if ready else edits.why_not(action, self._past(), self.chosen)
 
     def chosen(self) -> ChosenRuns | None:
         """The runs to compare."""
-        return acts.chosen(self.run_row(), self._shelf, self._marks, self._known)
+        return edits.chosen(self.run_row(), self._shelf, self._marks, self._known)
 
     def do_compare(self) -> None:
         """Compare runs."""
         chosen = self.chosen()
         if chosen is not None:
-            acts.compare(self.app, self.watching.database, chosen)
+            edits.compare(self.app, self.watching.database, chosen)
 
     def do_mark(self) -> None:
         """Mark the run, or not; when there are too many marks the oldest goes."""
@@ -265,7 +265,7 @@ class RunsPane(Pane):
         """Label answers of the run blind."""
         run = self.run_row()
         if run is not None:
-            acts.label(self.app, self.watching.database, run)
+            edits.label(self.app, self.watching.database, run)
 
     def do_filter(self) -> None:
         """Type words that must stand in a run."""

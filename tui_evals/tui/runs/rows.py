@@ -9,7 +9,7 @@ from typing import overload
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import bars
 from tui_evals.store.records import RunRow, RunStatus, Totals
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 
 from .history import ListedRun, RunList
 

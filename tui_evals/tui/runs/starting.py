@@ -18,8 +18,8 @@ from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.config import Settings
-from tui_evals.tui.lines import row, wrapped
 from tui_evals.tui.messages import OpenRun
+from tui_evals.tui.rows import row, wrapped
 from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection

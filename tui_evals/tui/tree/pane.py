@@ -18,7 +18,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.item import changes
-from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import Place, ShowPane
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu

@@ -12,9 +12,9 @@ from typing import Any, overload
 
 from tui_evals.datasets.problems import Problem
 from tui_evals.store.records import AnswerStatus
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, status_piece, wrapped
+from tui_evals.tui.latest_statuses import item_key
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, wrapped
 
-from .latest import item_key
 from .outline import DATASET, Key, name_of, turn_count
 
 _KEY = 8

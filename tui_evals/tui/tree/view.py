@@ -12,14 +12,14 @@ from textual.widgets import Input
 
 from tui_evals.datasets.editing import Editing
 from tui_evals.store.records import AnswerStatus
+from tui_evals.tui.latest_statuses import ItemStatuses, item_key, latest_of, news
 from tui_evals.tui.messages import ItemShown
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from .latest import ItemStatuses, item_key, latest_of, news
 from .outline import DATASET, Key, Shape
 from .rows import Other, Tree, TreeRows, counts, first_page
 

@@ -16,8 +16,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Maker, Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.key_queue import give_keys
+from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
 
 from .lines import Lines
 
@@ -114,7 +114,7 @@ class Reading(Dialog[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,question_mark", "leave", "back", show=False)]
 
-    def __init__(self, title: str, maker: Maker) -> None:
+    def __init__(self, title: str, maker: RowMaker) -> None:
         super().__init__(title, "j k scroll · esc back")
         self._maker = maker
 

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.key_queue import give_keys
 
 _HELP = 'failed errored flaky status: score:<50 evaluator: category: tag: id: target: turn: !not "words" any*'
 

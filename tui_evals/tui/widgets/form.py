@@ -13,8 +13,8 @@ from textual.widgets import Input
 
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Row, fit, row, wrapped
+from tui_evals.tui.key_queue import give_keys
+from tui_evals.tui.rows import Row, fit, row, wrapped
 
 from .dialogs import Dialog, Entry, Menu
 from .lines import Lines

@@ -17,7 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.lines import GROUNDS, STYLES, Maker, Row, Rows
+from tui_evals.tui.rows import GROUNDS, STYLES, Row, RowMaker, Rows
 
 _KEPT = 400
 """Drawn lines kept, some screens' worth."""
@@ -85,7 +85,7 @@ class Lines(ScrollView, can_focus=True):
     def __init__(self, *, choosing: bool = True, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._choosing = choosing
-        self._maker: Maker = lambda width: ()
+        self._maker: RowMaker = lambda width: ()
         self._rows: Rows = ()
         self._width = 0
         self._wanted: Hashable = None
@@ -98,7 +98,7 @@ class Lines(ScrollView, can_focus=True):
 
     # -- content
 
-    def show(self, maker: Maker, *, at: Hashable = None) -> None:
+    def show(self, maker: RowMaker, *, at: Hashable = None) -> None:
         """Show these rows; the cursor goes to the row with the key `at`, else stays on the key it is on."""
         self._wanted = self.key if at is None else at
         self._maker = maker

@@ -7,9 +7,9 @@ import asyncio
 from textual.widgets import Input
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.messages import StatusMessage
-from tui_evals.tui.parts import matching
+from tui_evals.tui.rows import matching
 
 from .lines import Lines
 

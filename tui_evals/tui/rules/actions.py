@@ -14,14 +14,14 @@ from tui_evals.generate.shapes import UnreadableFile
 from tui_evals.targets.config import Settings
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.item import changes
-from tui_evals.tui.lines import row, wrapped
 from tui_evals.tui.messages import CopyText, ItemShown, Severity, ShowPane, StateChanged
+from tui_evals.tui.rows import row, wrapped
 from tui_evals.tui.runs.starting import NotStarted
 from tui_evals.tui.widgets.dialogs import AskLong, Confirm, Entry, Menu, Reading
 from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection
 
-from .making import Regeneration, RegenerationProgress, make, price
+from .generation import Regeneration, RegenerationProgress, make, price
 from .rows import message_rows
 from .state import Line, Texts, reworded, rewritten, says_deleted, texts_of, with_rule, without, write_files
 

@@ -15,7 +15,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.messages import StatusMessage
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
 
 from .history import ChosenRuns, ListedRun, RunList, to_compare

@@ -18,8 +18,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import Detail, expected_of
 from tui_evals.text.safe import safe, safe_line, spell
-from tui_evals.tui.lines import Ground, Piece, Row, Rows, Style, fit, row
-from tui_evals.tui.parts import TAB, Blocks, Cut, Lazy
+
+from .rows import TAB, BlockRows, Ground, LazyRows, Piece, Row, Rows, Style, StyledLines, fit, row
 
 Layout = Literal["sides", "unified", "answer"]
 NARROWEST = 50
@@ -58,7 +58,7 @@ def summary(diff: Diff) -> str:
     return " · ".join(parts)
 
 
-class Sides(Blocks[Facing]):
+class Sides(BlockRows[Facing]):
     """Reference left, answer right, each wrapped to half the width."""
 
     def __init__(self, diff: Diff, width: int) -> None:
@@ -66,17 +66,17 @@ class Sides(Blocks[Facing]):
         super().__init__(diff.rows, lambda facing: _Pair(facing, half))
 
 
-class _Pair(Lazy):
+class _Pair(LazyRows):
     """What faces what, as high as the higher of the two."""
 
     def __init__(self, facing: Facing, half: int) -> None:
         ends = _ends_alike(facing)
         self._kind: Kind = facing.kind
         self._half = half
-        self._left = Cut(side_parts(facing.left, "removed", ends), half) if facing.left else None
+        self._left = StyledLines(side_parts(facing.left, "removed", ends), half) if facing.left else None
         same = facing.kind == "same"
         self._right = (
-            self._left if same else Cut(side_parts(facing.right, "added", ends), half) if facing.right else None
+            self._left if same else StyledLines(side_parts(facing.right, "added", ends), half) if facing.right else None
         )
 
     def __len__(self) -> int:
@@ -101,15 +101,15 @@ def titles(width: int) -> Row:
 
 def unified_rows(diff: Diff, width: int) -> Rows:
     """One column; what is far from every change is left out."""
-    return Blocks(_entries(diff), lambda entry: _unified_part(entry, diff, width))
+    return BlockRows(_entries(diff), lambda entry: _unified_part(entry, diff, width))
 
 
-class _Column(Lazy):
+class _Column(LazyRows):
     """The lines of one side, each with its sign."""
 
     def __init__(self, side: Side, kind: Kind, width: int) -> None:
         self._kind: Kind = kind
-        self._cut = Cut(side_parts(side, "added" if kind == "added" else "removed", True), width - 1)
+        self._cut = StyledLines(side_parts(side, "added" if kind == "added" else "removed", True), width - 1)
 
     def __len__(self) -> int:
         return len(self._cut)

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tui_evals.store.records import RunRow
-from tui_evals.tui.lines import Row, Rows, row, wrapped
+from tui_evals.tui.rows import Row, Rows, row, wrapped
+from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.runs.ending import wrote_tests
-
-from .order import AnswerOrder
 
 PLAN = "pos"
 

@@ -20,11 +20,11 @@ from tui_evals.datasets.steps import insert_item, set_field
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.answer_context import Case, Finder, compared, source_file, unified_text, unit_place
 from tui_evals.tui.messages import AnswerShown, CopyText, ItemShown, ShowPane
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
-from .case import Case, Finder, compared, source_file, unified_text, unit_place
 from .rows import name_of
 
 

@@ -1,21 +1,141 @@
-"""Long documents as rows: texts wrapped once, whose rows are made when they come into view, and parts put together."""
+"""What every list and viewer shows: rows of styled pieces of text, and long documents whose rows are made lazily."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import accumulate
-from typing import Generic, TypeVar, overload
+from typing import Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
-from .lines import Piece, Row, Rows, Style, breaks, row, wrapped
+from rich.cells import cell_len, set_cell_size
+
+from tui_evals.store.records import AnswerStatus
+from tui_evals.text.safe import safe, safe_line
+
+Style = Literal[
+    "",
+    "dim",
+    "strong",
+    "accent",
+    "title",
+    "key",
+    "pass",
+    "fail",
+    "partial",
+    "error",
+    "running",
+    "warn",
+    "added",
+    "removed",
+    "changed",
+    "mark",
+]
+STYLES: tuple[Style, ...] = get_args(Style)
+Ground = Literal["", "title", "added", "removed", "changed"]
+GROUNDS: tuple[Ground, ...] = get_args(Ground)
+
+
+class Piece(NamedTuple):
+    """Some text in one style; whatever it holds, it is made safe where it is drawn."""
+
+    text: str
+    style: Style = ""
+
+
+class Row(NamedTuple):
+    """One line. Rows with a key can be chosen; `ground` colours the whole line."""
+
+    pieces: tuple[Piece, ...] = ()
+    key: Hashable = None
+    ground: Ground = ""
+
+
+Rows = Sequence[Row]
+RowMaker = Callable[[int], Rows]
+"""Makes the rows for a width; the sequence may be lazy, and may have a method `find(key) -> int | None`."""
+
+GLYPHS: dict[AnswerStatus, tuple[str, Style]] = {
+    "pending": ("·", "dim"),
+    "running": ("▸", "running"),
+    "answered": ("…", "running"),
+    "pass": ("✓", "pass"),
+    "fail": ("✗", "fail"),
+    "partial": ("◐", "partial"),
+    "error": ("!", "error"),
+}
+
+
+def status_piece(status: AnswerStatus, width: int = 0) -> Piece:
+    """A status as glyph and word, padded to a width."""
+    glyph, style = GLYPHS[status]
+    return Piece(f"{glyph} {status}".ljust(width), style)
+
+
+def row(*pieces: Piece | str | tuple[str, Style], key: Hashable = None, ground: Ground = "") -> Row:
+    """A row of pieces; a bare text has no style."""
+    made = (Piece(piece) if isinstance(piece, str) else Piece(*piece) for piece in pieces)
+    return Row(tuple(made), key, ground)
+
+
+def fit(text: str, width: int, style: Style = "", *, right: bool = False) -> Piece:
+    """Text in a column exactly `width` cells wide: cut with an ellipsis, or filled with spaces."""
+    if width <= 0:
+        return Piece("", style)
+    line = safe_line(text, width * 2 + 2)
+    length = cell_len(line)
+    if length > width:
+        return Piece(set_cell_size(line, width - 1) + "…", style)
+    space = " " * (width - length)
+    return Piece(space + line if right else line + space, style)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text of any length, made safe, none wider than `width` cells, broken between words if possible."""
+    found: list[str] = []
+    for line in safe(text).split("\n"):
+        found += [line[start:stop] for start, stop in breaks(line, max(width, 1))]
+    return found
+
+
+def breaks(line: str, width: int) -> Sequence[tuple[int, int]]:
+    """Where a line is broken: the first and last place of each part; a space between two parts belongs to neither."""
+    if len(line) <= width and (line.isascii() or cell_len(line) <= width):
+        return ((0, len(line)),)
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < len(line):
+        stop = start + _cells(line, start, width)
+        if stop < len(line):
+            space = line.rfind(" ", start + 1, stop + 1)
+            if space > start:
+                found.append((start, space))
+                start = space + 1
+                continue
+        found.append((start, stop))
+        start = stop
+    return found
+
+
+def _cells(line: str, start: int, width: int) -> int:
+    """How many characters from `start` fit into `width` cells; at least one."""
+    part = line[start : start + width]
+    if part.isascii() or (cell_len(part[0]) < 2 and cell_len(part) <= width):
+        return len(part)
+    used = 0
+    for number, character in enumerate(part):
+        used += cell_len(character)
+        if used > width:
+            return max(number, 1)
+    return len(part)
+
 
 TAB = "    "
 Thing = TypeVar("Thing")
 _LONG, _NEAR = 500, 200
 
 
-class Lazy(Sequence[Row]):
+class LazyRows(Sequence[Row]):
     """Rows that are made one by one when they are asked for: `made` gives the one with a number."""
 
     def made(self, number: int) -> Row:
@@ -37,7 +157,7 @@ class Lazy(Sequence[Row]):
         return self.made(place)
 
 
-class Texts(Lazy):
+class TextRows(LazyRows):
     """The lines of a text, indented and in one style."""
 
     def __init__(self, lines: Sequence[str], style: Style = "", indent: int = 0) -> None:
@@ -53,7 +173,7 @@ class Texts(Lazy):
         return Row((self._space, Piece(self._lines[number], self._style)))
 
 
-class Joined(Lazy):
+class JoinedRows(LazyRows):
     """Parts one below the other."""
 
     def __init__(self, parts: Sequence[Rows]) -> None:
@@ -73,7 +193,7 @@ class Joined(Lazy):
         return self._parts[part][number - (self._ends[part - 1] if part else 0)]
 
 
-class Blocks(Lazy, Generic[Thing]):
+class BlockRows(LazyRows, Generic[Thing]):
     """Things of some lines each, made into rows when they come into view."""
 
     # Rows of a long diff, if kept, are so many objects that a pass of the garbage collector stops the screen.
@@ -113,9 +233,9 @@ class Blocks(Lazy, Generic[Thing]):
         return found
 
 
-def paragraph(text: str, width: int, style: Style = "", indent: int = 0) -> Texts:
+def paragraph(text: str, width: int, style: Style = "", indent: int = 0) -> TextRows:
     """A text of any length wrapped to a width, with what stands for its tabs."""
-    return Texts(wrapped(text.replace("\t", TAB), max(width - indent, 1)), style, indent)
+    return TextRows(wrapped(text.replace("\t", TAB), max(width - indent, 1)), style, indent)
 
 
 def heading(text: str) -> list[Row]:
@@ -123,7 +243,7 @@ def heading(text: str) -> list[Row]:
     return [row(), row((text, "title"), ground="title")]
 
 
-class Cut:
+class StyledLines:
     """Safe texts in styles, which follow each other without a break, cut into lines no wider than a width."""
 
     __slots__ = ("_parts", "_slices", "_starts")

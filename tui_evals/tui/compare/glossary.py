@@ -1,4 +1,4 @@
-"""What a word of statistics means, from the page of words in the manual."""
+"""What the words of statistics mean, taken from the manual's glossary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from importlib.resources import files
 
-from .lines import Row, row, wrapped
+from tui_evals.tui.rows import Row, row, wrapped
 
 _PAGE = "words.md"
 _SECTION = re.compile(r"^## +(?P<word>.+?) *\n(?P<text>.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What was on screen last: kept in the store, put back in silence."""
+"""What was on screen last, kept in the store so that the workbench opens where it was left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui_evals.store.reader import Reader
 
 from .layout import PLACES, WEIGHTS
 from .messages import Place, Severity
-from .store_pen import StoreWriter
+from .store_writer import StoreWriter
 from .watch import Watch
 from .workspace import Workspace
 
@@ -20,7 +20,7 @@ _KEY = "workbench"
 Tell = Callable[[str, Severity], None]
 
 
-class Remembered:
+class Session:
     """Plain values by name; `put` keeps one, and `keep` writes all of them."""
 
     def __init__(self, root: Path, pen: StoreWriter, reader: Reader) -> None:
