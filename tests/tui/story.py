@@ -27,7 +27,7 @@ class Person:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self.app.typist.idle.wait()
+        await self.app.key_queue.idle.wait()
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
@@ -72,7 +72,7 @@ async def at_the_workbench(
         person = Person(pilot, app)
         await pilot.pause()
         yield person
-        await app.pen.close()
+        await app.writer.close()
 
 
 def write(file: Path, data: object) -> Path:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tui_evals.evaluators.registry import Registry, registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.judges.options import explained, faults, form_fields, form_values, options_of, summary, written
+from tui_evals.tui.judges.options import explained, faults, file_options, form_fields, form_values, options_of, summary
 from tui_evals.tui.widgets.form import read_value
 
 BUILT_IN = registry(None, Trust())
@@ -24,7 +24,7 @@ def fields(name, given_options=None):
 def through(name, before, **changes):
     options = options_of(BUILT_IN.find(name), BUILT_IN)
     values = {**form_values(options, before), **changes}
-    return written(options, before, {key: value for key, value in values.items() if value is not None})
+    return file_options(options, before, {key: value for key, value in values.items() if value is not None})
 
 
 def wrong(name, options):

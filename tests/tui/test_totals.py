@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.figures import compact, duration, money, number
 from tui_evals.tui.results.table import Counting
-from tui_evals.tui.results.totals import Pace, Tally, done, totals_rows
+from tui_evals.tui.results.totals import Pace, Tally, final_count, totals_rows
 from tui_evals.tui.run_queries import RunCount
 from tui_evals.tui.watch import StoreChange
 
@@ -213,7 +213,7 @@ def test_answers_that_become_final_after_a_count_are_added_to_it_once():
     tally.note([an_answer(10, "pass", seq=100), an_answer(12, "running", seq=101), final])
     tally.note([final, an_answer(13, "error", seq=104, cost=None, code="timeout")])
     found = tally.totals
-    assert (found.passed, found.failed, found.errored, done(found)) == (10, 1, 1, 12)
+    assert (found.passed, found.failed, found.errored, final_count(found)) == (10, 1, 1, 12)
     assert (found.pending, found.running) == (984, 4)
     assert (found.cost, found.unpriced) == (1.25, 0)
 
@@ -245,7 +245,7 @@ def test_whatever_comes_the_parts_are_the_whole(statuses):
     tally.counted(some(total=50, pending=30, running=10, answered=10), seq=0, first_pass=True)
     tally.note([an_answer(place % 50 + 1, status, seq=place + 1) for place, status in enumerate(statuses)])
     found = tally.totals
-    parts = found.pending + found.running + found.answered + done(found)
+    parts = found.pending + found.running + found.answered + final_count(found)
     assert parts == 50
     assert min(found.pending, found.running, found.answered) >= 0
 

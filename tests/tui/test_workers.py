@@ -13,7 +13,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.workers import WorkerTotals, together
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.results.workers import WorkerRows, Workers, heading, none_there, workers_line
+from tui_evals.tui.results.workers import WorkerRows, Workers, heading, no_workers_rows, workers_line
 from tui_evals.tui.watch import Watch
 
 SIZES = [(80, 24), (160, 45)]
@@ -100,7 +100,7 @@ def test_a_narrow_list_keeps_what_matters_most():
 @pytest.mark.parametrize("name", ["tcp://10.20.30.40:40001", HOSTILE])
 def test_no_row_is_wider_than_the_list_whatever_a_worker_is_called(width, name):
     rows = [worker(name, calls=10**9, cells=10**5), worker("b", state="gone", seen=0.0)]
-    for text in (*listed(rows, width), *text_of([heading(width)]), *text_of(none_there(width))):
+    for text in (*listed(rows, width), *text_of([heading(width)]), *text_of(no_workers_rows(width))):
         assert cell_len(safe_line(text)) <= max(width, 18)
 
 

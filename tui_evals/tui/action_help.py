@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from .actions import PLACES, Where, key_names, of
+from .actions import PLACES, Where, actions_at, key_names
 from .rows import Row, fit, row, wrapped
 
 PROSE: Mapping[Where, str] = {
@@ -63,7 +63,7 @@ def help_rows(where: Where, width: int) -> list[Row]:
     rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
     for place in (where,) if where in _ALONE else dict.fromkeys((where, "everywhere")):
         rows += [row(), row((PLACES[place], "title"))]
-        for action in of(place):
+        for action in actions_at(place):
             keys = fit("  ".join(key_names(action)), _KEYS, "key")
             first, *more = wrapped(action.says, max(width - _KEYS - 1, 10))
             rows.append(row(keys, " ", first))
@@ -89,7 +89,7 @@ def keys_page() -> str:
         if PROSE.get(place):
             parts += [PROSE[place], ""]
         parts += ["| key | |", "|---|---|"]
-        for action in of(place):
+        for action in actions_at(place):
             keys = " ".join(f"`{key}`" if key != "|" else "`\\|`" for key in key_names(action))
             parts.append(f"| {keys} | {action.says} |")
     return "\n".join(parts) + "\n"

@@ -18,7 +18,7 @@ _CHUNK = 240
 """Bytes of a control string that every release of GNU screen passes on."""
 
 
-def copy(
+def copy_to_clipboard(
     text: str, what: str, root: Path, environ: Mapping[str, str] | None = None, *, terminal: str = "/dev/tty"
 ) -> str:
     """Put a text into the clipboard, or into a file of the project where that cannot be; says what was done."""

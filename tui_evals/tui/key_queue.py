@@ -1,4 +1,4 @@
-"""One key at a time: over a slow line several arrive at once, and each must meet the screen the one before it made."""
+"""Handles one key at a time: over a slow line several arrive at once, and each must meet what the last one made."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ from tui_evals.tui.widgets.lines import MOVES, Lines
 _PATIENCE = 1.0
 _GLANCE = 0.002
 Forward = Callable[[Key | Paste], Awaitable[None]]
-
-
-def give_keys(widget: Widget) -> None:
-    """Put the keys into a widget at once; `Widget.focus` would do it after the keys that are waiting already."""
-    widget.screen.set_focus(widget)
 
 
 class KeyQueue:
@@ -51,7 +46,7 @@ class KeyQueue:
             focused = self._app.focused
             await self._forward(event)
             following = None if self._typed.empty() else self._typed.get_nowait()
-            if _held(event, following, focused):
+            if _is_repeat(event, following, focused):
                 continue
             await self._settled(before, focused)
             if following is None and self._typed.empty():
@@ -73,7 +68,7 @@ class KeyQueue:
             await settled(_concerned(app))
 
 
-def _held(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
+def _is_repeat(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
     """Whether a key comes again that only moves in a list: it need not wait, or the list would go on after its end."""
     if not isinstance(event, Key) or not isinstance(following, Key) or not isinstance(focused, Lines):
         return False

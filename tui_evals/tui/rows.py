@@ -92,29 +92,29 @@ def fit(text: str, width: int, style: Style = "", *, right: bool = False) -> Pie
 
 def wrapped(text: str, width: int) -> list[str]:
     """The lines of a text of any length, made safe, none wider than `width` cells, broken between words if possible."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in safe(text).split("\n"):
-        found += [line[start:stop] for start, stop in breaks(line, max(width, 1))]
-    return found
+        lines += [line[start:stop] for start, stop in line_breaks(line, max(width, 1))]
+    return lines
 
 
-def breaks(line: str, width: int) -> Sequence[tuple[int, int]]:
+def line_breaks(line: str, width: int) -> Sequence[tuple[int, int]]:
     """Where a line is broken: the first and last place of each part; a space between two parts belongs to neither."""
     if len(line) <= width and (line.isascii() or cell_len(line) <= width):
         return ((0, len(line)),)
-    found: list[tuple[int, int]] = []
+    parts: list[tuple[int, int]] = []
     start = 0
     while start < len(line):
         stop = start + _cells(line, start, width)
         if stop < len(line):
             space = line.rfind(" ", start + 1, stop + 1)
             if space > start:
-                found.append((start, space))
+                parts.append((start, space))
                 start = space + 1
                 continue
-        found.append((start, stop))
+        parts.append((start, stop))
         start = stop
-    return found
+    return parts
 
 
 def _cells(line: str, start: int, width: int) -> int:
@@ -131,14 +131,14 @@ def _cells(line: str, start: int, width: int) -> int:
 
 
 TAB = "    "
-Thing = TypeVar("Thing")
+Source = TypeVar("Source")
 _LONG, _NEAR = 500, 200
 
 
 class LazyRows(Sequence[Row]):
-    """Rows that are made one by one when they are asked for: `made` gives the one with a number."""
+    """Rows that are made one by one when they are asked for: `row_at` gives the one with a number."""
 
-    def made(self, number: int) -> Row:
+    def row_at(self, number: int) -> Row:
         """The row with a number from 0."""
         raise NotImplementedError
 
@@ -150,11 +150,11 @@ class LazyRows(Sequence[Row]):
 
     def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
         if isinstance(number, slice):
-            return [self.made(place) for place in range(*number.indices(len(self)))]
+            return [self.row_at(place) for place in range(*number.indices(len(self)))]
         place = number + len(self) if number < 0 else number
         if not 0 <= place < len(self):
             raise IndexError(number)
-        return self.made(place)
+        return self.row_at(place)
 
 
 class TextRows(LazyRows):
@@ -168,7 +168,7 @@ class TextRows(LazyRows):
     def __len__(self) -> int:
         return len(self._lines)
 
-    def made(self, number: int) -> Row:
+    def row_at(self, number: int) -> Row:
         """A line."""
         return Row((self._space, Piece(self._lines[number], self._style)))
 
@@ -187,26 +187,26 @@ class JoinedRows(LazyRows):
         for part in self._parts:
             yield from part
 
-    def made(self, number: int) -> Row:
+    def row_at(self, number: int) -> Row:
         """The row of the part it lies in."""
         part = bisect_right(self._ends, number)
         return self._parts[part][number - (self._ends[part - 1] if part else 0)]
 
 
-class BlockRows(LazyRows, Generic[Thing]):
+class BlockRows(LazyRows, Generic[Source]):
     """Things of some lines each, made into rows when they come into view."""
 
     # Rows of a long diff, if kept, are so many objects that a pass of the garbage collector stops the screen.
 
-    def __init__(self, things: Sequence[Thing], make: Callable[[Thing], Rows]) -> None:
-        self._things = things
+    def __init__(self, sources: Sequence[Source], make: Callable[[Source], Rows]) -> None:
+        self._sources = sources
         self._make = make
         self._long: dict[int, Rows] = {}
         self._near: dict[int, Rows] = {}
-        self._ends = array("q", accumulate(self._height(number) for number in range(len(things))))
+        self._ends = array("q", accumulate(self._height(number) for number in range(len(sources))))
 
     def _height(self, number: int) -> int:
-        rows = self._make(self._things[number])
+        rows = self._make(self._sources[number])
         if len(rows) > _LONG:
             self._long[number] = rows
         return len(rows)
@@ -215,22 +215,22 @@ class BlockRows(LazyRows, Generic[Thing]):
         return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[Row]:
-        for number in range(len(self._things)):
+        for number in range(len(self._sources)):
             yield from self._block(number)
 
-    def made(self, number: int) -> Row:
+    def row_at(self, number: int) -> Row:
         """The row of the thing it belongs to."""
-        thing = bisect_right(self._ends, number)
-        return self._block(thing)[number - (self._ends[thing - 1] if thing else 0)]
+        block = bisect_right(self._ends, number)
+        return self._block(block)[number - (self._ends[block - 1] if block else 0)]
 
     def _block(self, number: int) -> Rows:
-        found = self._long.get(number) or self._near.get(number)
-        if found is None:
-            found = self._make(self._things[number])
+        rows = self._long.get(number) or self._near.get(number)
+        if rows is None:
+            rows = self._make(self._sources[number])
             if len(self._near) >= _NEAR:
                 self._near = {}
-            self._near[number] = found
-        return found
+            self._near[number] = rows
+        return rows
 
 
 def paragraph(text: str, width: int, style: Style = "", indent: int = 0) -> TextRows:
@@ -271,21 +271,21 @@ class StyledLines:
 
 def _slices(text: str, width: int) -> Sequence[tuple[int, int]]:
     if "\n" not in text:
-        return breaks(text, width)
-    found: list[tuple[int, int]] = []
+        return line_breaks(text, width)
+    parts: list[tuple[int, int]] = []
     start = 0
     for line in text.split("\n"):
-        found += [(start + a, start + b) for a, b in breaks(line, width)]
+        parts += [(start + a, start + b) for a, b in line_breaks(line, width)]
         start += len(line) + 1
-    return found
+    return parts
 
 
-def plain(shown: Row) -> str:
+def row_text(shown: Row) -> str:
     """A row as text."""
     return "".join(piece.text for piece in shown.pieces)
 
 
-def matching(rows: Rows, text: str) -> list[int]:
+def rows_with_text(rows: Rows, text: str) -> list[int]:
     """The numbers of the rows in which a text stands, however it is capitalised."""
-    wanted = text.casefold()
-    return [number for number, shown in enumerate(rows) if wanted in plain(shown).casefold()] if wanted else []
+    needle = text.casefold()
+    return [number for number, shown in enumerate(rows) if needle in row_text(shown).casefold()] if needle else []

@@ -1,4 +1,4 @@
-"""What the evaluator pane asks of the shared state: blocks to show, evaluators to choose from, options to write."""
+"""What pane 3 makes of the shared state: what to show, evaluators to choose from, options to write, a trial."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tui_evals.tui.widgets.dialogs import Entry
 from tui_evals.tui.workspace import Workspace
 
 from .options import explained, faults, summary
-from .rows import ORIGINS, Block, Shown, Standing, map_of
+from .rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, map_of
 from .trial import CurrentPlace, Trial, TrialResult, same_options
 
 
@@ -39,36 +39,38 @@ def kind_of(entry: Effective, registry: Registry) -> type[Evaluator] | None:
         return None
 
 
-def as_shown(workspace: Workspace, here: Standing, tried: Mapping[str, TrialResult | str]) -> Shown:
+def judges_page(workspace: Workspace, here: JudgesHere, tried: Mapping[str, TrialResult | str]) -> JudgesPage:
     """Everything the pane shows of a place."""
     name = name_of(workspace, workspace.where)
     blocks = tuple(_block(workspace, here, entry, tried.get(entry.key)) for entry in here.entries)
-    return Shown(here, name, blocks, workspace.settings.judge, _of_the_whole(workspace, here))
+    return JudgesPage(here, name, blocks, workspace.settings.judge, _of_the_whole(workspace, here))
 
 
-def _block(workspace: Workspace, here: Standing, entry: Effective, tried: TrialResult | str | None) -> Block:
+def _block(workspace: Workspace, here: JudgesHere, entry: Effective, tried: TrialResult | str | None) -> EvaluatorBlock:
     registry = workspace.registry
     kind = kind_of(entry, registry)
     if isinstance(tried, TrialResult) and not same_options(tried.entry, entry):
         tried = None
-    problems = _reported(workspace, here.home(entry)) or _found(entry, kind, here, registry)
-    return Block(entry, kind, problems, refusal(entry.key, entry.options, registry.own), tried)
+    problems = _reported_problems(workspace, here.home(entry)) or _own_problems(entry, kind, here, registry)
+    return EvaluatorBlock(entry, kind, problems, refusal(entry.key, entry.options, registry.own), tried)
 
 
-def _fresh(workspace: Workspace) -> bool:
+def _report_is_current(workspace: Workspace) -> bool:
     """Whether the last validation is about the dataset as it is now."""
     editing = workspace.editing
     return editing is not None and workspace.reported == (id(editing), editing.version)
 
 
-def _reported(workspace: Workspace, home: Place) -> tuple[str, ...]:
-    if not home or not _fresh(workspace):
+def _reported_problems(workspace: Workspace, home: Place) -> tuple[str, ...]:
+    if not home or not _report_is_current(workspace):
         return ()
-    found = [(problem.path[len(home) :], problem.message) for problem in workspace.problems_at(home)]
-    return tuple(f"{shown(path)}: {message}" if path else message for path, message in found)
+    problems = [(problem.path[len(home) :], problem.message) for problem in workspace.problems_at(home)]
+    return tuple(f"{shown(path)}: {message}" if path else message for path, message in problems)
 
 
-def _found(entry: Effective, kind: type[Evaluator] | None, here: Standing, registry: Registry) -> tuple[str, ...]:
+def _own_problems(
+    entry: Effective, kind: type[Evaluator] | None, here: JudgesHere, registry: Registry
+) -> tuple[str, ...]:
     """What is wrong with an evaluator, found without the rest of the dataset."""
     if entry.key in here.broken:
         return ("the options are no object; enter writes others",)
@@ -76,12 +78,12 @@ def _found(entry: Effective, kind: type[Evaluator] | None, here: Standing, regis
         return ("type: must be the name of an evaluator",)
     if kind is None:
         return (f"unknown evaluator '{entry.evaluator}'; a lists those there are",)
-    return tuple(f"{name}: {said}" if name else said for name, said in faults(kind, registry, entry.options).items())
+    return tuple(f"{name}: {text}" if name else text for name, text in faults(kind, registry, entry.options).items())
 
 
-def _of_the_whole(workspace: Workspace, here: Standing) -> tuple[str, ...]:
+def _of_the_whole(workspace: Workspace, here: JudgesHere) -> tuple[str, ...]:
     """What is wrong with the evaluators of a place and with none of them alone."""
-    if not _fresh(workspace) or here.remark:
+    if not _report_is_current(workspace) or here.remark:
         return ()
     places = [map_of(here.place)] + ([] if here.of_dataset else [(*here.place, "evaluators_mode")])
     return tuple(
@@ -92,7 +94,7 @@ def _of_the_whole(workspace: Workspace, here: Standing) -> tuple[str, ...]:
     )
 
 
-def why_not(here: Standing, entry: Effective | None, registry: Registry, action: str) -> str | None:
+def why_not(here: JudgesHere, entry: Effective | None, registry: Registry, action: str) -> str | None:
     """Why an action cannot be done with the evaluator under the cursor, or where one is."""
     if action == "mode" and here.of_dataset:
         return "the dataset's evaluators hold for all; only an item or turn extends or replaces them"
@@ -110,7 +112,7 @@ def why_not(here: Standing, entry: Effective | None, registry: Registry, action:
     return None
 
 
-def choices(registry: Registry, here: Standing) -> list[Entry]:
+def choices(registry: Registry, here: JudgesHere) -> list[Entry]:
     """Every evaluator there is, to choose one; the project's own come first."""
     used = {entry.evaluator for entry in here.entries}
     kinds = sorted(registry.kinds, key=lambda kind: kind.name not in registry.own)
@@ -137,7 +139,7 @@ def free_key(name: str, taken: Container[str]) -> str:
 def with_options(data: Data, place: Place, key: str, options: Mapping[str, Any]) -> Data:
     """The data with an evaluator's options written at a place, wherever they came from until now."""
     if place == DEFAULTS and at(data, DEFAULTS) is None:
-        data = put(data, DEFAULTS, {name: dict(given) for name, given in SYSTEM_DEFAULTS.items()})
+        data = put(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
     return put(override(data, place, key, options), (*map_of(place), key), dict(options))
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from tui_evals.targets.answers import content_text
 from tui_evals.text.figures import duration, money
-from tui_evals.tui.actions import key_names, of
-from tui_evals.tui.answer.rows import arguments_of
+from tui_evals.tui.actions import actions_at, key_names
+from tui_evals.tui.answer_context import arguments_of
 from tui_evals.tui.rows import JoinedRows, Row, Rows, Style, fit, paragraph, row, wrapped
 
 from .conversation import AnswerCost, CannotTalk, Conversation
@@ -32,7 +32,7 @@ def parts_of(talk: Conversation, pending: str | None = None) -> list[Part]:
     parts = _beginning(talk)
     for place, message in enumerate(talk.messages):
         taken = talk.taken.get(place)
-        parts.append(_part(message, note=note_of(taken) if taken else ""))
+        parts.append(_part(message, note=cost_words(taken) if taken else ""))
     if pending is not None:
         parts.append(Part("user", pending))
     elif not talk.messages:
@@ -64,7 +64,7 @@ def _part(message: Mapping[str, Any], note: str = "", style: Style = "") -> Part
     return Part(str(message.get("role")), text, called, note, style)
 
 
-def note_of(taken: AnswerCost) -> str:
+def cost_words(taken: AnswerCost) -> str:
     """What an answer took, on one line."""
     usage, cost = taken.usage, taken.cost
     tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens" if usage else "no token counts"
@@ -84,19 +84,19 @@ class Transcript:
     def __init__(self) -> None:
         self._made: dict[tuple[Part, int], Rows] = {}
 
-    def made(self, parts: Sequence[Part], width: int) -> tuple[Rows, int]:
+    def lay_out(self, parts: Sequence[Part], width: int) -> tuple[Rows, int]:
         """All rows, and the number of the one in which the last question begins."""
         before, self._made = self._made, {}
-        found: list[Rows] = []
+        blocks: list[Rows] = []
         start = length = 0
         for part in parts:
             key = (part, width)
             rows = before.get(key) or _rows(part, width)
             self._made[key] = rows
             start = length if part.role == "user" else start
-            found.append(rows)
+            blocks.append(rows)
             length += len(rows)
-        return JoinedRows(found), start
+        return JoinedRows(blocks), start
 
 
 def _rows(part: Part, width: int) -> Rows:
@@ -116,7 +116,7 @@ def _rows(part: Part, width: int) -> Rows:
 def key_rows(width: int) -> list[Row]:
     """The keys of the playground."""
     rows: list[Row] = []
-    for action in of("playground"):
+    for action in actions_at("playground"):
         keys = fit("  ".join(key_names(action)), _KEYS, "key")
         first, *more = wrapped(action.says, max(width - _KEYS - 1, 10))
         rows.append(row(keys, " ", first))

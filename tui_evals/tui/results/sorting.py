@@ -1,4 +1,4 @@
-"""In words: by what the answers are sorted and filtered, and what stands where there are none."""
+"""By what answers can be sorted, the order in words, and what stands where there are none."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ _SORTS = (
 )
 
 
-def sorts(keys: Iterable[str]) -> list[Sort]:
+def sort_columns(keys: Iterable[str]) -> list[Sort]:
     """By what the answers of a run with these evaluators can be sorted."""
     return [*_SORTS, *(Sort(f"evaluator:{key}", key) for key in keys)]
 
 
-def turned(order: AnswerOrder, sort: Sort) -> AnswerOrder:
+def order_after_choice(order: AnswerOrder, sort: Sort) -> AnswerOrder:
     """The order after a column was chosen: the other way round if it is the one already."""
     if sort.by == (order.sort or PLAN):
         return AnswerOrder(order.text, order.sort, not order.descending)
     return AnswerOrder(order.text, None if sort.by == PLAN else sort.by, sort.descending)
 
 
-def described(order: AnswerOrder, as_of: float | None) -> str:
+def order_words(order: AnswerOrder, as_of: float | None) -> str:
     """The filter and the sorting for a title; `as_of` when answers have changed since they were put in order."""
-    said = [order.text] if order.text else []
+    parts = [order.text] if order.text else []
     if order.sort or order.descending:
         word = (
             order.sort.partition(":")[2] or order.sort.removesuffix("_ms").replace("_", " ") if order.sort else "plan"
         )
-        said.append(f"by {word} {'▼' if order.descending else '▲'}")
+        parts.append(f"by {word} {'▼' if order.descending else '▲'}")
     if as_of is not None:
-        said.append(f"as of {time.strftime('%H:%M', time.localtime(as_of))}")
-    return " · ".join(said)
+        parts.append(f"as of {time.strftime('%H:%M', time.localtime(as_of))}")
+    return " · ".join(parts)
 
 
-def empty(run: RunRow | None, order: AnswerOrder, width: int) -> Rows:
+def no_answers_rows(run: RunRow | None, order: AnswerOrder, width: int) -> Rows:
     """What stands where there are no answers."""
     if run is None:
         says = ["Here stand the answers of a run, a row each, from the moment it starts.", ""]

@@ -1,4 +1,4 @@
-"""The frame of every dialog: a title, a body, a line of help; it does not dim or redraw what lies below."""
+"""Dialogs: one line of text, a sentence, a yes or no, rows to read, a list to choose from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.key_queue import give_keys
 from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
 
+from .focus import give_keys
 from .lines import Lines
 
 Outcome = TypeVar("Outcome")
