@@ -87,7 +87,7 @@ def test_the_footer_fits_eighty_columns(where):
 
 def test_what_an_action_does_is_a_sentence():
     for action in ACTIONS:
-        assert action.says[0].isupper() and action.says.endswith("."), action
+        assert action.description[0].isupper() and action.description.endswith("."), action
 
 
 def test_the_page_of_keys_is_current():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.tui.clipboard import LONGEST, copy_to_clipboard, encoded, sequence
+from tui_evals.tui.clipboard import LONGEST, base64_text, copy_to_clipboard, osc52_sequence
 
 _PLAIN = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")
 
@@ -17,21 +17,21 @@ _PLAIN = re.compile(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07")
 @given(st.text())
 def test_what_is_encoded_comes_back(text):
     clean = text.encode("utf-8", "replace").decode()
-    assert b64decode(encoded(text)).decode() == clean
+    assert b64decode(base64_text(text)).decode() == clean
 
 
 def test_without_a_multiplexer_the_sequence_stands_alone():
-    assert sequence(b"aGk=", {}) == b"\x1b]52;c;aGk=\x07"
+    assert osc52_sequence(b"aGk=", {}) == b"\x1b]52;c;aGk=\x07"
 
 
 def test_tmux_gets_the_plain_form_and_the_one_it_passes_on():
-    found = sequence(b"aGk=", {"TMUX": "/tmp/tmux-1/default,1,0"})
+    found = osc52_sequence(b"aGk=", {"TMUX": "/tmp/tmux-1/default,1,0"})
     assert found == b"\x1b]52;c;aGk=\x07\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\"
 
 
 def test_screen_gets_pieces_that_are_short_enough_and_say_the_same_joined():
-    payload = encoded("x" * 3_000)
-    found = sequence(payload, {"STY": "1.pts-0.host"})
+    payload = base64_text("x" * 3_000)
+    found = osc52_sequence(payload, {"STY": "1.pts-0.host"})
     pieces = re.findall(rb"\x1bP(.*?)\x1b\\", found, re.DOTALL)
     assert b"".join(b"\x1bP" + piece + b"\x1b\\" for piece in pieces) == found
     assert max(map(len, pieces)) <= 256

@@ -12,7 +12,7 @@ from tui_evals.compare.runs import KINDS
 from tui_evals.store.filters import FilterError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
-from tui_evals.tui.compare.charts import Charts
+from tui_evals.tui.compare.charts import ChartsScreen
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.compare.state import kinds_of_filter, read_runs
 from tui_evals.tui.widgets.dialogs import Menu, Reading
@@ -304,7 +304,7 @@ async def test_charts_and_help_open_over_it_and_go_back(path):
         await read(pilot)
         screen = pilot.app.screen
         await pilot.press("h")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Charts))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChartsScreen))
         await until(pilot, lambda: "A against B" in "\n".join(drawn(pilot.app.screen.lines)))
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(pilot.app.screen, Reading))

@@ -19,7 +19,7 @@ from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
-from tui_evals.tui.answer.pager import pager_command, show_in_pager
+from tui_evals.tui.answer.external_pager import pager_command, show_in_pager
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_actions import copyable_parts

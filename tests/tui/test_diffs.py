@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.diff_rows import SideBySideRows, diff_summary, diff_texts, titles, unified_rows, unified_text
+from tui_evals.tui.diff_rows import SideBySideRows, column_titles, diff_summary, diff_texts, unified_rows, unified_text
 from tui_evals.tui.rows import JoinedRows, StyledLines, TextRows, paragraph, row_text, rows_with_text
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma.", "δέλτα", "日本", "x\n", "\n"]), max_size=40).map(" ".join)
@@ -152,7 +152,7 @@ def test_a_search_finds_rows_however_they_are_capitalised():
 
 @pytest.mark.parametrize("width", [38, 80])
 def test_the_titles_stand_above_their_columns(width):
-    shown = row_text(titles(width))
+    shown = row_text(column_titles(width))
     assert shown.index("│") == (width - 3) // 2 + 1
     assert "expected" in shown
     assert "answer" in shown

@@ -20,7 +20,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits
 from tui_evals.tui.item import fields
 from tui_evals.tui.item.pane import EditorPane
-from tui_evals.tui.item.rows import badge, headline, page_rows, preview
+from tui_evals.tui.item.rows import headline, page_rows, portability_piece, preview
 from tui_evals.tui.workspace import Workspace
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
@@ -86,10 +86,10 @@ def test_the_dataset_shows_its_own_fields_and_where_problems_are(tmp_path):
 
 
 def test_the_badge_names_the_first_reason(tmp_path):
-    assert badge(workspace(tmp_path, {"prompt": "x"}).report).text == "✓ portable to runevals"
-    told = badge(workspace(tmp_path, SINGLE).report).text
+    assert portability_piece(workspace(tmp_path, {"prompt": "x"}).report).text == "✓ portable to runevals"
+    told = portability_piece(workspace(tmp_path, SINGLE).report).text
     assert told.startswith("✗ not portable: items[0]: runevals does not know") and "(+1 more)" in told
-    assert "not checked" in badge(None).text
+    assert "not checked" in portability_piece(None).text
 
 
 def test_a_problem_stands_beneath_its_field_with_the_place_inside(tmp_path):
@@ -165,7 +165,7 @@ def test_an_item_says_in_a_word_whether_the_file_is_portable_where_there_is_room
 
 def test_a_file_that_is_no_document_is_the_subject_of_its_badge():
     report = Report(None, (), (Problem("is no eval document; convert it", ()),))
-    assert badge(report).text == "✗ not portable: the file is no eval document; convert it"
+    assert portability_piece(report).text == "✗ not portable: the file is no eval document; convert it"
 
 
 def test_what_is_no_object_is_told_and_not_edited(tmp_path):
@@ -222,19 +222,19 @@ def test_json_to_edit_never_holds_what_must_not_reach_a_terminal(text):
 
 
 def test_only_fields_that_can_stand_here_are_offered(tmp_path):
-    single = fields.addable(SINGLE, ("items", 0))
+    single = fields.addable_fields(SINGLE, ("items", 0))
     assert "context" in single and not {"prompt", "turns", "response", "evaluators", "evaluators_mode"} & set(single)
-    talk = fields.addable(TALK, ("items", 1))
+    talk = fields.addable_fields(TALK, ("items", 1))
     assert "notes" in talk and not {"prompt", "context", "ideal"} & set(talk)
-    assert "testId" not in fields.addable(TALK["turns"][0], ("items", 1, "turns", 0))
-    dataset = fields.addable({"metadata": {"name": "x"}, "items": []}, ())
+    assert "testId" not in fields.addable_fields(TALK["turns"][0], ("items", 1, "turns", 0))
+    dataset = fields.addable_fields({"metadata": {"name": "x"}, "items": []}, ())
     assert "prompt_file" in dataset and not {"metadata.name", "items", "default_evaluators"} & set(dataset)
 
 
 def test_every_field_that_is_offered_has_words_about_it():
     for unit, where in ((SINGLE, ("items", 0)), (TALK, ("items", 1)), ({}, ("items", 0, "turns", 0)), ({}, ())):
-        for name in fields.addable(unit, where):
-            assert fields.about(name, where), name
+        for name in fields.addable_fields(unit, where):
+            assert fields.field_about(name, where), name
 
 
 def test_the_name_of_a_dataset_makes_and_leaves_its_metadata(tmp_path):
@@ -337,12 +337,12 @@ def test_steps_say_what_is_missing(tmp_path):
 def test_going_on_and_back_passes_every_item_and_turn_once(tmp_path):
     made = workspace(tmp_path, SINGLE, TALK, 5, RESULT)
     seen = [()]
-    while (there := item_edits.neighbour(made, 1)) is not None:
+    while (there := item_edits.neighbour_unit(made, 1)) is not None:
         made.where = there
         seen.append(there)
     assert seen == [(), *made.units()]
     back = [made.where]
-    while (there := item_edits.neighbour(made, -1)) is not None:
+    while (there := item_edits.neighbour_unit(made, -1)) is not None:
         made.where = there
         back.append(there)
     assert back == seen[::-1]

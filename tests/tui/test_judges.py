@@ -22,7 +22,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui import app as workbench
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.judges.rows import judge_rows, judges_here, options_words
-from tui_evals.tui.judges.state import choices, free_key, judges_page, with_options
+from tui_evals.tui.judges.state import evaluator_choices, free_key, judges_page, with_options
 from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
@@ -208,7 +208,8 @@ def test_options_of_a_system_default_are_written_with_the_other_defaults_kept():
 
 
 def test_the_list_marks_those_that_judge_already_and_offers_every_evaluator():
-    found = {entry.key: entry for entry in choices(Registry(built_in()), judges_here(document(), SINGLE, False))}
+    entries = evaluator_choices(Registry(built_in()), judges_here(document(), SINGLE, False))
+    found = {entry.key: entry for entry in entries}
     assert set(found) == {kind.name for kind in built_in().values()}
     assert found["ExactMatch"].about.startswith("✓ here")
     assert not found["Citations"].about.startswith("✓")

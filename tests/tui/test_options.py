@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from tui_evals.evaluators.registry import Registry, registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.judges.options import explained, faults, file_options, form_fields, form_values, options_of, summary
+from tui_evals.tui.judges.options import (
+    evaluator_help,
+    evaluator_summary,
+    faults,
+    file_options,
+    form_fields,
+    form_values,
+    options_of,
+)
 from tui_evals.tui.widgets.form import read_value
 
 BUILT_IN = registry(None, Trust())
@@ -37,7 +45,7 @@ def test_every_option_of_every_evaluator_has_a_field_that_explains_itself(kind):
     assert len(found) == len(kind.Options.model_fields)
     assert all(field.about for field in found)
     assert all(field.choices for field in found if field.kind == "choice")
-    assert summary(kind) and explained(kind, BUILT_IN).startswith(summary(kind)[:40])
+    assert evaluator_summary(kind) and evaluator_help(kind, BUILT_IN).startswith(evaluator_summary(kind)[:40])
 
 
 def test_the_kind_of_a_field_is_that_of_the_model():

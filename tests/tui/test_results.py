@@ -20,7 +20,15 @@ from tui_evals.store.writer import Writer
 from tui_evals.tui import app as workbench
 from tui_evals.tui.messages import AnswerShown, ShowPane
 from tui_evals.tui.results.pane import ResultsPane
-from tui_evals.tui.results.rows import AnswerTable, RunExtent, answer_row, heading, judgement, layout, sample_extent
+from tui_evals.tui.results.rows import (
+    AnswerTable,
+    RunExtent,
+    answer_row,
+    heading,
+    layout,
+    sample_extent,
+    score_in_signs,
+)
 from tui_evals.tui.results.sorting import no_answers_rows, order_after_choice, order_words, sort_columns
 from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.store_writer import StoreWriter
@@ -171,14 +179,14 @@ def test_what_cost_nothing_says_why(given, shown):
     ],
 )
 def test_an_evaluator_says_it_in_a_few_signs(record, shown):
-    assert judgement(record)[0] == shown
+    assert score_in_signs(record)[0] == shown
 
 
 @pytest.mark.parametrize(("result", "shown"), [("error", "!"), ("skipped", "–")])
 def test_an_evaluator_that_did_not_judge_says_so(result, shown):
     from dataclasses import replace
 
-    assert judgement(replace(judged("M", None), result=result))[0] == shown
+    assert score_in_signs(replace(judged("M", None), result=result))[0] == shown
 
 
 def test_marks_and_verdicts_stand_before_the_name():

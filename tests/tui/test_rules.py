@@ -19,7 +19,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rules.generation import Regeneration, RegenerationProgress, price_regeneration
-from tui_evals.tui.rules.rates import Rates, VerdictBoard, VerdictReader, VerdictTally, board
+from tui_evals.tui.rules.rates import CollectedVerdicts, VerdictBoard, VerdictReader, VerdictTally, verdict_board
 from tui_evals.tui.rules.rows import Columns, RuleRows, head_rows, no_rules, rate_text, rule_rows, status_text
 from tui_evals.tui.rules.state import (
     BASELINE,
@@ -254,7 +254,7 @@ async def test_each_test_counts_as_each_model_was_asked_last(tmp_path):
     await add_verdicts(path, {"test-1": ["fail"]}, targets=("a",), source="other/tags.json")
     rates = VerdictReader(path, tmp_path).read(file)
     assert rates.compliance and list(rates.by_target) == ["a", "b"]
-    found = board(sheet_of(), rates)
+    found = verdict_board(sheet_of(), rates)
     assert found.row((False, 1)) == (VerdictTally(1, 1, 1), VerdictTally(2, 2))
     assert found.test(0) == (VerdictTally(1, 1), VerdictTally(1, 1)) and found.test(5) == (
         VerdictTally(),
@@ -267,7 +267,7 @@ async def test_without_compliance_the_status_of_an_answer_counts_and_is_said(tmp
     await add_verdicts(path, {"test-3": ["pass"]}, key="Match")
     rates = VerdictReader(path, tmp_path).read(file)
     assert rates.by_target == {"demo": {"test-3": VerdictTally(0, 1)}} and not rates.compliance
-    head = text_of(head_rows(sheet_of(), board(sheet_of(), rates), [], 80))
+    head = text_of(head_rows(sheet_of(), verdict_board(sheet_of(), rates), [], 80))
     assert (
         head[1] == "Rates: judged answers that passed all evaluators, each test as it was asked last."[: len(head[1])]
     )
@@ -287,7 +287,7 @@ async def test_answers_to_come_are_under_way_only_while_their_run_goes_on(tmp_pa
 async def test_a_generation_is_no_run_of_the_dataset(tmp_path):
     path, file = fresh(tmp_path), ruled_project(tmp_path)
     await add_verdicts(path, {}, source="tags.prompty", config={"generation": {"prompt": "tags.prompty"}})
-    assert VerdictReader(path, tmp_path).read(file) == Rates({}, True)
+    assert VerdictReader(path, tmp_path).read(file) == CollectedVerdicts({}, True)
 
 
 # -- rows
@@ -320,8 +320,9 @@ def test_what_came_of_a_test_is_a_word_or_a_count():
 def shown(data, width, targets=("demo", "other")):
     """Every row of the screen for a dataset."""
     sheet = read_sheet(data, 2)
-    rates = Rates({name: {"test-1": VerdictTally(1, 1), "test-3": VerdictTally(0, 2, 1)} for name in targets}, True)
-    found = board(sheet, rates)
+    tallies = {"test-1": VerdictTally(1, 1), "test-3": VerdictTally(0, 2, 1)}
+    rates = CollectedVerdicts(dict.fromkeys(targets, tallies), True)
+    found = verdict_board(sheet, rates)
     fits = filter_rules(sheet, [])
     columns = Columns(found, list(fits), width)
     rows = [columns.title(found), *rule_rows(sheet, found, fits, columns), *head_rows(sheet, found, [], width)]

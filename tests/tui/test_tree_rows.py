@@ -16,8 +16,8 @@ from tui_evals.tui.tree.outline import (
     follow_items,
     items_by_category,
     items_with_words,
-    outline,
     parent_row,
+    row_keys,
 )
 from tui_evals.tui.tree.rows import OtherDataset, Tree, TreeRows, first_page, preview, problem_counts
 
@@ -113,7 +113,7 @@ def test_errors_of_a_turn_count_for_its_item_and_the_dataset():
 
 def test_groups_come_in_order_of_appearance_and_items_without_category_last():
     assert items_by_category(ITEMS, range(4)) == {"Safety": [0, 3], "Tone": [2], "": [1]}
-    keys = outline(
+    keys = row_keys(
         ITEMS, range(4), groups=items_by_category(ITEMS, range(4)), shut=frozenset({"Safety"}), folded=frozenset({1})
     )
     assert keys == [("category", "Safety"), ("category", "Tone"), ("items", 2), ("category", ""), ("items", 1)]

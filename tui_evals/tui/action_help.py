@@ -65,7 +65,7 @@ def help_rows(where: Where, width: int) -> list[Row]:
         rows += [row(), row((PLACES[place], "title"))]
         for action in actions_at(place):
             keys = fit("  ".join(key_names(action)), _KEYS, "key")
-            first, *more = wrapped(action.says, max(width - _KEYS - 1, 10))
+            first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
             rows.append(row(keys, " ", first))
             rows += [row(" " * (_KEYS + 1), line) for line in more]
     rows += [row(), row((_MOVING, "dim"))]
@@ -91,7 +91,7 @@ def keys_page() -> str:
         parts += ["| key | |", "|---|---|"]
         for action in actions_at(place):
             keys = " ".join(f"`{key}`" if key != "|" else "`\\|`" for key in key_names(action))
-            parts.append(f"| {keys} | {action.says} |")
+            parts.append(f"| {keys} | {action.description} |")
     return "\n".join(parts) + "\n"
 
 

@@ -33,7 +33,7 @@ class Action(NamedTuple):
     name: str
     keys: str
     word: str
-    says: str
+    description: str
     footer: bool = False
 
 

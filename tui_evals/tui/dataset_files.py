@@ -15,6 +15,7 @@ from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
 from .desk import Command, Commands, Desk
 from .messages import ShowPane, StateChanged
+from .workspace import NO_DATASET_OPEN
 
 _FIRST_STEPS = "enter writes the prompt · a adds a field · 3 says who judges · ctrl+s saves"
 
@@ -107,19 +108,16 @@ def _free_name(desk: Desk, file: Path) -> Path:
     return next(one for one in chain((file,), others) if not (one.exists() or one.resolve() in desk.workspace.open))
 
 
-_NONE_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
-
-
 def why_none_open(desk: Desk) -> str | None:
     """Nothing is open."""
-    return _NONE_OPEN if desk.workspace.editing is None else None
+    return NO_DATASET_OPEN if desk.workspace.editing is None else None
 
 
 def why_no_save(desk: Desk) -> str | None:
     """Nothing open, or nothing to save."""
     editing = desk.workspace.editing
     if editing is None:
-        return _NONE_OPEN
+        return NO_DATASET_OPEN
     return None if editing.dirty else "nothing to save: the file is as it is here"
 
 

@@ -117,7 +117,7 @@ class Desk(Protocol):
         """Close the workbench; the result is printed on the terminal."""
 
 
-def always(desk: Desk) -> str | None:
+def never_refused(desk: Desk) -> str | None:
     """The reason of a command that can be done at any time."""
     return None
 
@@ -127,7 +127,7 @@ class Command:
     """What an action of the table's part "everywhere" does, and why it cannot be done now."""
 
     run: Callable[[Desk], Coroutine[Any, Any, None] | None]
-    why_not: Callable[[Desk], str | None] = always
+    why_not: Callable[[Desk], str | None] = never_refused
 
 
 Commands = Mapping[str, Command]

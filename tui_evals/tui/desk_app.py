@@ -96,7 +96,7 @@ class DeskApp(App[str]):
 
     def arrange(self) -> None:
         """Show the panes that fit the width."""
-        shown = layout.visible(self.front, self.size.width, self.zoomed)
+        shown = layout.visible_places(self.front, self.size.width, self.zoomed)
         for place in layout.PLACES:
             pane = self.pane(place)
             pane.display = place in shown

@@ -99,7 +99,7 @@ class _PairRows(LazyRows):
         return Row(pieces, None, _GROUNDS[self._kind])
 
 
-def titles(width: int) -> Row:
+def column_titles(width: int) -> Row:
     """What stands above the two columns."""
     half = max((width - 3) // 2, 1)
     return row(" ", fit("expected", half, "dim"), ("│ ", "dim"), fit("answer", half, "dim"))

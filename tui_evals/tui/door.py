@@ -34,11 +34,11 @@ def open_workbench(
     app.error_console = Console(file=io.StringIO(), width=120, color_system=None)
     write_to_terminal(SAVE_TITLE)
     try:
-        says = app.run(mouse=mouse and _mouse(root))
+        message = app.run(mouse=mouse and _mouse(root))
     finally:
         write_to_terminal(RESTORE_TITLE)
     if app.return_code in (0, None):
-        return 0, says or ""
+        return 0, message or ""
     return 1, _recorded(app, database)
 
 

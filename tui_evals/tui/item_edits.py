@@ -53,11 +53,11 @@ def duplicate(workspace: Workspace, items: Iterable[int] = ()) -> str:
         _go(workspace, ("items", number, "turns", turn + 1))
         return f"copied turn {turn + 1}"
     chosen = chosen or [number]
-    says = _items_name(workspace, chosen)
+    message = _items_name(workspace, chosen)
     marks = {mark + bisect_left(chosen, mark) for mark in workspace.marks}
-    workspace.apply(steps.duplicate_items(workspace.data, chosen), f"copy of {says}")
+    workspace.apply(steps.duplicate_items(workspace.data, chosen), f"copy of {message}")
     _go(workspace, ("items", chosen[0] + 1), marks)
-    return f"copied {says}"
+    return f"copied {message}"
 
 
 def conversation(workspace: Workspace) -> str:
@@ -80,26 +80,26 @@ def remove(workspace: Workspace, items: Iterable[int] = ()) -> str:
         workspace.apply(steps.remove_turn(workspace.data, number, turn), "delete a turn")
         return f"deleted turn {turn + 1}; u brings it back"
     chosen = chosen or [number]
-    says, where = _items_name(workspace, chosen), workspace.where
+    message, where = _items_name(workspace, chosen), workspace.where
     marks = {mark - bisect_left(chosen, mark) for mark in workspace.marks.difference(chosen)}
-    workspace.apply(steps.remove_items(workspace.data, chosen), f"delete {says}")
+    workspace.apply(steps.remove_items(workspace.data, chosen), f"delete {message}")
     if where:
         place = number - bisect_left(chosen, number)
         rest = () if number in chosen else where[2:]
         where = ("items", min(place, len(workspace.items) - 1), *rest)
     _go(workspace, where, marks)
-    return f"deleted {says}; u brings {'them' if len(chosen) > 1 else 'it'} back"
+    return f"deleted {message}; u brings {'them' if len(chosen) > 1 else 'it'} back"
 
 
 def move(workspace: Workspace, way: int, items: Iterable[int] = ()) -> str:
     """Move these items, else the turn or item one is in; one goes along."""
     chosen = sorted(items)
     number, turn = _item(workspace, chosen), turn_of(workspace.where)
-    says = "down" if way > 0 else "up"
+    message = "down" if way > 0 else "up"
     if turn is not None and not chosen:
         count = len(turns_of(workspace, number) or ())
         there = min(max(turn + way, 0), count - 1)
-        workspace.apply(steps.move_turn(workspace.data, number, turn, way), f"move a turn {says}")
+        workspace.apply(steps.move_turn(workspace.data, number, turn, way), f"move a turn {message}")
         _go(workspace, ("items", number, "turns", there))
         return f"turn {there + 1} of {count}"
     chosen = chosen or [number]
@@ -107,14 +107,14 @@ def move(workspace: Workspace, way: int, items: Iterable[int] = ()) -> str:
     by = min(max(way, -chosen[0]), count - 1 - chosen[-1])
     called, where = _items_name(workspace, chosen), workspace.where
     moved = _moved(chosen, by, count)
-    workspace.apply(steps.move_items(workspace.data, chosen, by), f"move {called} {says}")
+    workspace.apply(steps.move_items(workspace.data, chosen, by), f"move {called} {message}")
     if where:
         where = ("items", moved.get(number, number), *where[2:])
     _go(workspace, where, {moved.get(mark, mark) for mark in workspace.marks})
-    return f"moved {called} {says}" if by else f"{called} cannot go further {says}"
+    return f"moved {called} {message}" if by else f"{called} cannot go further {message}"
 
 
-def neighbour(workspace: Workspace, way: int) -> Place | None:
+def neighbour_unit(workspace: Workspace, way: int) -> Place | None:
     """The item or turn after or before where one is, in the order of the file; before the first comes the dataset."""
     number, turn = workspace.item, turn_of(workspace.where)
     if number is None:
@@ -185,7 +185,7 @@ def go_to(pane: Pane, where: Place) -> None:
 
 def step_to_neighbour(pane: Pane, way: int) -> None:
     """Go to the next item or turn, or the one before."""
-    there = neighbour(pane.workspace, way)
+    there = neighbour_unit(pane.workspace, way)
     if there is not None:
         go_to(pane, there)
     else:

@@ -57,7 +57,7 @@ class KeyQueue:
     async def _settled(self, before: set[Any], focused: Widget | None) -> None:
         """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture."""
         app, screen = self._app, self._app.screen
-        await settled(_concerned(app))
+        await wait_until_handled(_concerned(app))
         begun = [worker for worker in app.workers if worker.group == "acts" and worker not in before]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
@@ -65,7 +65,7 @@ class KeyQueue:
                     await asyncio.sleep(_GLANCE)
         if app.is_running and app.focused is not focused:
             await _drawn(app.screen)
-            await settled(_concerned(app))
+            await wait_until_handled(_concerned(app))
 
 
 def _is_repeat(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
@@ -80,7 +80,7 @@ def _concerned(app: App[Any]) -> list[MessagePump]:
     return list(app.focused.ancestors_with_self if app.focused else [app.screen, app])
 
 
-async def settled(nodes: Iterable[MessagePump]) -> None:
+async def wait_until_handled(nodes: Iterable[MessagePump]) -> None:
     """Wait until these have handled what was sent to them, and what that made them send to themselves."""
     for node in nodes:
         for _ in range(2):

@@ -20,7 +20,7 @@ def to_pane(place: Place) -> Callable[[Desk], None]:
 
 def to_neighbour(way: int) -> Callable[[Desk], None]:
     """Bring the next pane in front, or the one before."""
-    return lambda desk: desk.bring(layout.neighbour(desk.front, desk.size.width, desk.zoomed, way))
+    return lambda desk: desk.bring(layout.next_place(desk.front, desk.size.width, desk.zoomed, way))
 
 
 def zoom(desk: Desk) -> None:
@@ -60,7 +60,7 @@ async def palette(desk: Desk) -> None:
         reason = desk.why_not(action.name) if everywhere else pane.why_not(action.name)
         keys = " ".join(key_names(action))
         title = f"{_where(action)}: {action.word}"
-        entries.append(Entry(action, title, f"{keys:<6} {action.says}", why_not=reason or ""))
+        entries.append(Entry(action, title, f"{keys:<6} {action.description}", why_not=reason or ""))
     chosen = await desk.push_screen_wait(Menu("commands", entries))
     if isinstance(chosen, Action):
         (desk if chosen.where == "everywhere" else pane).action_act(chosen.name)

@@ -53,7 +53,7 @@ Fetch = Callable[[int, int], Iterable[tuple[int, AnswerRow]]]
 Judged = Callable[[list[int]], Mapping[int, Iterable[ScoreRecord]]]
 
 
-class Windows:
+class AnswerWindows:
     """Pages of rows, the latest forty that were asked for."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class Watch:
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
         self.crew = RunWorkers()
-        self._windows = Windows()
+        self._windows = AnswerWindows()
         self._connect()
 
     def _connect(self) -> None:

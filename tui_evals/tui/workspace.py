@@ -27,6 +27,9 @@ SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
 _DEEPEST = 4
 
+NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
+"""Why what needs a dataset cannot be done."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:

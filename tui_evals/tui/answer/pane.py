@@ -33,7 +33,7 @@ from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.widgets.search import SearchLine
 from tui_evals.tui.workspace import Selection, Workspace
 
-from .pager import show_in_pager
+from .external_pager import show_in_pager
 from .rows import LAYOUT_NAMES, LAYOUTS, AnswerView, answer_rows, no_answer_rows
 
 _LONG = 200_000
@@ -56,7 +56,7 @@ class _AnswerRequest:
         return other is not None and replace(self, tick=0) == replace(other, tick=0)
 
 
-class Presenter:
+class AnswerPresenter:
     """Shows an answer in a viewer; the latest wish wins, and nobody waits for the ones before it."""
 
     def __init__(self, lines: Lines, database: Path, empty: RowMaker, ready: Callable[[], None]) -> None:
@@ -197,7 +197,7 @@ class DetailPane(Pane):
         super().__init__(workspace, watch, writer)
         self._lines = Lines(choosing=False)
         self._search = SearchLine(self._lines)
-        self._presenter = Presenter(self._lines, watch.database, self._empty, self._ready)
+        self._presenter = AnswerPresenter(self._lines, watch.database, self._empty, self._ready)
 
     def compose(self) -> ComposeResult:
         """The rows, and a line to search with."""
@@ -314,7 +314,7 @@ class DetailPane(Pane):
         await new_item(self)
 
     async def do_pager(self) -> None:
-        """All of it in $PAGER."""
+        """Show the whole answer in $PAGER."""
         look, view = self._presenter.look, self._presenter.view
         if look is None:
             self.say("the answer is still being fetched", "warn")

@@ -23,7 +23,7 @@ from tui_evals.tui.answer_context import (
     unit_of,
     units,
 )
-from tui_evals.tui.diff_rows import NARROWEST, Layout, SideBySideRows, diff_summary, titles, unified_rows
+from tui_evals.tui.diff_rows import NARROWEST, Layout, SideBySideRows, column_titles, diff_summary, unified_rows
 from tui_evals.tui.rows import (
     GLYPHS,
     JoinedRows,
@@ -324,7 +324,7 @@ def _turn_rows(
     hint = f" · side by side needs {NARROWEST} columns: z zooms" if narrow and titled else ""
     yield paragraph(diff_summary(diff) + hint, width, "pass" if diff.same else "changed")
     if view.layout == "sides" and not narrow:
-        yield [titles(width)]
+        yield [column_titles(width)]
         yield SideBySideRows(diff, width)
     else:
         yield unified_rows(diff, width)

@@ -40,7 +40,7 @@ def chart_rows(comparison: Comparison, width: int) -> list[Row]:
     """Everything there is to see of a comparison as a whole."""
     room = min(width, _WIDEST)
     rows = _runs(comparison, room)
-    rows += [row((line, "warn")) for says in caveats(comparison) for line in wrapped(says, room)]
+    rows += [row((line, "warn")) for message in caveats(comparison) for line in wrapped(message, room)]
     for name, against in zip(NAMES[1:], comparison.against, strict=False):
         rows += heading(f"A against {name}")
         rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, room)]
@@ -88,8 +88,8 @@ def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> li
         what = test.what or test.column or "pass rate"
         rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
     if len(tests) > 1:
-        says = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."
-        rows += [row((line, "dim")) for line in wrapped(says, width)]
+        message = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."
+        rows += [row((line, "dim")) for line in wrapped(message, width)]
     return rows
 
 
@@ -233,7 +233,7 @@ def _place(value: float, low: float, high: float, cells: int) -> int:
     return min(int((value - low) / (high - low) * cells), cells - 1)
 
 
-class Charts(ModalScreen[None]):
+class ChartsScreen(ModalScreen[None]):
     """Rows to look at; escape goes back to the comparison."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -241,8 +241,8 @@ class Charts(ModalScreen[None]):
         Binding("question_mark,f1", "explain", "help", show=False),
     ]
     DEFAULT_CSS = """
-    Charts { layout: vertical; background: $background; }
-    Charts Static { height: 1; padding: 0 1; color: $text-muted; }
+    ChartsScreen { layout: vertical; background: $background; }
+    ChartsScreen Static { height: 1; padding: 0 1; color: $text-muted; }
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -270,7 +270,7 @@ class Charts(ModalScreen[None]):
         self.lines.show(self._rows_so_far)
 
     def action_leave(self) -> None:
-        """Back."""
+        """Back to the comparison."""
         self.dismiss(None)
 
     def action_explain(self) -> None:

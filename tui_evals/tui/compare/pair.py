@@ -240,14 +240,14 @@ def _texts(line_texts: LineTexts, view: PairView, later: int, width: int) -> Seq
 def _two(left: str | None, right: str | None, one: str, other: str, unified: bool, width: int) -> Sequence[Rows]:
     missing = [name for name, text in ((one, left), (other, right)) if text is None]
     if left is None or right is None:
-        says = " and ".join(_none(name) for name in missing)
+        message = " and ".join(_none(name) for name in missing)
         text = left if left is not None else right
         alone = "" if text is None else f" This is {one if right is None else other}:"
-        return [[row((part, "dim")) for part in wrapped(f"{says}.{alone}", width)], paragraph(text or "", width)]
+        return [[row((part, "dim")) for part in wrapped(f"{message}.{alone}", width)], paragraph(text or "", width)]
     diff = diff_texts(left, right)
     if diff.same:
-        says = f"{one} and {other} are the same." if diff.rows else f"{one} and {other} are empty."
-        return [[row((says, "dim"))], unified_rows(diff, width)]
+        message = f"{one} and {other} are the same." if diff.rows else f"{one} and {other} are empty."
+        return [[row((message, "dim"))], unified_rows(diff, width)]
     if unified or width < NARROWEST:
         return [[row((f"- {one}", "removed"), "  ", (f"+ {other}", "added"))], unified_rows(diff, width)]
     half = max((width - 3) // 2, 1)

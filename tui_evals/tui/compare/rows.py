@@ -63,7 +63,7 @@ def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
     shown = [(name, test) for name, test in shown if test.shown]
     if tall:
         rows += [row(fit(measured(test, "A", name), width, verdict_style(test))) for name, test in shown[:_SAYS]]
-        rows += [row(fit(says, width, "warn")) for says in islice(caveats(comparison), _SAYS)]
+        rows += [row(fit(message, width, "warn")) for message in islice(caveats(comparison), _SAYS)]
     return rows
 
 

@@ -24,7 +24,7 @@ from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
-from .charts import Charts
+from .charts import ChartsScreen
 from .glossary import help_with_words
 from .line_list import CompareList
 from .pair_viewer import PairViewer
@@ -47,8 +47,8 @@ def why_not(action: str, comparison: Comparison | None, here: bool) -> str | Non
     if comparison is None:
         return "the runs are still being read"
     if action in _NOTHING:
-        kind, says = _NOTHING[action]
-        return None if any(one.counts[kind] for one in comparison.against) else says
+        kind, message = _NOTHING[action]
+        return None if any(one.counts[kind] for one in comparison.against) else message
     if action == "versus" and len(comparison.sides) == 2:
         return "there are only two runs here"
     if action in ("wide", "beside", "unified") and not here:
@@ -249,7 +249,7 @@ class CompareScreen(FeatureScreen):
         if self.comparison is not None:
             # Imported when it is wanted: it would hold up the first picture.
 
-            self.app.push_screen(Charts(self.comparison))
+            self.app.push_screen(ChartsScreen(self.comparison))
 
     def do_down(self) -> None:
         """Scroll the line in full."""

@@ -95,7 +95,7 @@ def _flat(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def addable(unit: Mapping[str, Any], where: Place) -> list[str]:
+def addable_fields(unit: Mapping[str, Any], where: Place) -> list[str]:
     """The fields of the model that can be given here and are not."""
     if not where:
         present = dict(_flat(unit))
@@ -109,7 +109,7 @@ def addable(unit: Mapping[str, Any], where: Place) -> list[str]:
     return [name for name in _UNIT if name in known and name not in unit and name not in barred]
 
 
-def about(name: str, where: Place) -> str:
+def field_about(name: str, where: Place) -> str:
     """What a field is for, in the words of the model."""
     model = (Turn if len(where) > 2 else Item) if where else Dataset
     field = model.model_fields.get(name)

@@ -94,8 +94,8 @@ async def edit_externally(pane: Pane, name: str, number: int) -> None:
 async def choose_field(pane: Pane) -> str | None:
     """Which field of those that can still be given here."""
     workspace = pane.workspace
-    names = fields.addable(workspace.unit or workspace.data, workspace.where)
-    entries = [Entry(name, name, fields.about(name, workspace.where)) for name in names]
+    names = fields.addable_fields(workspace.unit or workspace.data, workspace.where)
+    entries = [Entry(name, name, fields.field_about(name, workspace.where)) for name in names]
     name: str | None = await pane.app.push_screen_wait(
         Menu("add a field", entries, empty="every field that can stand here does")
     )
@@ -209,7 +209,7 @@ class EditorPane(Pane):
     def _open(self, name: str) -> None:
         self._edit_count += 1
         self._edit, text = field_edit.begin_edit(self.workspace, name, self._edit_count)
-        about = fields.about(name, self.workspace.where)
+        about = fields.field_about(name, self.workspace.where)
         self.box.set_class(self._edit.kind in ("line", "number"), "short")
         self.box.begin(f"{name} · {about}" if about else name, text)
         if text == steps.new_item()["prompt"]:

@@ -47,7 +47,7 @@ def faults(workspace: Workspace) -> Faults:
     return sorted_faults
 
 
-def badge(report: Report | None) -> Piece:
+def portability_piece(report: Report | None) -> Piece:
     """Whether runevals would take the file, and the first reason why it would not."""
     if report is None:
         return Piece("portable to runevals? not checked yet", "dim")
@@ -59,7 +59,7 @@ def badge(report: Report | None) -> Piece:
     return Piece(f"✗ not portable: {where}{reasons[0]}{more}", "warn")
 
 
-def short_badge(report: Report | None) -> Piece:
+def short_portability_piece(report: Report | None) -> Piece:
     """The same in a word, where the reasons stand elsewhere."""
     if report is None:
         return Piece("")
@@ -158,11 +158,11 @@ def _head(workspace: Workspace, unit: Mapping[str, Any], unit_faults: Faults, wi
     unsaved = editing.dirty if workspace.item is None else workspace.item in editing.changed_items()
     line = [Piece(headline(workspace), "dim"), Piece("  • not saved" if unsaved else "", "mark")]
     if workspace.where:
-        word = short_badge(workspace.report)
+        word = short_portability_piece(workspace.report)
         room = width - sum(len(piece.text) for piece in line) - 2
         beside = (Piece("  "), word) if len(word.text) <= room else ()
         return [row(*line, *beside), *_own_problem_rows(workspace, unit_faults, width), row()]
-    text, style = badge(workspace.report)
+    text, style = portability_piece(workspace.report)
     return [row(*line), *sentence_rows(text, style, width), *_own_problem_rows(workspace, unit_faults, width), row()]
 
 

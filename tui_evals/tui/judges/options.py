@@ -206,12 +206,12 @@ def _fault_words(error: ErrorDetails, model: type[BaseModel], names: Mapping[str
     return f"{shown(rest)}: {message}" if rest else message
 
 
-def summary(kind: type[Evaluator]) -> str:
+def evaluator_summary(kind: type[Evaluator]) -> str:
     """The first sentences of what an evaluator says of itself, as one line."""
     return " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
-def explained(kind: type[Evaluator], registry: Registry) -> str:
+def evaluator_help(kind: type[Evaluator], registry: Registry) -> str:
     """An evaluator whole: what it does, what it needs, its options and an example."""
     text = "\n".join(line.strip() for line in (kind.__doc__ or "").strip().splitlines())
     asks = "; it asks a judge" if kind.judged else "; it may ask a judge" if kind.may_ask else ""
@@ -248,6 +248,6 @@ async def ask_options(app: App[Any], entry: Effective, registry: Registry, done:
         return faults(kind, registry, file_options(options, before, entered))
 
     title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
-    form = Form(title, form_fields(options, values), values, check=check, done=done, says=summary(kind))
+    form = Form(title, form_fields(options, values), values, check=check, done=done, says=evaluator_summary(kind))
     entered = await app.push_screen_wait(form)
     return None if entered is None else file_options(options, before, entered)

@@ -20,11 +20,11 @@ from tui_evals.tui.pane import Pane, perform
 from tui_evals.tui.rows import Row, row, wrapped
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Selection
+from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 from .options import ask_options, faults
 from .rows import JudgesHere, judge_rows, judges_here
-from .state import choices, free_key, judges_page, name_of, trial_of, why_not, with_options
+from .state import evaluator_choices, free_key, judges_page, name_of, trial_of, why_not, with_options
 from .trial import CannotTry, TrialResult, on_own_loop, try_evaluator
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
@@ -43,7 +43,7 @@ class JudgesPane(Pane):
     """The dataset and the place in it that were shown last."""
 
     def compose(self) -> ComposeResult:
-        """The list."""
+        """The list of evaluators."""
         self._tried: dict[str, TrialResult | str] = {}
         self._trials: dict[str, asyncio.Task[Any]] = {}
         yield Lines(id="evaluators")
@@ -94,7 +94,7 @@ class JudgesPane(Pane):
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
         if self.workspace.editing is None:
-            return "no dataset is open: o opens one, ctrl+n begins one"
+            return NO_DATASET_OPEN
         here = self._here()
         if action in ("next", "previous"):
             return None
@@ -154,7 +154,7 @@ class JudgesPane(Pane):
     async def do_add(self) -> None:
         """Choose an evaluator; one that cannot do without options is given them at once."""
         here, registry = self._here(), self.workspace.registry
-        name = await self.app.push_screen_wait(Menu("add an evaluator", choices(registry, here)))
+        name = await self.app.push_screen_wait(Menu("add an evaluator", evaluator_choices(registry, here)))
         if name is None:
             return
         key = free_key(name, {entry.key for entry in here.entries} | here.own)

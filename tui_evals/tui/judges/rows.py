@@ -46,10 +46,10 @@ class JudgesHere:
         """Where an evaluator is written in the document; nowhere for a default of the house."""
         if entry.origin == "system":
             return ()
-        return (*map_of(DEFAULTS if entry.origin == "dataset" else self.place), entry.key)
+        return (*evaluators_path(DEFAULTS if entry.origin == "dataset" else self.place), entry.key)
 
 
-def map_of(place: Path) -> Path:
+def evaluators_path(place: Path) -> Path:
     """Where the evaluators of a place are written."""
     return place if place == DEFAULTS else (*place, "evaluators")
 
@@ -67,7 +67,7 @@ def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
     if isinstance(turns := unit.get("turns"), list):
         prompts = (turn.get("prompt") if isinstance(turn, dict) else None for turn in turns)
         return JudgesHere(where, (), turns=tuple(text if isinstance(text, str) else "" for text in prompts))
-    own, more, mine = _evaluators(data, map_of(where))
+    own, more, mine = _evaluators(data, evaluators_path(where))
     mode = unit.get("evaluators_mode")
     entries = effective(defaults, own, mode if isinstance(mode, str) else None, "turn" if len(where) > 2 else "item")
     shown = {entry.key for entry in entries}
@@ -191,9 +191,9 @@ def _labelled(label: str, text: str, more: str, width: int, style: Style = "stro
 
 
 def _turns(prompts: Iterable[str], width: int) -> Iterator[Row]:
-    says = "A conversation has no evaluators itself: its turns have. Choose one (enter)."
+    message = "A conversation has no evaluators itself: its turns have. Choose one (enter)."
     yield row()
-    yield from (row((line, "dim")) for line in wrapped(says, width))
+    yield from (row((line, "dim")) for line in wrapped(message, width))
     for number, prompt in enumerate(prompts):
         name = f"turn {number + 1}"
         yield row((f"{name:<{_LABEL}}", "strong"), fit(prompt, width - _LABEL), key=("turn", number))

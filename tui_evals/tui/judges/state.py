@@ -17,8 +17,8 @@ from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
 from tui_evals.tui.workspace import Workspace
 
-from .options import explained, faults, summary
-from .rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, map_of
+from .options import evaluator_help, evaluator_summary, faults
+from .rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, evaluators_path
 from .trial import CurrentPlace, Trial, TrialResult, same_options
 
 
@@ -85,7 +85,7 @@ def _of_the_whole(workspace: Workspace, here: JudgesHere) -> tuple[str, ...]:
     """What is wrong with the evaluators of a place and with none of them alone."""
     if not _report_is_current(workspace) or here.remark:
         return ()
-    places = [map_of(here.place)] + ([] if here.of_dataset else [(*here.place, "evaluators_mode")])
+    places = [evaluators_path(here.place)] + ([] if here.of_dataset else [(*here.place, "evaluators_mode")])
     return tuple(
         f"{place[-1]}: {problem.message}"
         for place in places
@@ -112,7 +112,7 @@ def why_not(here: JudgesHere, entry: Effective | None, registry: Registry, actio
     return None
 
 
-def choices(registry: Registry, here: JudgesHere) -> list[Entry]:
+def evaluator_choices(registry: Registry, here: JudgesHere) -> list[Entry]:
     """Every evaluator there is, to choose one; the project's own come first."""
     used = {entry.evaluator for entry in here.entries}
     kinds = sorted(registry.kinds, key=lambda kind: kind.name not in registry.own)
@@ -123,8 +123,8 @@ def _choice(kind: type[Evaluator], used: Container[str], registry: Registry) -> 
     here = "✓ here · " if kind.name in used else ""
     asks = " · asks a judge" if kind.judged else ""
     also = f" ({', '.join(kind.aliases)})" if kind.aliases else ""
-    about = f"{here}{kind.family}{asks} · {summary(kind)}{also}"
-    return Entry(kind.name, kind.name, about, explained(kind, registry))
+    about = f"{here}{kind.family}{asks} · {evaluator_summary(kind)}{also}"
+    return Entry(kind.name, kind.name, about, evaluator_help(kind, registry))
 
 
 def free_key(name: str, taken: Container[str]) -> str:
@@ -140,7 +140,7 @@ def with_options(data: Data, place: Place, key: str, options: Mapping[str, Any])
     """The data with an evaluator's options written at a place, wherever they came from until now."""
     if place == DEFAULTS and at(data, DEFAULTS) is None:
         data = put(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
-    return put(override(data, place, key, options), (*map_of(place), key), dict(options))
+    return put(override(data, place, key, options), (*evaluators_path(place), key), dict(options))
 
 
 def trial_of(workspace: Workspace, watch: Watch, entry: Effective) -> Trial:

@@ -50,7 +50,7 @@ class CurrentPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class JudgedSubject:
     """What is judged, as a row of evidence, and how it is called."""
 
     row: Mapping[str, Any]
@@ -66,7 +66,7 @@ class _Unit:
     unit: Data
 
 
-def subject_of(here: CurrentPlace) -> Subject:
+def subject_of(here: CurrentPlace) -> JudgedSubject:
     """The answer on screen where it is one of this item, else the response that stands in the item."""
     unit = at(here.data, here.where) if here.where else None
     reason = "no answer is on screen"
@@ -78,11 +78,12 @@ def subject_of(here: CurrentPlace) -> Subject:
         if judged_unit is not None and detail.answer is not None:
             template = _template(run, detail.row, judged_unit.data)
             name = f"{detail.row.name}, turn {detail.row.turn + 1}" if "turns" in judged_unit.item else detail.row.name
-            return Subject(_row_of_answer(judged_unit, detail.answer, template), f"the answer to {name} in {run.name}")
+            row = _row_of_answer(judged_unit, detail.answer, template)
+            return JudgedSubject(row, f"the answer to {name} in {run.name}")
         name = f"{detail.row.name}, turn {detail.row.turn + 1}" if len(here.where) > 2 else detail.row.name
         reason = f"the answer on screen is one to {name}" if judged_unit is None else "the answer is not there yet"
     if isinstance(unit, dict) and isinstance(unit.get("response"), str):
-        return Subject(_row_of_kept(here, unit), "the response in the dataset")
+        return JudgedSubject(_row_of_kept(here, unit), "the response in the dataset")
     raise CannotTry(f"{reason}; look at one to {here.name} in the results (4) and come back")
 
 

@@ -110,7 +110,7 @@ _READING = "the answer is still being read"
 _OVER = "the verdicts are on screen now: no label would be blind from here on"
 
 
-class Sheet(Lines, inherit_bindings=False):
+class AnswerSheet(Lines, inherit_bindings=False):
     """What is read of an answer: a list without the letters that give verdicts here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -149,7 +149,7 @@ class LabelScreen(FeatureScreen):
         self.top = Lines(choosing=False, id="head")
         self.top.can_focus = False
         self.top.styles.height = "auto"
-        self.sheet = Sheet(choosing=False, id="sheet")
+        self.sheet = AnswerSheet(choosing=False, id="sheet")
         yield self.top
         yield self.sheet
         yield Status()
@@ -169,7 +169,7 @@ class LabelScreen(FeatureScreen):
             if not pool:
                 self._show(lambda width: paragraph(_NONE, width))
                 return
-            size = await self.app.push_screen_wait(_how_many(pool))
+            size = await self.app.push_screen_wait(_sample_size_dialog(pool))
             if size is None:
                 self.dismiss(None)
                 return
@@ -209,8 +209,8 @@ class LabelScreen(FeatureScreen):
         self.sheet.scroll_home(animate=False)
 
     def _cannot(self, problem: Exception) -> None:
-        says = f"This cannot go on: {problem}"
-        self._show(lambda width: paragraph(says, width, "error"))
+        message = f"This cannot go on: {problem}"
+        self._show(lambda width: paragraph(message, width, "error"))
 
     async def _keep(self, answer: int, verdict: Verdict | None, note: str = "") -> bool:
         """Commit a verdict, or take it back; False when that could not be done, which is said."""
@@ -291,7 +291,7 @@ class LabelScreen(FeatureScreen):
         self.dismiss(None)
 
 
-def _how_many(pool: int) -> Ask:
+def _sample_size_dialog(pool: int) -> Ask:
     """A small dialog that asks for the size of the sample."""
 
     def problem(text: str) -> str | None:

@@ -69,10 +69,10 @@ def conversation_start(document: Document, data: dict[str, Any]) -> Conversation
         prompt = _prompt(replace(document, data=data))
         return replace(sent, prompt=prompt, names=_names(prompt) if prompt else ())
     except (DatasetError, TemplateError) as problem:
-        says = str(problem)
+        message = str(problem)
     except ValidationError:
-        says = "the messages of the dataset cannot be sent as they are"
-    return replace(sent, problem=f"the prompt under test cannot be used: {says}. Mend it, then come back")
+        message = "the messages of the dataset cannot be sent as they are"
+    return replace(sent, problem=f"the prompt under test cannot be used: {message}. Mend it, then come back")
 
 
 def _prompt(document: Document) -> PromptUnderTest | None:

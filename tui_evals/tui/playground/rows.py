@@ -45,12 +45,12 @@ def _beginning(talk: Conversation) -> list[Part]:
     try:
         return [_part(message, style="dim") for message in talk.opening()]
     except CannotTalk as problem:
-        says = Part("", str(problem), style="warn")
+        sentence = Part("", str(problem), style="warn")
     if prompt is None:
-        return [says]
+        return [sentence]
     if prompt.prompty is not None:
-        return [*(Part(section.role, section.text, style="dim") for section in prompt.prompty.sections), says]
-    return [*(_part(message, style="dim") for message in prompt.messages), says]
+        return [*(Part(section.role, section.text, style="dim") for section in prompt.prompty.sections), sentence]
+    return [*(_part(message, style="dim") for message in prompt.messages), sentence]
 
 
 def _part(message: Mapping[str, Any], note: str = "", style: Style = "") -> Part:
@@ -118,8 +118,8 @@ def key_rows(width: int) -> list[Row]:
     rows: list[Row] = []
     for action in actions_at("playground"):
         keys = fit("  ".join(key_names(action)), _KEYS, "key")
-        first, *more = wrapped(action.says, max(width - _KEYS - 1, 10))
+        first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
         rows.append(row(keys, " ", first))
         rows += [row(" " * (_KEYS + 1), line) for line in more]
-    says = "In the box enter begins a new line, and the page keys move the conversation; tab goes there and back."
-    return [*rows, row(), *(row((line, "dim")) for line in wrapped(says, width))]
+    message = "In the box enter begins a new line, and the page keys move the conversation; tab goes there and back."
+    return [*rows, row(), *(row((line, "dim")) for line in wrapped(message, width))]

@@ -146,9 +146,9 @@ async def make_item(screen: Playground) -> None:
 
 def _menu(checks: Sequence[Check]) -> Menu:
     entries = []
-    for number, (says, check) in enumerate(checks):
+    for number, (message, check) in enumerate(checks):
         ((name, options),) = check.items()
-        entries.append(Entry(number, name, says, json.dumps(options, ensure_ascii=False) if options else ""))
+        entries.append(Entry(number, name, message, json.dumps(options, ensure_ascii=False) if options else ""))
     return Menu("checks for the last answer: mark any, or none", entries, several=True, optional=True)
 
 
@@ -303,15 +303,15 @@ class Playground(FeatureScreen):
         self.draw()
 
     async def _ask(self, text: str) -> None:
-        says: tuple[str, Severity] = ("", "info")
+        message: tuple[str, Severity] = ("", "info")
         answered = False
         try:
             await self.talk.ask(text)
             answered = True
         except CannotTalk as problem:
-            says = str(problem), "error"
+            message = str(problem), "error"
         except asyncio.CancelledError:
-            says = "nobody waits for the answer any more; the question is still in the box", "warn"
+            message = "nobody waits for the answer any more; the question is still in the box", "warn"
             raise
         finally:
             self._asking = self._pending = None
@@ -319,7 +319,7 @@ class Playground(FeatureScreen):
                 self.box.read_only = False
                 if answered:
                     self.box.clear()
-                self.tell(*says)
+                self.tell(*message)
                 self.draw()
 
     def do_clear(self) -> None:
@@ -344,7 +344,7 @@ class Playground(FeatureScreen):
             self._making = False
 
     def do_help(self) -> None:
-        """The keys."""
+        """Show the keys of the playground."""
         self.app.push_screen(Reading("help · Playground", key_rows))
 
     def do_leave(self) -> None:

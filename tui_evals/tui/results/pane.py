@@ -181,5 +181,5 @@ class ResultsPane(ResultsTable):
             now = self.workspace.name_of(item) if item < len(self.workspace.items) else None
             if name != (now if ids[now] == 1 else f"#{item + 1}") or now is None:
                 return None
-        says = f"item {answer.name}" if not self.watching.marks else f"{len(names)} marked items"
-        return Selection(tuple(sorted(names)), says)
+        message = f"item {answer.name}" if not self.watching.marks else f"{len(names)} marked items"
+        return Selection(tuple(sorted(names)), message)

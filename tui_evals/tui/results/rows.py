@@ -143,7 +143,7 @@ _GLYPHS: Mapping[str | None, tuple[str, Style]] = {
 }
 
 
-class Answers(Protocol):
+class AnswerSource(Protocol):
     """What the table asks of whoever holds the answers."""
 
     run: RunRow | None
@@ -169,7 +169,7 @@ class Answers(Protocol):
         ...
 
 
-def sample_extent(answers: Answers, count: int = 64) -> RunExtent:
+def sample_extent(answers: AnswerSource, count: int = 64) -> RunExtent:
     """What the first answers tell of a run that has not been counted yet."""
     try:
         rows = [row for number in range(min(count, len(answers))) if (row := answers.row(number)) is not None]
@@ -186,7 +186,7 @@ def sample_extent(answers: Answers, count: int = 64) -> RunExtent:
 class AnswerTable(Sequence[Row]):
     """The answers as rows; each is made when it is looked at, so that any number of them opens at once."""
 
-    def __init__(self, answers: Answers, shown: Layout, now: Callable[[], float]) -> None:
+    def __init__(self, answers: AnswerSource, shown: Layout, now: Callable[[], float]) -> None:
         self._answers = answers
         self.layout = shown
         self._now = now
@@ -301,7 +301,7 @@ def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, Score
         case "cost":
             text = _cost(answer)
         case _:
-            text, style = judgement(scores.get(column.by.partition(":")[2]))
+            text, style = score_in_signs(scores.get(column.by.partition(":")[2]))
             return fit(text, column.width, style)
     return fit(text, column.width, "dim", right=True)
 
@@ -314,7 +314,7 @@ def _cost(answer: AnswerRow) -> str:
     return money(answer.cost)
 
 
-def judgement(record: ScoreRecord | None) -> tuple[str, Style]:
+def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
     """What an evaluator made of an answer, in a few signs."""
     if record is None:
         return "", ""

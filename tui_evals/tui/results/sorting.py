@@ -14,7 +14,7 @@ from tui_evals.tui.runs.ending import wrote_tests
 PLAN = "pos"
 
 
-class Sort(NamedTuple):
+class SortColumn(NamedTuple):
     """Something answers can be sorted by: the column, its word, and whether the largest come first."""
 
     by: str
@@ -23,23 +23,23 @@ class Sort(NamedTuple):
 
 
 _SORTS = (
-    Sort(PLAN, "plan order"),
-    Sort("status", "status"),
-    Sort("score", "score"),
-    Sort("latency_ms", "latency", True),
-    Sort("cost", "cost", True),
-    Sort("output_tokens", "tokens out", True),
-    Sort("input_tokens", "tokens in", True),
-    Sort("name", "name"),
+    SortColumn(PLAN, "plan order"),
+    SortColumn("status", "status"),
+    SortColumn("score", "score"),
+    SortColumn("latency_ms", "latency", True),
+    SortColumn("cost", "cost", True),
+    SortColumn("output_tokens", "tokens out", True),
+    SortColumn("input_tokens", "tokens in", True),
+    SortColumn("name", "name"),
 )
 
 
-def sort_columns(keys: Iterable[str]) -> list[Sort]:
+def sort_columns(keys: Iterable[str]) -> list[SortColumn]:
     """By what the answers of a run with these evaluators can be sorted."""
-    return [*_SORTS, *(Sort(f"evaluator:{key}", key) for key in keys)]
+    return [*_SORTS, *(SortColumn(f"evaluator:{key}", key) for key in keys)]
 
 
-def order_after_choice(order: AnswerOrder, sort: Sort) -> AnswerOrder:
+def order_after_choice(order: AnswerOrder, sort: SortColumn) -> AnswerOrder:
     """The order after a column was chosen: the other way round if it is the one already."""
     if sort.by == (order.sort or PLAN):
         return AnswerOrder(order.text, order.sort, not order.descending)
@@ -62,13 +62,16 @@ def order_words(order: AnswerOrder, as_of: float | None) -> str:
 def no_answers_rows(run: RunRow | None, order: AnswerOrder, width: int) -> Rows:
     """What stands where there are no answers."""
     if run is None:
-        says = ["Here stand the answers of a run, a row each, from the moment it starts.", ""]
+        sentences = ["Here stand the answers of a run, a row each, from the moment it starts.", ""]
         keys = [("r", "runs the dataset"), ("6", "lists the runs there are")]
     elif order.text:
-        says, keys = [f"No answer fits the filter {order.text}", ""], [("esc", "takes it away"), ("/", "changes it")]
+        sentences, keys = (
+            [f"No answer fits the filter {order.text}", ""],
+            [("esc", "takes it away"), ("/", "changes it")],
+        )
     else:
         wrote = wrote_tests(run)
-        says, keys = [f"{wrote}." if wrote else "This run asks nothing.", ""], [("6", "lists the other runs")]
+        sentences, keys = [f"{wrote}." if wrote else "This run asks nothing.", ""], [("6", "lists the other runs")]
         keys += [("7", "shows the rules of the open dataset, with their tests")] if wrote else []
-    rows: list[Row] = [row((line, "dim")) for text in says for line in wrapped(text, width)]
+    rows: list[Row] = [row((line, "dim")) for text in sentences for line in wrapped(text, width)]
     return [*rows, *(row((f"{key:>4} ", "key"), text) for key, text in keys)]

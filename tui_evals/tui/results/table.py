@@ -25,21 +25,21 @@ from tui_evals.tui.workspace import Workspace
 
 from .rows import AnswerTable, RunExtent, heading, layout, sample_extent
 from .sorting import no_answers_rows, order_words
-from .totals import FINAL, LIVE, Pace, Tally, final_count, totals_rows
+from .totals import FINAL, LIVE, LiveTotals, Pace, final_count, totals_rows
 from .workers import workers_line
 
 _SHARE = 100
 _LEAST = 0.4
 
 
-class Counting:
+class RunCounter:
     """The numbers of one run, kept up between two counts by what is seen to change."""
 
     def __init__(self, watch: Watch, now: Callable[[], float]) -> None:
         self._watch = watch
         self._now = now
         self._run = watch.run.id if watch.run else None
-        self._tally, self._pace = Tally(), Pace()
+        self._tally, self._pace = LiveTotals(), Pace()
         self._wanted, self._busy, self._after = True, False, 0.0
         self.latest: int | None = None
         """The answer that became final last."""
@@ -111,7 +111,7 @@ class ResultsTable(Pane):
 
     def _begin(self) -> None:
         """Another run is on screen, or none."""
-        self._numbers = Counting(self.watching, self._now)
+        self._numbers = RunCounter(self.watching, self._now)
         self._sample = sample_extent(self.watching)
         self._several = RunExtent()
         self._shift, self._more = 0, False
@@ -253,7 +253,7 @@ class ResultsTable(Pane):
         if self._numbers.due():
             self._later(self._count(self._numbers), "counting the run")
 
-    async def _count(self, numbers: Counting) -> None:
+    async def _count(self, numbers: RunCounter) -> None:
         if await numbers.count() and numbers is self._numbers:
             self.sync()
             self._tell()

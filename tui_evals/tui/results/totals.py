@@ -58,7 +58,7 @@ class Pace:
         return (now - before) / (last - first) if now - before >= _ENOUGH and last > first else None
 
 
-class Tally:
+class LiveTotals:
     """Totals that go on between two counts of the whole run, which take long for a large one."""
 
     def __init__(self) -> None:

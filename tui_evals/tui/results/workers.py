@@ -95,8 +95,8 @@ def worker_line(worker: WorkerRow, width: int, now: float) -> Row:
 
 def no_workers_rows(width: int) -> list[Row]:
     """What stands where no worker is known."""
-    says = "None is known: this run has not heard of any worker."
-    return [row((line, "dim")) for line in wrapped(says, width)]
+    message = "None is known: this run has not heard of any worker."
+    return [row((line, "dim")) for line in wrapped(message, width)]
 
 
 def _shown(width: int) -> int:
@@ -115,7 +115,7 @@ def _name_width(width: int) -> int:
 _LOOK = 0.1
 
 
-class Workers(Dialog[None]):
+class WorkersDialog(Dialog[None]):
     """A list that stays current: whoever watches the run asks the store, and here is looked whether that found some."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,M", "leave", "back", show=False)]
@@ -165,7 +165,7 @@ def why_no_workers(desk: Desk) -> str | None:
 
 def open_workers(desk: Desk) -> None:
     """The list, over what is on screen."""
-    desk.push_screen(Workers(desk.watching))
+    desk.push_screen(WorkersDialog(desk.watching))
 
 
 COMMANDS: Commands = {"workers": Command(open_workers, why_no_workers)}

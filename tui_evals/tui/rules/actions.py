@@ -45,9 +45,9 @@ async def edit_rule(screen: RulesView, line: RuleLine) -> None:
     )
     if text is None or text == shown:
         return
-    says = f"{title} changed {_INVERSE if line.rule.inverse else _FILES}"
-    says += "; t makes its tests anew" if line.tests else ""
-    await apply_rules(screen, with_text(before, line.key, text), f"edit {title}", says)
+    message = f"{title} changed {_INVERSE if line.rule.inverse else _FILES}"
+    message += "; t makes its tests anew" if line.tests else ""
+    await apply_rules(screen, with_text(before, line.key, text), f"edit {title}", message)
 
 
 def _problem(texts: RuleTexts, line: RuleLine, text: str) -> str | None:
@@ -76,10 +76,10 @@ async def add_rule(screen: RulesView) -> None:
         return
     after = with_rule(before, text)
     number = len(after.output)
-    says = f"rule {number} and a plain inverse added; i has a better one written, t its tests"
+    message = f"rule {number} and a plain inverse added; i has a better one written, t its tests"
     if not before.paired:
-        says = f"rule {number} added {_FILES}; t makes its tests"
-    await apply_rules(screen, after, f"new rule {number}", says, at=(False, number))
+        message = f"rule {number} added {_FILES}; t makes its tests"
+    await apply_rules(screen, after, f"new rule {number}", message, at=(False, number))
 
 
 async def remove_rule(screen: RulesView, line: RuleLine) -> None:
@@ -183,12 +183,12 @@ def open_test(screen: RulesView, position: int) -> None:
 def remove_test(screen: RulesView, position: int) -> None:
     """Delete a test; undo brings it back, so nothing is asked."""
     try:
-        says = item_edits.remove(screen.workspace, [position])
+        message = item_edits.remove(screen.workspace, [position])
     except CannotEdit as problem:
         screen.tell(str(problem), "warn")
         return
     screen.changed()
-    screen.tell(says)
+    screen.tell(message)
 
 
 async def run_tests(screen: RulesView, positions: tuple[int, ...] | None, says: str) -> None:

@@ -15,7 +15,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.workspace import Workspace
 
-from .rates import Rates, VerdictBoard, VerdictReader, board
+from .rates import CollectedVerdicts, VerdictBoard, VerdictReader, verdict_board
 from .state import RuleFiles, RuleSheet, read_rule_files, read_sheet
 
 _SHARE = 4  # reading verdicts takes a fifth of the time at most
@@ -35,7 +35,7 @@ class Rulebook:
         self._watch = watch
         self._changed = changed
         self._rater = VerdictReader(workspace.database, workspace.root)
-        self._rates = Rates()
+        self._rates = CollectedVerdicts()
         self._read: object = None
         self._rated: object = None
         self._touched = 0
@@ -116,7 +116,7 @@ class Rulebook:
         version, began = (mark, self._watch.reader.data_version()), time.monotonic()
         try:
             rates = await asyncio.to_thread(self._rater.read, editing.document.file)
-            new_board = await asyncio.to_thread(board, sheet, rates)
+            new_board = await asyncio.to_thread(verdict_board, sheet, rates)
         except StoreError as problem:
             self.problem = str(problem)
         else:
@@ -127,7 +127,7 @@ class Rulebook:
         self._changed()
 
 
-def _read(data: dict[str, Any], file: Path, rates: Rates) -> tuple[RuleFiles, RuleSheet, VerdictBoard]:
+def _read(data: dict[str, Any], file: Path, rates: CollectedVerdicts) -> tuple[RuleFiles, RuleSheet, VerdictBoard]:
     origin = read_rule_files(file)
     sheet = read_sheet(data, origin.most)
-    return origin, sheet, board(sheet, rates)
+    return origin, sheet, verdict_board(sheet, rates)

@@ -31,7 +31,7 @@ NOTHING = VerdictTally()
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class CollectedVerdicts:
     """The verdicts by target and name of a test, those of a newer run in place of an older one's."""
 
     by_target: Mapping[str, Mapping[str, VerdictTally]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class VerdictReader:
         self._root = root
         self._known: dict[int, tuple[Hashable, _RunVerdicts]] = {}
 
-    def read(self, file: Path) -> Rates:
+    def read(self, file: Path) -> CollectedVerdicts:
         """The verdicts on the tests of a dataset, for a thread and one call at a time; StoreError if it cannot."""
         by_target: dict[str, dict[str, VerdictTally]] = {}
         compliance, answers = True, 0
@@ -71,7 +71,7 @@ class VerdictReader:
                 answers += verdicts.answers
                 if answers > _MOST_ANSWERS:
                     break
-        return Rates({target: own for target, own in by_target.items() if own}, compliance)
+        return CollectedVerdicts({target: own for target, own in by_target.items() if own}, compliance)
 
     def _run(self, reader: Reader, run: RunRow) -> _RunVerdicts:
         mark = (run.status, run.scoring_pass, run.heartbeat)
@@ -133,7 +133,7 @@ class VerdictBoard:
         return self.tests.get(position, (NOTHING,) * len(self.targets))
 
 
-def board(sheet: RuleSheet, rates: Rates) -> VerdictBoard:
+def verdict_board(sheet: RuleSheet, rates: CollectedVerdicts) -> VerdictBoard:
     """Put the verdicts beside the rules; for a thread."""
     targets = tuple(rates.by_target)
     columns = [rates.by_target[target] for target in targets]

@@ -70,12 +70,12 @@ class RegenerationForm(Form):
     async def _work_out(self) -> None:
         await asyncio.sleep(_PAUSE)
         try:
-            says = await self._price(self.values)
+            message = await self._price(self.values)
         except NotStarted as problem:
             self._refused = str(problem)
             self.redraw("")
         else:
-            self.redraw(f"{says}; repairs and retries may add some")
+            self.redraw(f"{message}; repairs and retries may add some")
 
 
 async def remake_tests(screen: RulesView, line: RuleLine) -> None:
@@ -106,9 +106,9 @@ async def remake_inverse(screen: RulesView, line: RuleLine) -> None:
             "warn",
         )
         return
-    says = f"the inverse of rule {line.rule.of}"
-    remake = Regeneration(screen.book.origin.folder, "inverse", line.rule.of, says)
-    await _start_regeneration(screen, remake, f"write {says} anew; the tests of the old one stay")
+    message = f"the inverse of rule {line.rule.of}"
+    remake = Regeneration(screen.book.origin.folder, "inverse", line.rule.of, message)
+    await _start_regeneration(screen, remake, f"write {message} anew; the tests of the old one stay")
 
 
 async def _start_regeneration(screen: RulesView, remake: Regeneration, title: str) -> None:
@@ -141,14 +141,14 @@ async def _follow_regeneration(screen: RulesView, making: RegenerationProgress, 
     except NotStarted as problem:
         making.code = 1
         making.problems.append(str(problem))
-    says, kind = await _read_in(screen, making)
+    message, kind = await _read_in(screen, making)
     screen.book.touch()
     screen.refresh_all()
     if kind != "error" or not screen.is_current:
-        screen.tell_everywhere(says, kind)
+        screen.tell_everywhere(message, kind)
         return
     screen.tell("nothing was made", "warn")
-    why = _why(making) if making.code else says
+    why = _why(making) if making.code else message
     screen.app.push_screen(Reading("why it was not made", lambda width: [row(line) for line in wrapped(why, width)]))
 
 

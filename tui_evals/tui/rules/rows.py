@@ -217,13 +217,13 @@ def _about(sheet: RuleSheet, line: RuleLine, width: int) -> list[Row]:
     name = f"Inverse rule {rule.number or ''}".rstrip() if rule.inverse else f"Rule {rule.number or rule.of}"
     rows = [row((name, "title")), *paragraph(rule.text, width, "strong")]
     if line.grounded in _GROUNDED:
-        glyph, style, says = _GROUNDED[line.grounded]
-        rows += paragraph(f"{glyph} {says}" + (f": {line.why}" if line.why else ""), width, style)
+        glyph, style, message = _GROUNDED[line.grounded]
+        rows += paragraph(f"{glyph} {message}" + (f": {line.why}" if line.why else ""), width, style)
     if other is None:
         return rows
     number = f" {other.rule.number}" if other.rule.number else ""
-    says = f"inverts rule{number}: " if rule.inverse else f"its inverse{number}: "
-    return [*rows, *paragraph(says + other.rule.text, width, "dim")]
+    message = f"inverts rule{number}: " if rule.inverse else f"its inverse{number}: "
+    return [*rows, *paragraph(message + other.rule.text, width, "dim")]
 
 
 def _count_of(count: int, what: str) -> str:

@@ -45,8 +45,8 @@ async def ask_tags(app: App[Any], run: RunRow) -> RunEdit | None:
     text = await app.push_screen_wait(Ask(f"Tags of {run.name}", " ".join(run.tags), hint=hint))
     if text is None or (tags := tags_of(text)) == run.tags:
         return None
-    says = f"{run.name} is tagged {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{run.name} has no tags now"
-    return RunEdit(lambda writer: writer.edit(run.id, tags=tags), says)
+    message = f"{run.name} is tagged {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{run.name} has no tags now"
+    return RunEdit(lambda writer: writer.edit(run.id, tags=tags), message)
 
 
 async def ask_note(app: App[Any], run: RunRow) -> RunEdit | None:
@@ -55,8 +55,8 @@ async def ask_note(app: App[Any], run: RunRow) -> RunEdit | None:
     note = entered.strip() if entered is not None else run.note
     if note == run.note:
         return None
-    says = f"the note on {run.name} is kept" if note else f"{run.name} has no note now"
-    return RunEdit(lambda writer: writer.edit(run.id, note=note), says)
+    message = f"the note on {run.name} is kept" if note else f"{run.name} has no note now"
+    return RunEdit(lambda writer: writer.edit(run.id, note=note), message)
 
 
 async def ask_deletion(app: App[Any], run: RunRow) -> RunEdit | None:
@@ -84,10 +84,10 @@ def ask_baseline(dataset: str, already: bool) -> AskEdit:
 
     async def asking(app: App[Any], run: RunRow) -> RunEdit | None:
         if already:
-            says = f"{safe_line(dataset, 60)} has no baseline now"
-            return RunEdit(lambda writer: clear_baseline(writer, dataset), says)
-        says = f"{safe_line(run.name, 60)} is the baseline of {safe_line(dataset, 60)} now"
-        return RunEdit(lambda writer: set_baseline(writer, dataset, run.id, author_here()), says)
+            message = f"{safe_line(dataset, 60)} has no baseline now"
+            return RunEdit(lambda writer: clear_baseline(writer, dataset), message)
+        message = f"{safe_line(run.name, 60)} is the baseline of {safe_line(dataset, 60)} now"
+        return RunEdit(lambda writer: set_baseline(writer, dataset, run.id, author_here()), message)
 
     return asking
 

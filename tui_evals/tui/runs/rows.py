@@ -182,5 +182,7 @@ def empty_lines(text: str, width: int) -> list[Row]:
     if text.strip():
         none_fits = f"No run has all of these words: {text}"
         return [row((line, "dim")) for line in wrapped(none_fits, width)] + [row(("esc", "key"), " shows all runs")]
-    says = "No runs yet. Each time a dataset is asked, the run and its answers are kept here, wherever it was started."
-    return [*(row((line, "dim")) for line in wrapped(says, width)), row(("r", "key"), " starts one")]
+    message = (
+        "No runs yet. Each time a dataset is asked, the run and its answers are kept here, wherever it was started."
+    )
+    return [*(row((line, "dim")) for line in wrapped(message, width)), row(("r", "key"), " starts one")]

@@ -15,7 +15,7 @@ Texts = dict[int, tuple[object, str]]
 DATASET: Key = ()
 
 
-def outline(
+def row_keys(
     items: Sequence[Any],
     shown: Sequence[int],
     folded: frozenset[int] = frozenset(),
@@ -168,7 +168,7 @@ class TreeShape:
             insort(shown, keep)
         groups = items_by_category(items, shown) if self.by_category else {}
         self.groups = groups if any(groups) else None
-        self.keys = outline(items, shown, self.folded, self.groups, self.shut)
+        self.keys = row_keys(items, shown, self.folded, self.groups, self.shut)
 
     def row_for(self, where: Key) -> Key:
         """The row that stands for a place: its own, or the one it is folded into."""

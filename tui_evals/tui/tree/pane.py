@@ -19,7 +19,7 @@ from tui_evals.tui.actions import bindings
 from tui_evals.tui.messages import Place, ShowPane
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Selection
+from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 from . import tags as tagging
 from .outline import DATASET, Key, Texts, category_of, items_with_words, parent_row
@@ -99,7 +99,6 @@ class FoldingTree(TreeView):
         return True
 
 
-_NONE_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
 _OF_ONE = frozenset(("new_turn", "conversation", "down", "up"))
 _OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up"))
 
@@ -121,7 +120,7 @@ class TreePane(FoldingTree):
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
         if self.workspace.editing is None:
-            return _NONE_OPEN
+            return NO_DATASET_OPEN
         key = self.cursor_key
         if action in ("down", "up") and len(key) < 4 and (self._shape.filtered or self._shape.groups is not None):
             way = "esc takes the filter off" if self._shape.filtered else "c shows them in the order of the file"
@@ -166,13 +165,13 @@ class TreePane(FoldingTree):
     def _edit(self, step: Callable[[], str]) -> bool:
         """Take a step, show it and say what was done, or say why it cannot be."""
         try:
-            says = step()
+            message = step()
         except CannotEdit as problem:
             self.say(str(problem), "warn")
             return False
         self.sync()
         self.changed()
-        self.say(says)
+        self.say(message)
         return True
 
     # -- marks
@@ -231,15 +230,15 @@ class TreePane(FoldingTree):
         self._edit(lambda: item_edits.duplicate(self.workspace, self._several_items()))
 
     def do_remove(self) -> None:
-        """Delete the same; undo brings it back, so nothing is asked."""
+        """Delete the marked items, a category's, or where one is; undo brings them back, so nothing is asked."""
         self._edit(lambda: item_edits.remove(self.workspace, self._several_items()))
 
     def do_down(self) -> None:
-        """Move them on."""
+        """Move the items, or the turn, one place on."""
         self._edit(lambda: item_edits.move(self.workspace, 1, self._several_items()))
 
     def do_up(self) -> None:
-        """Move them back."""
+        """Move the items, or the turn, one place back."""
         self._edit(lambda: item_edits.move(self.workspace, -1, self._several_items()))
 
     def do_conversation(self) -> None:

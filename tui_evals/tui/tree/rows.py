@@ -31,8 +31,8 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
         head = [row((line, "strong")) for line in wrapped(_WELCOME, width)]
         head += [row(), *(row(line) for line in wrapped(_PURPOSE, width))]
     rows = [*head, row()]
-    for key, says in _keys(bool(others)):
-        first, *rest = wrapped(says, max(width - _KEY - 2, 10))
+    for key, message in _keys(bool(others)):
+        first, *rest = wrapped(message, max(width - _KEY - 2, 10))
         rows.append(row(" ", fit(key, _KEY, "key"), " ", first))
         rows += [row(" " * (_KEY + 2), line) for line in rest]
     return rows if others else [*rows, row(), *(row((line, "dim")) for line in wrapped(_LATER, width))]
@@ -210,12 +210,12 @@ def _name_or_description(unit: Mapping[str, Any]) -> str:
 def _dataset(tree: Tree, width: int) -> Row:
     total = len(tree.items)
     some = f"{tree.filtered:,} of " if tree.filtered is not None else ""
-    says = f" {some}{total:,} item{'s' * (total != 1)}"
+    message = f" {some}{total:,} item{'s' * (total != 1)}"
     wrong = tree.problems.get(DATASET, 0)
     end = Piece(f" !{wrong}" if wrong else "", "error")
-    room = width - 2 - len(says) - len(end.text)
+    room = width - 2 - len(message) - len(end.text)
     name = Piece(_cut_to(tree.title, room), "title")
-    return Row((Piece(" "), Piece("•" if tree.unsaved else " ", "warn"), name, Piece(says, "dim"), end), DATASET)
+    return Row((Piece(" "), Piece("•" if tree.unsaved else " ", "warn"), name, Piece(message, "dim"), end), DATASET)
 
 
 def _tail(tree: Tree, width: int) -> list[Row]:

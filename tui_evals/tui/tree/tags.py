@@ -18,9 +18,9 @@ from .outline import category_of
 def categorise(workspace: Workspace, items: Sequence[int], category: str) -> str:
     """Put items into a category, or into none when it is empty."""
     name = category.strip()
-    says = _items_name(workspace, items)
-    _each(workspace, items, "category", lambda _: name or None, f"category of {says}")
-    return f"{says}: category {name}" if name else f"{says}: no category"
+    message = _items_name(workspace, items)
+    _each(workspace, items, "category", lambda _: name or None, f"category of {message}")
+    return f"{message}: category {name}" if name else f"{message}: no category"
 
 
 def common_tags(workspace: Workspace, items: Sequence[int]) -> list[str]:
@@ -36,11 +36,11 @@ def set_tags(workspace: Workspace, items: Sequence[int], before: Sequence[str], 
         kept = [tag for tag in unit.get("tags") or [] if tag not in before]
         return [*dict.fromkeys([*kept, *after])] or None
 
-    says = _items_name(workspace, items)
+    message = _items_name(workspace, items)
     for number in items:
         _tags(workspace.items[number], number)
-    _each(workspace, items, "tags", tagged, f"tags of {says}")
-    return f"{says}: " + (f"tagged {', '.join(after)}" if after else "common tags taken away")
+    _each(workspace, items, "tags", tagged, f"tags of {message}")
+    return f"{message}: " + (f"tagged {', '.join(after)}" if after else "common tags taken away")
 
 
 def _each(workspace: Workspace, items: Sequence[int], field: str, value_of: Callable[[Data], Any], what: str) -> None:

@@ -69,7 +69,7 @@ class Ask(Dialog[str]):
         self._check = check
 
     def body(self) -> list[Widget]:
-        """The line."""
+        """The line to type in."""
         return [Input(self._value, id="line", select_on_focus=False)]
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -105,7 +105,7 @@ class Confirm(Dialog[bool]):
         return [lines]
 
     def action_yes(self) -> None:
-        """Do it."""
+        """Answer yes."""
         self.dismiss(True)
 
 
