@@ -4,10 +4,13 @@ import gc
 import itertools
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.server import Server, running
 
 # Without bytecode each worker and each of the hundreds of processes that tests start would compile the whole product;
 # git ignores the folders it is kept in.
@@ -15,7 +18,8 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # How long an example takes is for the benchmarks to say, not for a test to fail by.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=250)
 settings.load_profile("untimed")
 
 
@@ -26,6 +30,13 @@ def pytest_collection_finish() -> None:
 
 
 _NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Server]:
+    """The one server of this process on loopback; a test that uses it resets it first."""
+    with running() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

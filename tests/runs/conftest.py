@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,9 @@ from unittest import mock
 
 import pytest
 
-from tests.server import Server, running
+from tests.server import Server
 from tui_evals.cli.main import run
 from tui_evals.store.reader import Reader
-
-
-@pytest.fixture(scope="session")
-def one_server() -> Iterator[Server]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.conftest import Project, one_server, project, server, until
+from tests.runs.conftest import Project, project, server, until
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 pytest.importorskip("cryptography", reason="the cluster extra is not installed")
 
 from tests.runs.cluster.byhand import ByHand, by_hand
 
-__all__ = ["one_server", "project", "server"]
+__all__ = ["project", "server"]
 LOCAL = ("--cluster", "local:2")
 JUDGE = '{{"reason": "fine", "score": {}}}'
 
