@@ -163,6 +163,7 @@ def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was
     went_on(project)
 
 
+@pytest.mark.soak
 def test_what_a_worker_lacks_is_a_sentence_that_names_it(project, cluster, tmp_path_factory):
     project.dataset(20)
     project.configure(api_key="env:ONLY_AT_HOME")
