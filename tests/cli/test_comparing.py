@@ -16,8 +16,8 @@ from tests.cli.past import Said, passing, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import compare
-from tui_evals.cli.tables import fit, wrapped
 from tui_evals.compare.verdicts import sentence
+from tui_evals.present.columns import fit, wrap
 from tui_evals.store.baselines import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -247,7 +247,7 @@ def test_what_is_fitted_is_exactly_as_wide_as_it_should_be(text, width, right):
 
 @given(st.text(alphabet="ab 図é\t\n", max_size=80), st.integers(2, 30))
 def test_what_is_wrapped_is_never_wider_than_the_room_and_loses_nothing_but_spaces(text, room):
-    lines = wrapped(text, room)
+    lines = wrap(text, room)
     assert all(cell_len(line) <= room for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
 

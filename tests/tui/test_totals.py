@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tui_evals.present.figures import compact, duration, money, number
 from tui_evals.store.records import AnswerRow, RunRow, Totals
-from tui_evals.text.figures import compact, duration, money, number
 from tui_evals.tui.results.order import RunCount
 from tui_evals.tui.results.table import Counting
 from tui_evals.tui.results.totals import Pace, Tally, done, totals_rows

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.look.show import MARKS
 from tui_evals.cli.opening import is_dataset
 from tui_evals.cli.output import Stop, columns, say, say_json
-from tui_evals.cli.tables import fit, size, table, wrapped
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import compare_runs
 from tui_evals.compare.sides import ComparedRun, Rate
@@ -22,6 +19,10 @@ from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import bars, column_names, ends, lined_up, rate, scale, thinned, verdicts
 from tui_evals.compare.verdicts import between, measured, sentence
 from tui_evals.datasets.discover import project_root
+from tui_evals.present.columns import cell_width, fit, table, wrap
+from tui_evals.present.figures import local_time
+from tui_evals.present.runs import Cost, run_cost
+from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.filters import Filter, Term
 from tui_evals.store.reader import Reader
@@ -51,10 +52,10 @@ class FirstAndLast:
 
 
 _VERDICTS: Mapping[str, tuple[str, float | None]] = {
-    "pass": ("✓", 1.0),
-    "fail": ("✗", 0.0),
-    "errored": ("!", None),
-    "unjudged": ("…", None),
+    "pass": (ANSWER_LOOKS["pass"].glyph, 1.0),
+    "fail": (ANSWER_LOOKS["fail"].glyph, 0.0),
+    "errored": (ANSWER_LOOKS["error"].glyph, None),
+    "unjudged": (ANSWER_LOOKS["answered"].glyph, None),
 }
 
 
@@ -223,7 +224,7 @@ def _statuses(rows: Sequence[AnswerRow]) -> str:
     counts = dict.fromkeys(row.status for row in rows)
     several = len(rows) > 1
     return " · ".join(
-        f"{MARKS[status][0]} {status}" + (f" ×{sum(row.status == status for row in rows)}" if several else "")
+        f"{ANSWER_LOOKS[status].text}" + (f" ×{sum(row.status == status for row in rows)}" if several else "")
         for status in counts
     )
 
@@ -300,7 +301,7 @@ def _run_of(reader: Reader, word: str | None) -> RunRow:
 def _say(reader: Reader, source: str, runs: Sequence[RunRow], found: Trend) -> None:
     room = columns()
     many = f"the latest {len(runs)} finished runs" if len(runs) > 1 else "the one finished run"
-    for line in wrapped(f"{found.what} in {many} of {source}", room):
+    for line in wrap(f"{found.what} in {many} of {source}", room):
         say(line, bold=True)
     if len(runs) == 1:
         say("A trend takes two runs or more.", dim=True)
@@ -309,11 +310,11 @@ def _say(reader: Reader, source: str, runs: Sequence[RunRow], found: Trend) -> N
     else:
         _say_marks(found, room)
     for line in _sentences(reader, runs, found):
-        for part in wrapped(line, room):
+        for part in wrap(line, room):
             say(part)
     versions = len({run.snapshot for run in runs})
     if versions > 1:
-        for part in wrapped(
+        for part in wrap(
             f"These runs asked {versions} versions of the dataset: its items, or how they are judged, were changed.",
             room,
         ):
@@ -341,13 +342,13 @@ def _say_bars(found: Trend, room: int | None) -> None:
 
 
 def _say_marks(found: Trend, room: int | None) -> None:
-    names = max(map(size, found.marks or ()), default=0)
+    names = max(map(cell_width, found.marks or ()), default=0)
     width = names if room is None else min(names, _NAME)
     for name, marks in (found.marks or {}).items():
         part = len(marks) if room is None else max(room - width - 2, _FEWEST)
         for start in range(0, len(marks), part):
             say(f"{fit(name if start == 0 else '', width)}  {marks[start : start + part]}".rstrip())
-    for line in wrapped("✓ pass, ✗ fail, ! no verdict, … not judged, a space where not asked; oldest first.", room):
+    for line in wrap("✓ pass, ✗ fail, ! no verdict, … not judged, a space where not asked; oldest first.", room):
         say(line, dim=True)
 
 
@@ -360,22 +361,18 @@ def _sentences(reader: Reader, runs: Sequence[RunRow], found: Trend) -> Iterator
 def _say_runs(reader: Reader, runs: Sequence[RunRow], found: Trend, room: int | None) -> None:
     rows, open_ended = [["run", "when", "targets", *found.heads, "cost"]], False
     for run, cells in zip(runs, found.cells, strict=True):
-        cost, unpriced = _cost(reader, run)
-        open_ended |= unpriced > 0
-        money = f"{cost:.4f} USD" + ("+" if unpriced else "")
-        when = datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M")
-        rows.append([run.key, when, ", ".join(run.targets), *cells, money])
+        cost = _cost(reader, run)
+        open_ended |= cost.unpriced > 0
+        rows.append([run.key, local_time(run.created), ", ".join(run.targets), *cells, cost.short])
     for number, line in enumerate(table(rows, right=found.right, elastic=(2,), room=room)):
         say(line, dim=number == 0)
     if open_ended:
-        for line in wrapped("+ and calls that nobody knows the price of; --json counts them.", room):
+        for line in wrap("+ and calls that nobody knows the price of; --json counts them.", room):
             say(line, dim=True)
 
 
-def _cost(reader: Reader, run: RunRow) -> tuple[float, int]:
-    """What a run cost, and how many of its calls have no price, as reports say it."""
-    found = reader.totals(run.id)
-    return found.cost + found.judge_cost, max(found.unpriced, reader.spent(run.id)[1])
+def _cost(reader: Reader, run: RunRow) -> Cost:
+    return run_cost(reader.totals(run.id), reader.spent(run.id)[1])
 
 
 # -- as data
@@ -404,7 +401,8 @@ def _data(reader: Reader, source: str, runs: Sequence[RunRow], found: Trend) -> 
                 "created": run.created,
                 "targets": list(run.targets),
                 "snapshot": run.snapshot,
-                **dict(zip(("cost", "unpriced"), _cost(reader, run), strict=True)),
+                "cost": (cost := _cost(reader, run)).amount,
+                "unpriced": cost.unpriced,
                 **data,
             }
             for run, data in zip(runs, found.data, strict=True)

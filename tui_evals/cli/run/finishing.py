@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tui_evals.cli.output import Stop, say, say_json_line, warn
 from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.present.runs import totals_sentence
 from tui_evals.reports.kinds import ENDINGS, kind_of, write
-from tui_evals.reports.words import sentence
 from tui_evals.runs.engine import Outcome
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -51,7 +51,7 @@ def finish(
 
 def _say_end(reader: Reader, run: RunRow, found: GateResults) -> None:
     for target, totals in reader.totals_by(run.id, "target").items():
-        say(f"{run.targets[target]}: {sentence(totals)}")
+        say(f"{run.targets[target]}: {totals_sentence(totals)}")
     say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
     if found.verdict:
         say(f"against {found.baseline}: {found.verdict}")

@@ -13,11 +13,11 @@ from tui_evals.cli.imports.registries import registry_at
 from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
 from tui_evals.cli.project import World, world
 from tui_evals.cli.sources import SOURCE, in_memory, suggested
-from tui_evals.cli.tables import table
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.imports.losses import Loss, Losses
 from tui_evals.imports.openai_evals import EvalSpec
+from tui_evals.present.columns import table
 from tui_evals.reports.oaieval import final_report
 from tui_evals.text import strictjson
 

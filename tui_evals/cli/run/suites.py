@@ -16,13 +16,13 @@ from tui_evals.cli.compare.compare import evaluator_tables
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
 from tui_evals.cli.project import World, world
 from tui_evals.cli.sources import evaluators_named, target_or_stop
-from tui_evals.cli.tables import table, wrapped
 from tui_evals.compare.measures import RunDifference
 from tui_evals.compare.runs import MOST, read_comparison
 from tui_evals.compare.verdicts import NAMES, sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.registry import Registry, built_in
+from tui_evals.present.columns import table, wrap
 from tui_evals.runs import start
 from tui_evals.runs.plan import CannotPlan, Plan
 from tui_evals.runs.suites import cases, running
@@ -150,7 +150,7 @@ def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
     data = _summary(reader, run)
     say(f"{run.suite} · {run.name}  {run.key}  {run.status}", bold=True)
     for key, value in data["metadata"].items():
-        for line in wrapped(f"{key.replace('_', ' ')}: {value}", columns()):
+        for line in wrap(f"{key.replace('_', ' ')}: {value}", columns()):
             say(line)
     say(f"average score: {_number(data['average'])} over {data['scored']:,} of {data['cases']:,} cases")
     if data["categories"]:
@@ -227,7 +227,7 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
     for run, letter, found in zip(tested[1:], NAMES[1:], against, strict=False):
         say()
         say(f"A is {runs[0].name}, {letter} is {run.name}.", dim=True)
-        for line in wrapped(sentence(found, "A", letter), columns()):
+        for line in wrap(sentence(found, "A", letter), columns()):
             say(line, bold=True)
         for line, style in evaluator_tables(found, letter, columns()):
             say(line, **style)
