@@ -11,7 +11,7 @@ from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import trend
 from tui_evals.cli.compare.trend import signed
-from tui_evals.compare.trend import bars, ends, lined_up, scale, thinned
+from tui_evals.compare.trend import draw_bars, ends, lined_up, scale, thinned
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -202,8 +202,8 @@ def test_values_are_lined_up_by_name():
 
 
 def test_bars_go_from_the_lowest_to_the_highest_with_gaps():
-    assert bars([0, 0.124, 0.125, 0.5, 0.874, 0.875, 1, None]) == "▁▁▂▅▇██ "
-    assert bars([-1, 0, 1], -1, 1) == "▁▅█"
+    assert draw_bars([0, 0.124, 0.125, 0.5, 0.874, 0.875, 1, None]) == "▁▁▂▅▇██ "
+    assert draw_bars([-1, 0, 1], -1, 1) == "▁▅█"
     assert scale([0.2, None, 4.5]) == (0, 4.5) and scale([-2, 0.5]) == (-2, 1) and scale([]) == (0, 1)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.compare import diff as module
-from tui_evals.compare.diff import Gap, TurnText, diff_json, diff_turns, side_by_side, unified
+from tui_evals.compare.diff import DiffGap, TurnText, diff_json, diff_turns, side_by_side, unified_rows
 
 words = st.sampled_from(
     ["alpha", "beta", "gamma", "alpha,", "2.", "end.", "Yes!", "漢字。", "'", " ", "\t", "\n", "\r\n", "\n\n"]
@@ -74,7 +74,9 @@ def test_a_text_does_not_differ_from_itself(text):
     diff = side_by_side(text, text)
     assert diff.same
     assert not diff.coarse
-    assert unified(diff) == (() if not diff.rows else diff.rows if len(diff.rows) == 1 else (Gap(len(diff.rows)),))
+    assert unified_rows(diff) == (
+        () if not diff.rows else diff.rows if len(diff.rows) == 1 else (DiffGap(len(diff.rows)),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_unified_removes_before_it_adds_and_leaves_the_unchanged_out():
     right = (
         "\n".join(f"line {i}" for i in range(30)).replace("line 15", "red fox runs").replace("line 16", "blue fox runs")
     )
-    rows = unified(side_by_side(left, right), context=2)
-    assert [row.count if isinstance(row, Gap) else row.kind for row in rows] == [
+    rows = unified_rows(side_by_side(left, right), context=2)
+    assert [row.count if isinstance(row, DiffGap) else row.kind for row in rows] == [
         13, "same", "same", "removed", "removed", "added", "added", "same", "same", 11,
     ]  # fmt: skip
     assert [row.left.number for row in rows[3:5]] == [row.right.number for row in rows[5:7]] == [16, 17]
@@ -155,12 +157,12 @@ def test_unified_removes_before_it_adds_and_leaves_the_unchanged_out():
 @given(prose, prose, st.integers(0, 3))
 def test_unified_rows_and_gaps_cover_every_line(left, right, context):
     diff = side_by_side(left, right)
-    rows = unified(diff, context)
-    hidden = sum(row.count for row in rows if isinstance(row, Gap))
-    seen = [row for row in rows if not isinstance(row, Gap)]
+    rows = unified_rows(diff, context)
+    hidden = sum(row.count for row in rows if isinstance(row, DiffGap))
+    seen = [row for row in rows if not isinstance(row, DiffGap)]
     assert sum(row.left is not None for row in seen) + hidden == sum(row.left is not None for row in diff.rows)
     assert sum(row.right is not None for row in seen) + hidden == sum(row.right is not None for row in diff.rows)
-    assert all(row.count > 1 for row in rows if isinstance(row, Gap))
+    assert all(row.count > 1 for row in rows if isinstance(row, DiffGap))
 
 
 def test_json_is_compared_whatever_its_spelling():

@@ -105,9 +105,9 @@ def test_absent_evidence() -> None:
 
 @pytest.fixture
 def nothing_loaded() -> Iterator[None]:
-    bertscore.loaded.cache_clear()
+    bertscore.load_scorer.cache_clear()
     yield
-    bertscore.loaded.cache_clear()
+    bertscore.load_scorer.cache_clear()
 
 
 @pytest.mark.usefixtures("nothing_loaded")
@@ -191,7 +191,7 @@ def test_many_at_once_load_the_model_once(tiny_model: str) -> None:
     records = asyncio.run(all_of())
     assert records[0].score == pytest.approx(1.0, abs=1e-4)
     assert len({record.score for record in records}) > 10
-    assert bertscore.loaded.cache_info().misses == 1
+    assert bertscore.load_scorer.cache_info().misses == 1
 
 
 @pytest.mark.parametrize("method", ["auto", "bertscore"])

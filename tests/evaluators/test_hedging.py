@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators import bertscore, hedging
-from tui_evals.evaluators.hedging import DISCLAIMER, HedgingLanguage, disclaimers
+from tui_evals.evaluators.hedging import DISCLAIMER, HedgingLanguage, find_disclaimers
 
 LEXICAL = {"method": "lexical"}
 
@@ -54,7 +54,7 @@ LEXICAL = {"method": "lexical"}
     ],
 )
 def test_disclaimers_are_found(text: str, kind: str) -> None:
-    assert kind in disclaimers(text)
+    assert kind in find_disclaimers(text)
     record = score(HedgingLanguage, LEXICAL, response=f"Rye bread keeps longer.\n\n{text} It is baked at night.")
     assert (record.score, record.result, record.label) == (1.0, "fail", "hedging")
     assert kind in record.reason
@@ -94,7 +94,7 @@ def test_disclaimers_are_found(text: str, kind: str) -> None:
     ],
 )
 def test_what_only_resembles_a_disclaimer_is_not_one(text: str) -> None:
-    assert disclaimers(text) == {}
+    assert find_disclaimers(text) == {}
     record = score(HedgingLanguage, LEXICAL, response=text)
     assert (record.score, record.result, record.label) == (0.0, "pass", "no hedging")
 
@@ -110,7 +110,7 @@ def test_what_only_resembles_a_disclaimer_is_not_one(text: str) -> None:
     ],
 )
 def test_what_others_are_quoted_with_does_not_count(text: str, found: bool) -> None:
-    assert bool(disclaimers(text)) == found
+    assert bool(find_disclaimers(text)) == found
 
 
 def test_the_details_show_each_kind_once() -> None:
@@ -127,7 +127,7 @@ def test_the_details_show_each_kind_once() -> None:
 
 @given(st.text(alphabet=st.sampled_from(list("iasn' .\"\n“’éI")) | st.characters()))
 def test_any_text_is_read_and_the_same_twice(text: str) -> None:
-    assert disclaimers(text) == disclaimers(text)
+    assert find_disclaimers(text) == find_disclaimers(text)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_any_text_is_read_and_the_same_twice(text: str) -> None:
     ids=["i", "as an ai", "I'm an AI", "quotes", "quotations"],
 )
 def test_ten_megabytes(text: str) -> None:
-    assert list(disclaimers(f"{text}. I'm not a doctor.")) == ["is no professional"]
+    assert list(find_disclaimers(f"{text}. I'm not a doctor.")) == ["is no professional"]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _is_dataset(file: Path) -> bool:
-    from tui_evals.datasets.discover import is_step
+    from tui_evals.datasets.discover import is_generation_file as is_step
     from tui_evals.datasets.document import load
     from tui_evals.datasets.problems import DatasetError
 

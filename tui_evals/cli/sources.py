@@ -14,11 +14,11 @@ from typing import Any
 import click
 
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.inline import inline
+from tui_evals.datasets.inline import inline_document
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import dataset_of, typed
+from tui_evals.datasets.validate import dataset_of, parse_dataset
 from tui_evals.evaluators.registry import Registry
 from tui_evals.runs import start
 from tui_evals.runs.plan import Plan, limited
@@ -26,7 +26,7 @@ from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import kind_of
 from tui_evals.text import strictjson
 
@@ -62,7 +62,7 @@ def suggested(settings: Settings, document: Mapping[str, Any], targets: Sequence
         if word in targets and word == judge:
             wanted = {name: value for name, value in answering.items() if judging.get(name, value) == value}
         try:
-            config = target_named(word, settings)
+            config = find_target(word, settings)
         except ConfigurationError:  # said where the targets are named
             continue
         if kind_of(config) in ("openai", "litellm"):
@@ -124,9 +124,9 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
         raise Stop("--as belongs to --snapshot: it names the file that the snapshot stands for")
     try:
         if options["inline"]:
-            return in_memory(inline(options["inline"], options["expected"])), "prompts"
+            return in_memory(inline_document(options["inline"], options["expected"])), "prompts"
         if options["interactive"]:
-            return in_memory(inline(*_asked())), "interactive"
+            return in_memory(inline_document(*_asked())), "interactive"
         if options["snapshot"]:
             with project.reader() as reader:
                 data = reader.snapshot(options["snapshot"])
@@ -157,7 +157,7 @@ def _asked() -> tuple[list[str], list[str]]:
 
 def in_memory(data: dict[str, Any], file: Path = Path("prompts")) -> Document:
     """A document that stands in no file, or that stands for a file whatever is in it now."""
-    _, problems = typed(data)
+    _, problems = parse_dataset(data)
     if problems:
         raise DatasetError(str(file), problems)
     return Document(file, strictjson.dumps(data), "", "document", data)
@@ -205,7 +205,7 @@ def target_or_stop(word: str | None, settings: Settings) -> TargetConfig | None:
     if word is None:
         return None
     try:
-        return target_named(word, settings)
+        return find_target(word, settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 

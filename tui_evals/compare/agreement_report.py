@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 from tui_evals.store.records import AnswerRow
 from tui_evals.text.safe import safe_line
 
-from .labels import Agreement, Disagreement, Standing, words
+from .labels import Agreement, Disagreement, EvaluatorAgreement, kappa_in_words
 from .statistics import percent, wilson
 
-_REASON = 400  # characters of a reason that a list has room for
-_NO_WIDTH = 1e-4  # an interval that is rounding error only
+_MAX_REASON = 400  # characters of a reason that a list has room for
+_ROUNDING_WIDTH = 1e-4  # an interval that is rounding error only
 
 
 class AgreementLine(NamedTuple):
@@ -24,7 +24,7 @@ class AgreementLine(NamedTuple):
     indent: int = 0
 
 
-def agreement_lines(standing: Standing, key: str) -> Iterator[AgreementLine]:
+def agreement_lines(standing: EvaluatorAgreement, key: str) -> Iterator[AgreementLine]:
     """How one evaluator stands to the labels of a run, given by its key."""
     name = standing.evaluator or "the verdict on the whole answer"
     yield AgreementLine(name[0].upper() + name[1:] if standing.evaluator is None else name, "title")
@@ -34,7 +34,7 @@ def agreement_lines(standing: Standing, key: str) -> Iterator[AgreementLine]:
             "stand for it too.",
             "dim",
         )
-    yield from _left_out(standing)
+    yield from _left_out_lines(standing)
     found = standing.together
     if not found.n:
         yield AgreementLine("No labelled answer has a verdict that it could be compared with.")
@@ -50,15 +50,15 @@ def agreement_lines(standing: Standing, key: str) -> Iterator[AgreementLine]:
     between = wilson(agreed, found.n)
     range_ = f", 95 % interval {percent(between.low, 0)} to {percent(between.high, 0)}" if between else ""
     yield AgreementLine(f"They agree on {agreed:,} of {_count(found.n, 'answer')} ({percent(found.observed)}{range_}).")
-    yield AgreementLine(_kappa(found), "strong")
+    yield AgreementLine(_kappa_sentence(found), "strong")
     if len(standing.authors) > 1:
-        yield from (AgreementLine(f"{author}: {_short(own)}") for author, own in standing.authors.items())
+        yield from (AgreementLine(f"{author}: {_agreement_summary(own)}") for author, own in standing.authors.items())
     for (one, other), own in standing.between.items():
-        yield AgreementLine(f"{one} and {other} between them: {_short(own)}")
-    yield from _differing(standing, key)
+        yield AgreementLine(f"{one} and {other} between them: {_agreement_summary(own)}")
+    yield from _disagreement_lines(standing, key)
 
 
-def verdicts(rows: Sequence[Standing], key: str) -> Iterator[AgreementLine]:
+def all_agreement_lines(rows: Sequence[EvaluatorAgreement], key: str) -> Iterator[AgreementLine]:
     """All that was labelled of a run, with an empty line between evaluators."""
     for number, standing in enumerate(rows):
         if number:
@@ -66,22 +66,22 @@ def verdicts(rows: Sequence[Standing], key: str) -> Iterator[AgreementLine]:
         yield from agreement_lines(standing, key)
 
 
-def standing_json(standing: Standing) -> dict[str, Any]:
+def agreement_json(standing: EvaluatorAgreement) -> dict[str, Any]:
     """The same as plain data."""
     return {
         "evaluator": standing.evaluator,
-        **_numbers(standing.together),
-        "authors": {author: _numbers(own) for author, own in standing.authors.items()},
-        "between": [{"authors": list(both), **_numbers(own)} for both, own in standing.between.items()],
+        **_agreement_numbers(standing.together),
+        "authors": {author: _agreement_numbers(own) for author, own in standing.authors.items()},
+        "between": [{"authors": list(both), **_agreement_numbers(own)} for both, own in standing.between.items()],
         "people_differ": standing.torn,
         "not_judged": standing.unjudged,
         "labels_of_whole_answers": standing.whole,
         "not_blind": standing.seen,
-        "disagreements": [_plain(one) for one in standing.disagreements],
+        "disagreements": [_disagreement_json(one) for one in standing.disagreements],
     }
 
 
-def _left_out(standing: Standing) -> Iterator[AgreementLine]:
+def _left_out_lines(standing: EvaluatorAgreement) -> Iterator[AgreementLine]:
     if standing.unjudged:
         have = "has" if standing.unjudged == 1 else "have"
         yield AgreementLine(f"{_count(standing.unjudged, 'labelled answer')} {have} no verdict: left out.", "dim")
@@ -96,26 +96,26 @@ def _left_out(standing: Standing) -> Iterator[AgreementLine]:
         yield AgreementLine(f"On {_count(standing.torn, 'answer')} people differ among themselves: left out.", "dim")
 
 
-def _kappa(found: Agreement) -> str:
+def _kappa_sentence(found: Agreement) -> str:
     """Kappa in a sentence, or why there is none."""
     if found.kappa is None:
         word = "good, and all pass" if found.both_pass else "bad, and all fail"
         return (
             f"Kappa is unknown: all are called {word}, so nothing shows that the evaluator can tell one from the other."
         )
-    return f"Kappa {found.kappa:.2f}: {words(found.kappa)} agreement{_interval(found)}."
+    return f"Kappa {found.kappa:.2f}: {kappa_in_words(found.kappa)} agreement{_interval_text(found)}."
 
 
-def _interval(found: Agreement) -> str:
+def _interval_text(found: Agreement) -> str:
     interval = found.interval
     if interval is None:
         return ""
-    if interval.high - interval.low < _NO_WIDTH:
-        return f" (no interval: {_why_none(found)})"
+    if interval.high - interval.low < _ROUNDING_WIDTH:
+        return f" (no interval: {_why_no_width(found)})"
     return f" (95 % interval {max(interval.low, -1):.2f} to {min(interval.high, 1):.2f})"
 
 
-def _why_none(found: Agreement) -> str:
+def _why_no_width(found: Agreement) -> str:
     """Why an interval has no width, which must not be taken for certainty."""
     if found.observed in (0, 1):
         return f"there is not a single {'disagreement' if found.observed else 'agreement'}"
@@ -123,12 +123,12 @@ def _why_none(found: Agreement) -> str:
     return f"{'the evaluator says' if steady else 'people say'} the same of every answer"
 
 
-def _short(found: Agreement) -> str:
-    kappa = "kappa unknown" if found.kappa is None else f"kappa {found.kappa:.2f}, {words(found.kappa)}"
+def _agreement_summary(found: Agreement) -> str:
+    kappa = "kappa unknown" if found.kappa is None else f"kappa {found.kappa:.2f}, {kappa_in_words(found.kappa)}"
     return f"{_count(found.n, 'answer')}, {percent(found.observed)} agree, {kappa}"
 
 
-def _differing(standing: Standing, key: str) -> Iterator[AgreementLine]:
+def _disagreement_lines(standing: EvaluatorAgreement, key: str) -> Iterator[AgreementLine]:
     every = standing.together.only_person + standing.together.only_judge
     shown = standing.disagreements
     if not shown:
@@ -137,28 +137,28 @@ def _differing(standing: Standing, key: str) -> Iterator[AgreementLine]:
     yield AgreementLine(f"Look at these first, where the evaluator was surest{more}:", "strong")
     for one in shown:
         yield AgreementLine(
-            f"{evaluator_label(one.row, one.column)}: people say {_good(one.person)}, {_judged(one)}", "", 2
+            f"{_answer_name(one.row, one.column)}: people say {_good_or_bad(one.person)}, {_verdict_text(one)}", "", 2
         )
         if one.reason:
-            yield AgreementLine(f"it says: {safe_line(one.reason, _REASON)}", "dim", 4)
+            yield AgreementLine(f"it says: {safe_line(one.reason, _MAX_REASON)}", "dim", 4)
         for label in one.labels:
             if label.note:
-                yield AgreementLine(f"{label.author} says: {safe_line(label.note, _REASON)}", "dim", 4)
+                yield AgreementLine(f"{label.author} says: {safe_line(label.note, _MAX_REASON)}", "dim", 4)
         yield AgreementLine(f"tui-evals show {key} --item {shlex.quote(one.row.name)}", "dim", 4)
 
 
-def evaluator_label(row: AnswerRow, column: str) -> str:
+def _answer_name(row: AnswerRow, column: str) -> str:
     """How an answer is named in a list."""
     turn = f"turn {row.turn + 1}" if row.turn else ""
     repeat = f"repeat {row.repeat + 1}" if row.repeat else ""
     return " · ".join(part for part in (safe_line(row.name, 60), turn, repeat, safe_line(column, 40)) if part)
 
 
-def _good(person: bool) -> str:
+def _good_or_bad(person: bool) -> str:
     return "good" if person else "bad"
 
 
-def _judged(one: Disagreement) -> str:
+def _verdict_text(one: Disagreement) -> str:
     verdict = one.verdict
     limit = "" if verdict.threshold is None else f" of at least {verdict.threshold:.3g}"
     score = "" if verdict.score is None else f" with {verdict.score:.3g}{limit}"
@@ -169,7 +169,7 @@ def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _numbers(found: Agreement) -> dict[str, Any]:
+def _agreement_numbers(found: Agreement) -> dict[str, Any]:
     interval = found.interval
     return {
         "answers": found.n,
@@ -180,11 +180,11 @@ def _numbers(found: Agreement) -> dict[str, Any]:
         "observed": found.observed,
         "kappa": found.kappa,
         "interval": None if interval is None else [interval.low, interval.high],
-        "words": None if found.kappa is None else words(found.kappa),
+        "words": None if found.kappa is None else kappa_in_words(found.kappa),
     }
 
 
-def _plain(one: Disagreement) -> dict[str, Any]:
+def _disagreement_json(one: Disagreement) -> dict[str, Any]:
     row, verdict = one.row, one.verdict
     return {
         "item": row.name,

@@ -16,10 +16,10 @@ from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, Kind, Outcome, Verdict, match, verdict
 from .measures import Both, RunDifference, run_difference, value_of
-from .sides import Answer, Answers, Cell, ComparedRun, Rate, facing
+from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, facing
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
-MOST = 4
+MAX_RUNS = 4
 """How many runs stand beside each other."""
 
 _FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
@@ -53,7 +53,7 @@ class ComparedLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunSide:
     """One of the runs in numbers, over all it asked."""
 
     run: RunRow
@@ -67,7 +67,7 @@ class Comparison:
     """Runs line by line, and each later one against the first."""
 
     lines: tuple[ComparedLine, ...]
-    sides: tuple[Side, ...]
+    sides: tuple[RunSide, ...]
     against: tuple[RunDifference, ...]
     categories: Mapping[str, tuple[Rate, ...]]
     """The rates of every run in each category; empty without categories."""
@@ -77,10 +77,10 @@ def compare_runs(
     runs: Sequence[ComparedRun], differing: Callable[[Pairs], set[tuple[int, int]]] = lambda pairs: set()
 ) -> Comparison:
     """Line the answers of runs up; `differing` picks, of pairs that look the same, those whose texts differ."""
-    if not 2 <= len(runs) <= MOST:
-        raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MOST}")
+    if not 2 <= len(runs) <= MAX_RUNS:
+        raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MAX_RUNS}")
     prompts, targets = (facing([getattr(ran.run, of) for ran in runs]) for of in ("prompts", "targets"))
-    sides = [Answers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
+    sides = [RunAnswers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
     plain = all(len(side.columns) == 1 for side in sides)
     known = all(one.document is other.document for one, other in pairwise(runs))
     lines: list[ComparedLine] = []
@@ -131,7 +131,7 @@ def _compared(reader: Reader, rows: Sequence[RunRow]) -> Comparison:
 
 
 def _lines(
-    group: Group, cells: Sequence[Mapping[Cell, Answer]], sides: Sequence[Answers], plain: bool
+    group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], plain: bool
 ) -> Iterable[ComparedLine]:
     entry, side = next((entry, side) for entry, side in zip(group.entries, sides, strict=True) if entry)
     name, category = side.names[entry.key.position], side.categories[entry.key.position]
@@ -194,9 +194,9 @@ def _counted(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
     return {kind: counts[kind] for kind in KINDS}
 
 
-def _side(answers: Answers) -> Side:
+def _side(answers: RunAnswers) -> RunSide:
     scores: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
     for records in answers.judged.values():
         for one in records:
             scores[one.key].append(value_of(one))
-    return Side(answers.run, answers.rate(), dict(sorted(scores.items())))
+    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())))

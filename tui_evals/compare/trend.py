@@ -66,12 +66,12 @@ def scale(values: Iterable[float | None]) -> tuple[float, float]:
     return min([0.0, *known]), max([1.0, *known])
 
 
-def bars(values: Values, low: float = 0.0, high: float = 1.0) -> str:
+def draw_bars(values: Values, low: float = 0.0, high: float = 1.0) -> str:
     """A bar for each value, the lowest at `low` and the highest at `high`; a space where there is none."""
-    return "".join(" " if value is None else _bar((value - low) / (high - low)) for value in values)
+    return "".join(" " if value is None else _bar_character((value - low) / (high - low)) for value in values)
 
 
-def _bar(share: float) -> str:
+def _bar_character(share: float) -> str:
     return BARS[max(0, min(int(share * len(BARS)), len(BARS) - 1))]
 
 

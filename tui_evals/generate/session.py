@@ -23,7 +23,7 @@ from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
 
-from .folder import Folder
+from .folder import GenerationFolder
 from .shapes import short_hash
 from .subject import Subject
 from .work import Models
@@ -72,7 +72,7 @@ class Roles:
 
 
 @dataclass(slots=True)
-class Session:
+class GenerationSession:
     """A generation that is being executed; `finished` is what its run will say of it."""
 
     run: RunRow
@@ -81,7 +81,7 @@ class Session:
 
 
 @contextlib.contextmanager
-def claimed(folder: Folder, store: Path) -> Iterator[None]:
+def claim_folder(folder: GenerationFolder, store: Path) -> Iterator[None]:
     """Nobody else generates into a folder for a block; what a killed process left half-written in it goes."""
     lock = run_lock(store, f"generate-{short_hash(str(folder.path.resolve()))}")
     with contextlib.ExitStack() as stack:
@@ -99,18 +99,18 @@ def claimed(folder: Folder, store: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def session(
-    subject: Subject, folder: Folder, cast: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
-) -> Iterator[Session]:
+def open_session(
+    subject: Subject, folder: GenerationFolder, cast: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
+) -> Iterator[GenerationSession]:
     """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one."""
-    run = None if anew else _unfinished(folder, reader)
+    run = None if anew else _unfinished_run(folder, reader)
     if run is None:
-        run = _new(subject, folder, cast, writer)
+        run = _new_run(subject, folder, cast, writer)
         folder.note(run=run.key)
     with hold(run_lock(store, run.key)):
         begun = run.started or time.time()
         writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
-        current = Session(run, reader.spent(run.id)[0])
+        current = GenerationSession(run, reader.spent(run.id)[0])
         try:
             yield current
         finally:
@@ -119,7 +119,7 @@ def session(
             writer.flush()
 
 
-def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:
+def _unfinished_run(folder: GenerationFolder, reader: Reader) -> RunRow | None:
     key = folder.record.get("run")
     try:
         run = reader.find_run(key) if isinstance(key, str) and key else None
@@ -128,7 +128,7 @@ def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:
     return run if run is not None and GENERATION in run.config and run.status != "finished" else None
 
 
-def _new(subject: Subject, folder: Folder, cast: Roles, writer: Writer) -> RunRow:
+def _new_run(subject: Subject, folder: GenerationFolder, cast: Roles, writer: Writer) -> RunRow:
     """A run without answers; its snapshot is the prompt, so that one can see what it was about."""
     document = {
         "schemaVersion": CURRENT_VERSION,

@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import wilson
-from tui_evals.compare.verdicts import between
+from tui_evals.compare.verdicts import interval_percent
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.records import RunRow, Totals
 
@@ -138,7 +138,7 @@ def counts_sentence(totals: Totals) -> str:
     parts = [f"{totals.passed:,} of {judged:,} pass"]
     if (interval := wilson(totals.passed, judged)) is not None:
         rate = 100 * totals.passed / judged
-        parts[0] += f" ({rate:.1f} %, 95 % interval {between(interval)})"
+        parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
     parts += [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
     return " · ".join(parts)
 

@@ -13,12 +13,12 @@ from typing import Any, Literal
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.prompts import load_prompt, prompt_name
 from tui_evals.evaluators.registry import Registry
-from tui_evals.runs.executors.cluster.terms import ClusterTerms, cluster_kept
+from tui_evals.runs.executors.cluster.terms import ClusterTerms, saved_terms
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, NewRun, RunRow
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Target, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.text.tokens import estimate_tokens
 
@@ -97,7 +97,7 @@ def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, An
 def terms_of(run: RunRow) -> Terms:
     """On what terms a stored run was started."""
     kept = run.config.get("terms", {})
-    return Terms(**{**kept, "cluster": cluster_kept(kept.get("cluster"))})
+    return Terms(**{**kept, "cluster": saved_terms(kept.get("cluster"))})
 
 
 def stored_plan(
@@ -127,7 +127,7 @@ def _same(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
     """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
-    config = target_named(kept["name"], settings)
+    config = find_target(kept["name"], settings)
     if not recorded and _named(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
@@ -169,8 +169,8 @@ def assemble(
         run = replace(run, scoring_pass=writer.new_pass(run.id, _again(plan, run, terms, reader, environment)))
     elsewhere = None
     if terms.cluster is not None:
-        from tui_evals.runs.executors.cluster.joining import ClusterPlace as Elsewhere
-        from tui_evals.runs.executors.cluster.joining import clustered
+        from tui_evals.runs.executors.cluster.run import ClusterPlace as Elsewhere
+        from tui_evals.runs.executors.cluster.run import cluster_executor as clustered
 
         metrics = root / str(run.config[METRICS]) if METRICS in run.config else None
         where = Elsewhere(terms=terms.cluster, environment=environment, root=root, metrics=metrics, trusting=trusting)
@@ -195,7 +195,7 @@ def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     found: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed():
         if name is not None:
-            found[name] = target_named(name, settings)
+            found[name] = find_target(name, settings)
     if plan.judge is not None:
         found[None] = plan.judge
     return found

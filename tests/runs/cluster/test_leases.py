@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.runs.cluster.imagined import Clock
 from tui_evals.runs.budget import Budget, BudgetSpent
-from tui_evals.runs.executors.cluster.driver.leases import Pot, Rate, Treasury
-from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedMoney
+from tui_evals.runs.executors.cluster.driver.leases import BudgetLeases, RateAllowance, TargetLeases
+from tui_evals.runs.executors.cluster.worker.limits import BudgetLease, FlightPlace, TargetLease
 from tui_evals.targets.base import TargetConfig
 
 picks = st.integers(0, 99)
@@ -39,8 +39,8 @@ class Sharer:
     """A worker: `sent` is what is on its way between it and the driver, `step` who must move next."""
 
     name: str
-    lease: Lease = field(default_factory=lambda: Lease(lambda: None))
-    purse: LeasedMoney | None = None
+    lease: TargetLease = field(default_factory=lambda: TargetLease(lambda: None))
+    purse: BudgetLease | None = None
     step: str = "reply"
     sent: Any = None
     lost: bool = False
@@ -109,7 +109,7 @@ class Places(Exchanging):
     @initialize(concurrency=st.integers(1, 6))
     def open(self, concurrency: int) -> None:
         self.most = concurrency
-        self.pot = self.do(lambda: Pot(config(concurrency)))
+        self.pot = self.do(lambda: TargetLeases(config(concurrency)))
 
     def begin(self, worker: Sharer) -> None:
         worker.sent = self.pot.grant(worker.name)
@@ -130,7 +130,7 @@ class Places(Exchanging):
         worker = self.workers[pick % len(self.workers)]
 
         async def fly(end: asyncio.Event) -> None:
-            async with Flight(worker.lease):
+            async with FlightPlace(worker.lease):
                 worker.ends.append(end)
                 await end.wait()
 
@@ -183,11 +183,11 @@ class Money(Exchanging):
     def open(self, most: int) -> None:
         self.most = float(most)
         self.budget = Budget(self.most)
-        self.treasury = Treasury(self.budget)
+        self.treasury = BudgetLeases(self.budget)
         self.spent, self.reserved, self.refused = 0.0, 0.0, 0
 
     def begin(self, worker: Sharer) -> None:
-        worker.purse = LeasedMoney(self.most, lambda: None)
+        worker.purse = BudgetLease(self.most, lambda: None)
         worker.sent = self.treasury.grant(worker.name)
 
     def take(self, worker: Sharer) -> None:
@@ -282,7 +282,7 @@ TestMoney.settings = settings(max_examples=20, stateful_step_count=25)
 )
 def test_a_rate_gives_out_a_little_at_once_and_then_no_more_than_it_says(a_minute, takings):
     async def story() -> None:
-        rate, given_out, clock = Rate(a_minute), 0, asyncio.get_running_loop().time
+        rate, given_out, clock = RateAllowance(a_minute), 0, asyncio.get_running_loop().time
         begun = clock()
         for pause, wanted in takings:
             await asyncio.sleep(pause)
@@ -300,7 +300,7 @@ def said(in_use: int = 0, waiting: int = 0, called: int = 0, took: int = 0) -> d
 
 @by_the_clock
 async def test_a_place_that_a_worker_may_still_use_is_nobody_elses():
-    pot = Pot(config(4))
+    pot = TargetLeases(config(4))
     pot.told("a", said(waiting=4), [])
     assert pot.grant("a")[0] == 4
     pot.told("b", said(waiting=4), [])
@@ -316,7 +316,7 @@ async def test_a_place_that_a_worker_may_still_use_is_nobody_elses():
 
 @by_the_clock
 async def test_a_place_that_is_taken_back_is_free_once_the_worker_has_heard_of_it():
-    pot = Pot(config(4))
+    pot = TargetLeases(config(4))
     pot.told("a", said(waiting=4), [])
     assert pot.grant("a")[0] == 4
     pot.told("b", said(waiting=4), [])
@@ -331,7 +331,7 @@ async def test_a_place_that_is_taken_back_is_free_once_the_worker_has_heard_of_i
 
 @by_the_clock
 async def test_a_pause_that_one_worker_was_asked_for_holds_for_all_and_halves_the_places():
-    pot = Pot(config(8))
+    pot = TargetLeases(config(8))
     pot.told("a", said(), [7.0])
     pot.told("b", said(waiting=8), [])
     places, _, _, pause = pot.grant("b")
@@ -340,7 +340,7 @@ async def test_a_pause_that_one_worker_was_asked_for_holds_for_all_and_halves_th
 
 @by_the_clock
 async def test_calls_a_minute_are_leased_no_further_ahead_than_there_are_places():
-    pot = Pot(config(2, requests_per_minute=600))
+    pot = TargetLeases(config(2, requests_per_minute=600))
     pot.told("a", said(waiting=40), [])
     await asyncio.sleep(60)
     assert pot.grant("a")[1] == 2
@@ -351,7 +351,7 @@ async def test_calls_a_minute_are_leased_no_further_ahead_than_there_are_places(
 
 @by_the_clock
 async def test_tokens_that_one_call_took_beyond_its_lease_are_paid_back_before_there_is_another():
-    pot = Pot(config(2, tokens_per_minute=60))
+    pot = TargetLeases(config(2, tokens_per_minute=60))
     pot.told("a", said(waiting=1), [])
     tokens = pot.grant("a")[2]
     assert tokens == 1
@@ -365,7 +365,7 @@ async def test_tokens_that_one_call_took_beyond_its_lease_are_paid_back_before_t
 
 def test_what_a_lost_worker_held_counts_as_spent_until_it_says_what_it_did():
     budget = Budget(10.0)
-    treasury = Treasury(budget)
+    treasury = BudgetLeases(budget)
     treasury.told("a", 0.0, 0.0, [4.0, 4.0])
     assert treasury.grant("a") == (8.0, None)
     treasury.told("b", 0.0, 0.0, [4.0])

@@ -15,7 +15,7 @@ from tests.runs.cluster.imagined import Model, Weather, World, lived, shared_out
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.driver.desk import WorkDistributor, Worker
+from tui_evals.runs.executors.cluster.driver.distributor import WorkDistributor, WorkerState
 from tui_evals.runs.executors.cluster.driver.shards import Shards
 from tui_evals.runs.executors.cluster.wire import answer_row
 from tui_evals.runs.opening import opened
@@ -180,7 +180,7 @@ def test_scores_that_two_workers_send_for_one_answer_are_committed_once():
     async def story() -> None:
         world, desk = desk_with(one_cell())
         desk._shards.next(1)
-        workers = [Worker(name, name) for name in "ab"]
+        workers = [WorkerState(name, name) for name in "ab"]
         for worker in workers:
             desk.first(worker)
         answer = [1, answer_row(AnswerRecord(text="said", request={})), None, "main"]
@@ -196,7 +196,7 @@ def test_scores_that_two_workers_send_for_one_answer_are_committed_once():
 def test_a_worker_that_was_given_up_may_hand_in_what_it_has_and_is_then_over():
     async def story() -> None:
         _, desk = desk_with(one_cell())
-        worker = Worker("a", "a")
+        worker = WorkerState("a", "a")
         desk.first(worker)
         wanting = {"in_use": 0, "waiting": 2, "called": 0, "took": 0}
         owed = await desk.received(worker, letter_of(1, demand=[["target main", wanting, []]]))

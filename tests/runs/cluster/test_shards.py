@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Item
 from tui_evals.runs.executors.base import Cell
-from tui_evals.runs.executors.cluster.driver.shards import AHEAD, LARGEST, Shards
+from tui_evals.runs.executors.cluster.driver.shards import CELLS_PER_CALL, MAX_SHARD, Shards
 from tui_evals.store.records import AnswerRecord
 
 SAID = AnswerRecord(text="said", request={})
@@ -43,9 +43,9 @@ def test_no_more_cells_are_out_than_keep_a_target_busy_and_the_targets_take_turn
         pass
     out = [0, 0]
     for shard in shards.out.values():
-        assert len(shard.cells) <= LARGEST and len({one.target for one in shard.cells.values()}) == 1
+        assert len(shard.cells) <= MAX_SHARD and len({one.target for one in shard.cells.values()}) == 1
         out[shard.target] += len(shard.cells)
-    assert max(out) < AHEAD * 5 + LARGEST and min(out) >= AHEAD * 5
+    assert max(out) < CELLS_PER_CALL * 5 + MAX_SHARD and min(out) >= CELLS_PER_CALL * 5
     assert not shards.exhausted
 
 

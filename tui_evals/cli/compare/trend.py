@@ -16,8 +16,8 @@ from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import compare_runs
 from tui_evals.compare.sides import ComparedRun, Rate
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.trend import bars, column_names, ends, lined_up, rate, scale, thinned, verdicts
-from tui_evals.compare.verdicts import between, measured, sentence
+from tui_evals.compare.trend import column_names, draw_bars, ends, lined_up, rate, scale, thinned, verdicts
+from tui_evals.compare.verdicts import difference_sentence, interval_percent, measured_sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import cell_width, fit, table, wrap
 from tui_evals.present.figures import local_time
@@ -47,8 +47,8 @@ class FirstAndLast:
     def says(self) -> str:
         """Whether they differ, beyond chance."""
         if self.test.what:
-            return measured(self.test, self.first.key, self.last.key)
-        return sentence(self.against, self.first.key, self.last.key)
+            return measured_sentence(self.test, self.first.key, self.last.key)
+        return difference_sentence(self.against, self.first.key, self.last.key)
 
 
 _VERDICTS: Mapping[str, tuple[str, float | None]] = {
@@ -147,7 +147,7 @@ def _of_rates(
         values=values,
         heads=("passes", "of", "95 % interval"),
         right=(3, 4),
-        cells=[(percent(one.share), f"{one.passed}/{one.judged}", between(one.interval)) for one in whole],
+        cells=[(percent(one.share), f"{one.passed}/{one.judged}", interval_percent(one.interval)) for one in whole],
         data=[
             {
                 "passed": one.passed,
@@ -332,7 +332,7 @@ def _say_bars(found: Trend, room: int | None) -> None:
         there = ends(values)
         first, last = (values[there[0]], values[there[1]]) if there else (None, None)
         change = found.change(first, last) if there and there[0] < there[1] else ""
-        rows.append([name, bars(drawn, low, high), found.shown(first), found.shown(last), change])
+        rows.append([name, draw_bars(drawn, low, high), found.shown(first), found.shown(last), change])
     for number, line in enumerate(table(rows, right=(2, 3, 4), room=room)):
         say(line, dim=number == 0)
     note = f"Bars from {found.shown(low)} to {found.shown(high)}" + (

@@ -7,15 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tui_evals.present.figures import counted, mean_text, universal_time
-from tui_evals.present.runs import (
-    Column,
-    RunFacts,
-    column_names,
-    judge_name,
-    run_cost,
-    run_facts,
-    target_names,
-)
+from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
 from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
 from tui_evals.store.reader import Reader

@@ -20,11 +20,11 @@ from tui_evals.text.box import TemplateError
 
 from .base import Cell, Sink, Stopped
 
-_AHEAD = 4
+_CONVERSATIONS_PER_CALL = 4
 """Conversations under way for each call in flight: while one asks, others are judged and committed."""
 
 
-_SOON = 0.2
+_SHOW_RUNNING_AFTER = 0.2
 """Seconds a call may take before it is shown as running; a row that is final sooner need not be written twice."""
 
 
@@ -54,7 +54,7 @@ class LocalExecutor:
 
     async def _feed(self, target: int, cells: Iterator[Cell]) -> None:
         """Start a cell whenever there is room; what has started is let finish, unless this is cancelled."""
-        room = asyncio.Semaphore(_AHEAD * self._targets[target].config.concurrency)
+        room = asyncio.Semaphore(_CONVERSATIONS_PER_CALL * self._targets[target].config.concurrency)
         tasks: set[asyncio.Task[None]] = set()
         reasons: list[BaseException] = []
 
@@ -108,7 +108,7 @@ class LocalExecutor:
             if turn not in cell.final:
                 chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, said[:-1])
                 prompt = self._plan.asked_prompts[cell.prompt]
-                evidence = evidence_for(self._plan, cell.item, turn, prompt, _shown(chat), record)
+                evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
                 found = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
                 await self._sink.scored(answer, found.records, found.status, found.score)
 
@@ -153,32 +153,32 @@ class LocalExecutor:
 
     async def _answer(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, failed: bool) -> AnswerRecord:
         if failed:
-            return _without("turnSkipped", "Turn not attempted: preceding turn failed", {})
+            return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {})
         if not isinstance(chat, tuple):
-            return _without("agentRequestFailed", f"the prompt cannot be made: {chat}", {})
+            return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {})
         asked, request = self._targets[cell.target], self.request(cell, turn, chat)
         sent = {"messages": list(request.messages), "params": dict(request.params)}
         if request.tools:
             sent["tools"] = list(request.tools)
         if self._caches(asked) and (kept := await self._sink.cached(cache_key(asked.identity, request))) is not None:
             return _from_cache(kept, sent)
-        mark = asyncio.get_running_loop().call_later(_SOON, self._sink.running, cell.answers[turn])
+        mark = asyncio.get_running_loop().call_later(_SHOW_RUNNING_AFTER, self._sink.running, cell.answers[turn])
         try:
             said = await asked.ask(request, self._sink)
         except TargetError as problem:
-            return _without(problem.code, f"Agent request failed: {problem}", sent)
+            return _failed_record(problem.code, f"Agent request failed: {problem}", sent)
         finally:
             mark.cancel()
-        return _answered(said, sent)
+        return _answer_record(said, sent)
 
 
-def _shown(chat: Chat | TemplateError) -> Chat:
+def _demand_chat(chat: Chat | TemplateError) -> Chat:
     if isinstance(chat, TemplateError):
         raise Stopped(f"an answered turn cannot be judged, for its prompt cannot be made any more: {chat}")
     return chat
 
 
-def _answered(said: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
+def _answer_record(said: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
     reply = said.reply
     return AnswerRecord(
         text=reply.text,
@@ -201,5 +201,5 @@ def _from_cache(kept: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
     return replace(kept, request=sent, from_cache=True, attempts=0, latency_ms=None)
 
 
-def _without(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:
+def _failed_record(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:
     return AnswerRecord(text=None, request=sent, code=code, message=message)

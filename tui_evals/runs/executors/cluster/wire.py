@@ -20,7 +20,7 @@ from tui_evals.version import __version__
 OP = "tui_evals_letter"
 """The name under which a worker listens for letters."""
 
-Letter = dict[str, Any]
+Message = dict[str, Any]
 
 
 def versions() -> dict[str, str]:
@@ -46,36 +46,36 @@ class Order:
     """Variables that the user wished to hand on, which only TLS carries."""
 
 
-def order_text(order: Order) -> str:
+def dump_order(order: Order) -> str:
     """An order as text."""
     return json.dumps(asdict(order))
 
 
-def order_of(text: str) -> Order:
+def load_order(text: str) -> Order:
     """The order of a text."""
     data = json.loads(text)
-    data["targets"] = tuple(map(_config, data["targets"]))
-    data["judges"] = tuple((name, _config(config)) for name, config in data["judges"])
+    data["targets"] = tuple(map(_load_config, data["targets"]))
+    data["judges"] = tuple((name, _load_config(config)) for name, config in data["judges"])
     data["prompts"] = tuple(data["prompts"])
     return Order(**data)
 
 
-def _config(data: dict[str, Any]) -> TargetConfig:
+def _load_config(data: dict[str, Any]) -> TargetConfig:
     price = data.pop("price")
     return TargetConfig(**data, price=None if price is None else Price(**price))
 
 
-def header_of(dataset: Dataset) -> dict[str, Any]:
+def dataset_header(dataset: Dataset) -> dict[str, Any]:
     """A dataset without its items."""
     return dataset.model_dump(exclude={"items"}, exclude_unset=True)
 
 
-def prompts_of(plan: Plan) -> tuple[Mapping[str, Any], ...]:
+def dump_prompts(plan: Plan) -> tuple[Mapping[str, Any], ...]:
     """The prompts under test that a plan names."""
     return tuple({"name": prompt.name, **kept_prompt(prompt)} for prompt in plan.prompts)
 
 
-def plan_of(order: Order, registry: Any) -> Plan:
+def worker_plan(order: Order, registry: Any) -> Plan:
     """The plan of a worker: the run without its items, which come with the cells."""
     header = Dataset.model_validate({**order.header, "items": [{"prompt": "-"}]}).model_copy(update={"items": []})
     judge = dict(order.judges).get(None)
@@ -83,7 +83,7 @@ def plan_of(order: Order, registry: Any) -> Plan:
     return Plan(header, order.targets, registry, judge, order.without_judges, prompts)
 
 
-def cells_text(cells: Sequence[Cell]) -> str:
+def dump_cells(cells: Sequence[Cell]) -> str:
     """Cells as text; an item that several of them ask is written once."""
     items = {cell.position: cell.item.model_dump(exclude_unset=True) for cell in cells}
     rows = [
@@ -97,7 +97,7 @@ def cells_text(cells: Sequence[Cell]) -> str:
     return json.dumps([list(items.items()), rows])
 
 
-def cells_of(text: str) -> list[Cell]:
+def load_cells(text: str) -> list[Cell]:
     """The cells of a text."""
     written, rows = json.loads(text)
     items = {position: Item.model_validate(item) for position, item in written}
@@ -116,23 +116,23 @@ def answer_row(record: AnswerRecord) -> tuple[str, str | None, str]:
     return body_of(record)
 
 
-def call_row(record: CallRecord) -> list[Any]:
+def dump_call(record: CallRecord) -> list[Any]:
     """A call as its columns."""
     values = [getattr(record, name) for name in CALL_COLUMNS]
     return [plain(value) if isinstance(value, str) else value for value in values]
 
 
-def call_of(row: Sequence[Any]) -> CallRecord:
+def load_call(row: Sequence[Any]) -> CallRecord:
     """The call of some columns."""
     return CallRecord(**dict(zip(CALL_COLUMNS, row, strict=True)))
 
 
-def score_rows(records: Sequence[ScoreRecord]) -> list[tuple[Any, ...]]:
+def dump_scores(records: Sequence[ScoreRecord]) -> list[tuple[Any, ...]]:
     """Scores as their columns."""
     return [score_values(record) for record in records]
 
 
-def scores_of(rows: Sequence[Sequence[Any]]) -> list[ScoreRecord]:
+def load_scores(rows: Sequence[Sequence[Any]]) -> list[ScoreRecord]:
     """The scores of some columns."""
     return [score_record(tuple(row)) for row in rows]
 
@@ -150,13 +150,13 @@ class Hidden:
         return "(hidden)"
 
 
-def hidden(letter: Letter) -> Letter:
+def hide_order(letter: Message) -> Message:
     """A letter of the driver as it is sent."""
     from distributed.protocol import to_serialize
 
     return {**letter, "order": to_serialize(Hidden(letter["order"]))} if "order" in letter else letter
 
 
-def uncovered(letter: Letter) -> Letter:
+def reveal_order(letter: Message) -> Message:
     """The letter again, where it has come."""
     return {**letter, "order": letter["order"].text} if "order" in letter else letter

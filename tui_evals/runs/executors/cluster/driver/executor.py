@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.wire import OP, Letter, hidden
+from tui_evals.runs.executors.cluster.wire import OP, Message, hide_order
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRecord
 
-from .desk import ClusterSink, WorkDistributor, Worker
+from .distributor import ClusterSink, WorkDistributor, WorkerState
 from .shards import Shards
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-_STRAIGHT = 4.0
+_DIRECT_SECONDS = 4.0
 """Seconds to try whether a worker can be reached from here."""
-_ANSWER = 10.0
+_ANSWER_SECONDS = 10.0
 
 
 class WorkerGone(Exception):
@@ -37,38 +37,38 @@ class WorkerGone(Exception):
 class WorkerLine:
     """Letters to one session."""
 
-    def __init__(self, client: Client, topic: str, worker: Worker) -> None:
+    def __init__(self, client: Client, topic: str, worker: WorkerState) -> None:
         self._client = client
         self._worker = worker
         self._address = {"topic": topic, "session": worker.name}
         self._straight: bool | None = None
 
-    async def exchange(self, letter: Letter) -> Letter:
+    async def exchange(self, letter: Message) -> Message:
         """The answer to a letter; OSError or TimeoutError while it cannot be reached, Gone when it has ended."""
         if self._straight is None:
             try:
-                async with asyncio.timeout(_STRAIGHT):
+                async with asyncio.timeout(_DIRECT_SECONDS):
                     answer = await self._directly(letter)
                 self._straight = True
                 return answer
             except (OSError, TimeoutError):
                 self._straight = False
-        async with asyncio.timeout(_ANSWER):
+        async with asyncio.timeout(_ANSWER_SECONDS):
             return await (self._directly(letter) if self._straight else self._relayed(letter))
 
-    async def _directly(self, letter: Letter) -> Letter:
+    async def _directly(self, letter: Message) -> Message:
         ask = getattr(self._client.rpc(self._worker.address), OP)
-        return _heard(await ask(**self._address, letter=hidden(letter)))
+        return _check_gone(await ask(**self._address, letter=hide_order(letter)))
 
-    async def _relayed(self, letter: Letter) -> Letter:
-        message = {"op": OP, **self._address, "letter": hidden(letter)}
-        return _heard(await self._client.scheduler.proxy(msg=message, worker=self._worker.address))
+    async def _relayed(self, letter: Message) -> Message:
+        message = {"op": OP, **self._address, "letter": hide_order(letter)}
+        return _check_gone(await self._client.scheduler.proxy(msg=message, worker=self._worker.address))
 
 
-def _heard(answer: Any) -> Letter:
+def _check_gone(answer: Any) -> Message:
     if answer.get("gone"):
         raise WorkerGone
-    letter: Letter = answer
+    letter: Message = answer
     return letter
 
 
@@ -78,13 +78,13 @@ SILENCE = 30.0
 """Seconds without a letter after which the cells of a worker go to others."""
 _UNREACHABLE = (OSError, TimeoutError, RuntimeError)
 """What Dask raises for a connection that broke, is slow, or is of a client that was closed."""
-_AGAIN = 0.5
-_TICK = 0.25
-_SHOWN = 1.0
-_LOOKED = 2.0
-_SLOW = 5.0
+_RETRY_SECONDS = 0.5
+_TICK_SECONDS = 0.25
+_SHOW_SECONDS = 1.0
+_LOOK_SECONDS = 2.0
+_RECALL_SECONDS = 5.0
 """Seconds without anything left to hand out after which a slow worker is asked to give cells back."""
-_FAREWELL = 5.0
+_END_SECONDS = 5.0
 
 
 class ClusterExecutor:
@@ -141,11 +141,11 @@ class ClusterExecutor:
                 return
             if out >= slots or not self._shards.exhausted:
                 full = clock()
-            elif clock() - full > _SLOW:
+            elif clock() - full > _RECALL_SECONDS:
                 self._recall()
                 full = clock()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_TICK):
+                async with asyncio.timeout(_TICK_SECONDS):
                     await self._changed.wait()
             self._changed.clear()
             await self._collect(slots)
@@ -267,22 +267,22 @@ class ClusterExecutor:
             if self._client.status == "running":
                 with suppress(*_UNREACHABLE):
                     self._client.subscribe_topic(self._topic, self._hello)
-                    async with asyncio.timeout(_LOOKED):
+                    async with asyncio.timeout(_LOOK_SECONDS):
                         self._threads = await self._client.nthreads()
                     self._changed.set()
-            for _ in range(int(_LOOKED / _SHOWN)):
+            for _ in range(int(_LOOK_SECONDS / _SHOW_SECONDS)):
                 self._desk.show()
-                await asyncio.sleep(_SHOWN if self._threads else _TICK)
+                await asyncio.sleep(_SHOW_SECONDS if self._threads else _TICK_SECONDS)
 
     async def _hello(self, event: tuple[float, Mapping[str, Any]]) -> None:
         """A worker has something to say, for the first time or once more."""
         said = event[1]
         name = said["session"]
         if name not in self._talks or self._talks[name].done():
-            worker = self._desk.workers.get(name) or Worker(name, said["address"])
+            worker = self._desk.workers.get(name) or WorkerState(name, said["address"])
             self._talks[name] = asyncio.create_task(self._talk(worker))
 
-    async def _talk(self, worker: Worker) -> None:
+    async def _talk(self, worker: WorkerState) -> None:
         """Exchange letters with a worker until it is gone or all is over."""
         clock = asyncio.get_running_loop().time
         line = WorkerLine(self._client, self._topic, worker)
@@ -297,7 +297,7 @@ class ClusterExecutor:
                         return None
                     if clock() - worker.heard > SILENCE or await self._has_left(worker):
                         return await self._lose(worker)
-                    await asyncio.sleep(_AGAIN)
+                    await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 if letter["over"]:
                     return self._silent.discard(worker.address)
@@ -315,15 +315,15 @@ class ClusterExecutor:
         self._changed.set()
         return None
 
-    async def _has_left(self, worker: Worker) -> bool:
+    async def _has_left(self, worker: WorkerState) -> bool:
         """Whether the scheduler has given a worker up as well."""
         try:
-            async with asyncio.timeout(_LOOKED):
+            async with asyncio.timeout(_LOOK_SECONDS):
                 return worker.address not in await self._client.nthreads()
         except _UNREACHABLE:
             return False
 
-    async def _lose(self, worker: Worker) -> None:
+    async def _lose(self, worker: WorkerState) -> None:
         """Give a worker up: its tasks are moved by the scheduler, or by us where it has not noticed."""
         held = self._desk.lost(worker)
         if not await self._has_left(worker):
@@ -337,7 +337,7 @@ class ClusterExecutor:
         self._desk.end()
         await self._cancel(list(self._futures))
         if self._talks:
-            await asyncio.wait(self._talks.values(), timeout=_FAREWELL)
+            await asyncio.wait(self._talks.values(), timeout=_END_SECONDS)
         for talk in self._talks.values():
             talk.cancel()
         await asyncio.gather(*self._talks.values(), looking, return_exceptions=True)

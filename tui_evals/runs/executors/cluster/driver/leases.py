@@ -18,7 +18,7 @@ _BURST = 2.0
 
 
 @dataclass(slots=True)
-class Share:
+class WorkerShare:
     """What one worker has of one target, and what it said it has used; calls and tokens are sums since it began."""
 
     places: int = 0
@@ -32,10 +32,10 @@ class Share:
     took: int = 0
 
 
-_NOTHING = Share()
+_NO_SHARE = WorkerShare()
 
 
-class Rate:
+class RateAllowance:
     """So much a second, of which a little may be saved up; None is without limit."""
 
     def __init__(self, a_minute: float | None) -> None:
@@ -61,18 +61,18 @@ class Rate:
         return taken
 
 
-class Pot:
+class TargetLeases:
     """One target or judge of the run: what all workers together may ask of it."""
 
     def __init__(self, config: TargetConfig) -> None:
         self._gate = Gate(config)
-        self._calls = Rate(config.requests_per_minute)
-        self._tokens = Rate(config.tokens_per_minute)
-        self.shares: dict[str, Share] = {}
+        self._calls = RateAllowance(config.requests_per_minute)
+        self._tokens = RateAllowance(config.tokens_per_minute)
+        self.shares: dict[str, WorkerShare] = {}
         self._held = self._short = self._wanting = 0
         """Of all workers: the places they may be using, how many want more, and how many want any."""
 
-    def _weigh(self, share: Share, sign: int) -> None:
+    def _weigh(self, share: WorkerShare, sign: int) -> None:
         """Take a share out of the sums before it changes, and into them after."""
         self._held += sign * share.held
         self._short += sign * (share.wanted > share.places)
@@ -80,7 +80,7 @@ class Pot:
 
     def told(self, worker: str, said: Mapping[str, int], pauses: list[float]) -> None:
         """Note what a worker uses and wants; a pause that a target asked of one holds for all."""
-        share = self.shares.setdefault(worker, Share())
+        share = self.shares.setdefault(worker, WorkerShare())
         self._weigh(share, -1)
         share.in_use, share.wanted = said["in_use"], said["in_use"] + said["waiting"]
         share.places = min(share.places, share.wanted)
@@ -96,7 +96,7 @@ class Pot:
 
     def grant(self, worker: str) -> tuple[int, int, int | None, float]:
         """What a worker may do from now on: places, calls and tokens in all, and seconds of pause before."""
-        share = self.shares.setdefault(worker, Share())
+        share = self.shares.setdefault(worker, WorkerShare())
         self._weigh(share, -1)
         free = max(0, int(self._gate.now) - self._held)
         fair = ceil(int(self._gate.now) / (1 + self._wanting))
@@ -107,7 +107,7 @@ class Pot:
         share.calls += self._calls.take(max(0, share.called + wanted - share.calls))
         return share.places, share.calls, self._leased_tokens(share), self._gate.pause
 
-    def _leased_tokens(self, share: Share) -> int | None:
+    def _leased_tokens(self, share: WorkerShare) -> int | None:
         if not self._tokens.limited:
             return None
         if share.wanted and share.took >= share.tokens:
@@ -117,7 +117,7 @@ class Pot:
 
     def starving(self, worker: str) -> bool:
         """Whether a worker wants more than it has."""
-        share = self.shares.get(worker, _NOTHING)
+        share = self.shares.get(worker, _NO_SHARE)
         return share.wanted > share.places or (share.wanted > 0 and share.called >= share.calls)
 
     def lost(self, worker: str) -> None:
@@ -127,7 +127,7 @@ class Pot:
 
 
 @dataclass(slots=True)
-class Account:
+class WorkerAccount:
     """The money one worker was given, spent and gave back, in sums since it began."""
 
     granted: float = 0.0
@@ -144,18 +144,18 @@ class Account:
         return self.granted - self.spent - self.returned
 
 
-class Treasury:
+class BudgetLeases:
     """The budget of a run, shared out among workers."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._accounts: dict[str, Account] = {}
+        self._accounts: dict[str, WorkerAccount] = {}
         self._held = 0.0
         """What all workers that are not lost may be spending now."""
 
     def told(self, worker: str, spent: float, returned: float, needs: list[float]) -> None:
         """Note what a worker has spent and given back."""
-        account = self._accounts.setdefault(worker, Account())
+        account = self._accounts.setdefault(worker, WorkerAccount())
         self._held -= 0.0 if account.lost else account.held
         account.spent, account.returned, account.needs = spent, returned, needs
         self._held += 0.0 if account.lost else account.held
@@ -163,7 +163,7 @@ class Treasury:
 
     def grant(self, worker: str) -> tuple[float, str | None]:
         """What a worker may spend in all, and why its next call can never be paid, if it cannot."""
-        account = self._accounts.setdefault(worker, Account())
+        account = self._accounts.setdefault(worker, WorkerAccount())
         most = self._budget.most
         if most is None:
             return 0.0, None
@@ -186,12 +186,12 @@ class Treasury:
 
     def lost(self, worker: str) -> None:
         """Count what a worker holds as spent, for nobody knows, until it comes back and says otherwise."""
-        account = self._accounts.setdefault(worker, Account())
+        account = self._accounts.setdefault(worker, WorkerAccount())
         self._held -= 0.0 if account.lost else account.held
         account.lost = True
         self._charge(account)
 
-    def _charge(self, account: Account) -> None:
+    def _charge(self, account: WorkerAccount) -> None:
         sure = account.spent + (max(0.0, account.held) if account.lost else 0.0)
         self._budget.spent += sure - account.charged
         account.charged = sure

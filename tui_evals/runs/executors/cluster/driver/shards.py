@@ -10,9 +10,9 @@ from itertools import islice
 from tui_evals.runs.executors.base import Cell
 from tui_evals.store.records import AnswerRecord
 
-AHEAD = 4
+CELLS_PER_CALL = 4
 """Conversations handed out for each call a target takes at once, as in one process."""
-LARGEST = 50
+MAX_SHARD = 50
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Shards:
         known: Callable[[Cell], Mapping[int, AnswerRecord]],
     ) -> None:
         self._cells = dict(cells)
-        self._room = [AHEAD * number for number in concurrency]
+        self._room = [CELLS_PER_CALL * number for number in concurrency]
         self._known = known
         self._again: deque[list[Cell]] = deque()
         self._held = dict.fromkeys(range(len(concurrency)), 0)
@@ -57,7 +57,7 @@ class Shards:
         for target in sorted(self._cells, key=lambda target: self._held[target] / self._room[target]):
             if self._held[target] >= max(self._room[target], slots):
                 continue
-            size = min(LARGEST, max(1, -(-self._room[target] // max(slots, 1))))
+            size = min(MAX_SHARD, max(1, -(-self._room[target] // max(slots, 1))))
             if found := list(islice(self._cells[target], size)):
                 return self._put(found, new=True)
             del self._cells[target]

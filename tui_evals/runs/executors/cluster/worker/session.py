@@ -17,16 +17,16 @@ from pydantic import ValidationError
 from tui_evals.evaluators.registry import UnknownEvaluator
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.code import unpacked
+from tui_evals.runs.executors.cluster.code import unpack_evaluators
 from tui_evals.runs.executors.cluster.wire import (
-    Letter,
+    Message,
     Order,
-    call_row,
-    cells_of,
-    order_of,
-    plan_of,
-    score_rows,
+    dump_call,
+    dump_scores,
+    load_cells,
+    load_order,
     versions,
+    worker_plan,
 )
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.runs.judges import Judges
@@ -38,11 +38,11 @@ from tui_evals.store.redact import secrets_of, spellings, without
 from tui_evals.store.rows import answer_record, body_of, cleaned, plain
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 
-from .leased import Lease, LeasedMoney, leased_room
+from .limits import BudgetLease, TargetLease, leased_room
 
 _KINDS = ("calls", "running", "answers", "scores", "keeps", "keys", "shards")
 _URGENT = ("keys", "shards")
-_MOMENTS = 10
+_GATHER_STEPS = 10
 
 
 class Outbox:
@@ -70,13 +70,13 @@ class Outbox:
                 await self._news.wait()
         except TimeoutError:
             return
-        moment = gather / _MOMENTS
-        for number in range(_MOMENTS):
+        moment = gather / _GATHER_STEPS
+        for number in range(_GATHER_STEPS):
             if idle(len(self._rows["answers"])) or (self._urgent and number):
                 return
             await asyncio.sleep(moment)
 
-    def letter(self) -> Letter:
+    def letter(self) -> Message:
         """All that was gathered; whoever waits is told when the answer to it comes."""
         self._news.clear()
         self._urgent = False
@@ -104,7 +104,7 @@ class Outbox:
     def called(self, record: CallRecord) -> None:
         """Tell of one attempt."""
         message = None if record.message is None else self._clean(record.message)
-        self.add("calls", call_row(replace(record, message=message)))
+        self.add("calls", dump_call(replace(record, message=message)))
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """Ask what is kept under a key."""
@@ -127,7 +127,7 @@ class Outbox:
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
         """Have scores committed."""
-        self.add("scores", [answer, [self._score(row) for row in score_rows(records)], status, score])
+        self.add("scores", [answer, [self._score(row) for row in dump_scores(records)], status, score])
         await self.safe()
 
     async def safe(self) -> None:
@@ -156,7 +156,7 @@ class Abandoned(Exception):
 
 
 @dataclass
-class _Shard:
+class _HeldShard:
     """Some cells on this worker; `recalled` when those that are not asked yet are wanted back."""
 
     cells: asyncio.Future[list[Cell]]
@@ -167,7 +167,7 @@ class _Shard:
 
 
 @dataclass
-class _Opened:
+class _OpenedRun:
     """The run as it stands on this worker once its order has come."""
 
     order: Order
@@ -176,7 +176,7 @@ class _Opened:
     judges: Mapping[str | None, PricedTarget]
 
 
-class Session:
+class WorkerSession:
     """One run on one worker process."""
 
     def __init__(self, name: str) -> None:
@@ -184,17 +184,17 @@ class Session:
         self.heard = asyncio.get_running_loop().time()
         self.outbox = Outbox(lambda text: without(text, self._secrets))
         self._secrets = spellings(secrets_of(os.environ))
-        self._shards: dict[int, _Shard] = {}
-        self._leases: dict[str, Lease] = {}
-        self._purse: LeasedMoney | None = None
-        self._opened: asyncio.Future[_Opened] = asyncio.get_running_loop().create_future()
+        self._shards: dict[int, _HeldShard] = {}
+        self._leases: dict[str, TargetLease] = {}
+        self._purse: BudgetLease | None = None
+        self._opened: asyncio.Future[_OpenedRun] = asyncio.get_running_loop().create_future()
         self._opened.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._unpaused = asyncio.Event()
         self._unpaused.set()
         self._stopped: tuple[str, bool] | None = None
         self._stopping = self.over = False
         self._number = 0
-        self._letter: Letter = {}
+        self._letter: Message = {}
         self._turn = asyncio.Lock()
 
     @property
@@ -211,7 +211,7 @@ class Session:
         """Hold the conversations of a shard, until each of their records is committed."""
         if self.over:
             raise Abandoned(f"the shard {number} came too late")
-        self._shards[number] = shard = _Shard(asyncio.get_running_loop().create_future(), asyncio.current_task())
+        self._shards[number] = shard = _HeldShard(asyncio.get_running_loop().create_future(), asyncio.current_task())
         self.outbox.add("shards", number)
         try:
             await self._held(shard)
@@ -219,7 +219,7 @@ class Session:
         finally:
             del self._shards[number]
 
-    async def _held(self, shard: _Shard) -> None:
+    async def _held(self, shard: _HeldShard) -> None:
         try:
             cells = await shard.cells
             shard.size = len(cells)
@@ -238,7 +238,7 @@ class Session:
     def _stop(self, reason: str, configuration: bool) -> None:
         self._stopped = plain(without(reason, self._secrets)), configuration
 
-    async def exchange(self, reply: Letter) -> Letter:
+    async def exchange(self, reply: Message) -> Message:
         """Take a letter of the driver and answer it; one that comes again, or late, is answered as the last one was."""
         self.heard = asyncio.get_running_loop().time()
         async with self._turn:
@@ -250,9 +250,9 @@ class Session:
         self.heard = asyncio.get_running_loop().time()
         return self._letter
 
-    def _take(self, reply: Letter) -> None:
+    def _take(self, reply: Message) -> None:
         if (order := reply.get("order")) is not None:
-            self._open(order_of(order))
+            self._open(load_order(order))
         self.outbox.answered(reply.get("firsts", ()), reply.get("kept", ()))
         for name, lease in reply.get("leases", ()):
             if name in self._leases:
@@ -263,7 +263,7 @@ class Session:
                 self._purse.refuse(reply["refused"])
         for number, cells in reply.get("shards", ()):
             if number in self._shards and not self._shards[number].cells.done():
-                self._shards[number].cells.set_result(cells_of(cells))
+                self._shards[number].cells.set_result(load_cells(cells))
         for number in reply.get("recalled", ()):
             if number in self._shards:
                 self._shards[number].recalled = True
@@ -279,7 +279,7 @@ class Session:
         """Whether half of what is in flight, or more, are answers that wait for the driver."""
         return sum(lease.in_use for lease in self._leases.values()) <= 2 * answers
 
-    def _written(self) -> Letter:
+    def _written(self) -> Message:
         letter = self.outbox.letter()
         letter["number"] = self._number
         letter["cells"] = sum(shard.size for shard in self._shards.values())
@@ -296,22 +296,22 @@ class Session:
             return
         environment = {**os.environ, **order.environment}
         self._secrets = spellings([*secrets_of(environment), *order.environment.values()])
-        purse = self._purse = LeasedMoney(order.budget, self.outbox.nudge)
+        purse = self._purse = BudgetLease(order.budget, self.outbox.nudge)
         root = Path(order.root) if Path(order.root).is_dir() else Path.cwd()
 
         def asked(config: TargetConfig, kind: Any) -> PricedTarget:
-            lease = self._leases.setdefault(f"{kind} {config.name}", Lease(self.outbox.nudge))
+            lease = self._leases.setdefault(f"{kind} {config.name}", TargetLease(self.outbox.nudge))
             return opened(config, kind, purse, environment, root, room=leased_room(lease, kind))
 
         try:
             if order.versions != versions():
                 raise ConfigurationError(
-                    f"this worker has {_said(versions())}, and the run needs {_said(order.versions)}"
+                    f"this worker has {_version_text(versions())}, and the run needs {_version_text(order.versions)}"
                 )
-            registry = unpacked(order.code, user_cache_path("tui_evals") / "evaluators", os.environ)
+            registry = unpack_evaluators(order.code, user_cache_path("tui_evals") / "evaluators", os.environ)
             targets = tuple(asked(config, "target") for config in order.targets)
             judges = {name: asked(config, "judge") for name, config in order.judges}
-            self._opened.set_result(_Opened(order, plan_of(order, registry), targets, judges))
+            self._opened.set_result(_OpenedRun(order, worker_plan(order, registry), targets, judges))
         except ConfigurationError as problem:
             self._opened.set_exception(problem)
 
@@ -330,7 +330,7 @@ class Session:
                 for asked in (*here.targets, *here.judges.values()):
                     await asked.target.close()
 
-    def stopping(self, shard: _Shard) -> bool:
+    def stopping(self, shard: _HeldShard) -> bool:
         """Whether no further cell of a shard may start."""
         return self._stopping or shard.recalled or self._stopped is not None
 
@@ -342,7 +342,7 @@ class Session:
 class ShardSink:
     """The Sink of a shard: what comes of it goes into the letters of its session."""
 
-    def __init__(self, session: Session, shard: _Shard) -> None:
+    def __init__(self, session: WorkerSession, shard: _HeldShard) -> None:
         self._session = session
         self._shard = shard
 
@@ -388,5 +388,5 @@ class ShardSink:
         await self._session.outbox.keep(key, target, record)
 
 
-def _said(found: Mapping[str, str]) -> str:
+def _version_text(found: Mapping[str, str]) -> str:
     return " and ".join(f"{name} {version}" for name, version in found.items())

@@ -49,7 +49,7 @@ class Turnstile:
                 turn.set_result(None)
 
 
-class Lease:
+class TargetLease:
     """What this worker may do with one target; in sums since it began, so that a letter may well come twice."""
 
     def __init__(self, blocked: Callable[[], None]) -> None:
@@ -125,10 +125,10 @@ class Lease:
         self._call(number)
 
 
-class Flight:
+class FlightPlace:
     """A place among the turns that are asked and not committed yet."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: TargetLease) -> None:
         self._lease = lease
 
     async def __aenter__(self) -> None:
@@ -141,7 +141,7 @@ class Flight:
 class LeasedGate:
     """The gate of a target on a worker; one that no flight is held for counts its own places."""
 
-    def __init__(self, lease: Lease, *, alone: bool) -> None:
+    def __init__(self, lease: TargetLease, *, alone: bool) -> None:
         self._lease = lease
         self._alone = alone
 
@@ -165,12 +165,12 @@ class LeasedGate:
         self._lease.pause(pause)
 
 
-def leased_room(lease: Lease, kind: str) -> Room:
+def leased_room(lease: TargetLease, kind: str) -> Room:
     """The room a lease gives to a target or a judge."""
-    return Room(LeasedGate(lease, alone=kind == "judge"), Flight(lease))
+    return Room(LeasedGate(lease, alone=kind == "judge"), FlightPlace(lease))
 
 
-class LeasedMoney:
+class BudgetLease:
     """Money a worker may spend: asked for call by call, and given back as soon as no call needs it."""
 
     def __init__(self, most: float | None, blocked: Callable[[], None]) -> None:

@@ -12,23 +12,23 @@ from typing import Any, Protocol
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Sink, Stopped
-from tui_evals.runs.executors.cluster.wire import Letter, call_of, cells_text, scores_of
+from tui_evals.runs.executors.cluster.wire import Message, dump_cells, load_call, load_scores
 from tui_evals.store.records import AnswerRecord, WorkerRow
 from tui_evals.store.rows import answer_record, body_of
 
-from .leases import Pot, Treasury
+from .leases import BudgetLeases, TargetLeases
 from .shards import Shards
 
 PATIENCE = 1.0
 """Seconds a worker may wait for something to say."""
-_STARVED = 0.1
-_RATE_OVER = 10.0
+_STARVED_PATIENCE = 0.1
+_RATE_SECONDS = 10.0
 _RECORDS = ("calls", "answers", "scores", "keeps", "keys")
-_GATHER = 0.05
+_GATHER_SECONDS = 0.05
 """Seconds a worker gathers what it has to say, where there are few."""
-_LETTERS = 1_000
+_MESSAGES_A_SECOND = 1_000
 """Letters a second that the driver asks for where there are many."""
-_LONGEST = 2.0
+_MAX_PATIENCE = 2.0
 
 
 class ClusterSink(Sink, Protocol):
@@ -49,7 +49,7 @@ class ClusterSink(Sink, Protocol):
 
 
 @dataclass(slots=True)
-class Worker:
+class WorkerState:
     """What the driver knows of one session on one worker process."""
 
     name: str
@@ -71,7 +71,7 @@ class Worker:
     wanted: list[int] = field(default_factory=list)
     recalled: set[int] = field(default_factory=set)
     rates: deque[tuple[float, int]] = field(default_factory=deque)
-    next: Letter = field(default_factory=dict)
+    next: Message = field(default_factory=dict)
 
     def row(self, over: bool) -> WorkerRow:
         """It, as the store shows it."""
@@ -84,11 +84,11 @@ class Worker:
         """Remember when so many calls had been made."""
         now = time.monotonic()
         self.rates.append((now, calls))
-        while len(self.rates) > 2 and now - self.rates[0][0] > _RATE_OVER:
+        while len(self.rates) > 2 and now - self.rates[0][0] > _RATE_SECONDS:
             self.rates.popleft()
 
     def _rate(self) -> float:
-        if len(self.rates) < 2 or time.time() - self.seen > _RATE_OVER:
+        if len(self.rates) < 2 or time.time() - self.seen > _RATE_SECONDS:
             return 0.0
         (first, before), (last, calls) = self.rates[0], self.rates[-1]
         return (calls - before) / (last - first) if last > first else 0.0
@@ -100,14 +100,14 @@ class WorkDistributor:
     def __init__(
         self, sink: ClusterSink, asked: Sequence[PricedTarget], shards: Shards, order: str, budget: Budget
     ) -> None:
-        self.workers: dict[str, Worker] = {}
+        self.workers: dict[str, WorkerState] = {}
         self._sink = sink
         self._shards = shards
         self._order = order
-        self._pots: dict[str, Pot] = {}
+        self._pots: dict[str, TargetLeases] = {}
         for one in asked:
-            self._pots.setdefault(f"{one.kind} {one.config.name}", Pot(one.config))
-        self._treasury = Treasury(budget)
+            self._pots.setdefault(f"{one.kind} {one.config.name}", TargetLeases(one.config))
+        self._treasury = BudgetLeases(budget)
         self._over = False
         self._alive = 0
         self.reason: Stopped | None = None
@@ -117,7 +117,7 @@ class WorkDistributor:
         """Let no worker begin anything more."""
         self.reason = self.reason or reason
 
-    def first(self, worker: Worker) -> Letter:
+    def first(self, worker: WorkerState) -> Message:
         """The letter that begins the talk with a worker, or goes on with one that was lost."""
         if worker.name not in self.workers:
             self._alive += 1
@@ -128,7 +128,7 @@ class WorkDistributor:
             worker.next |= self._nothing(worker)
         return worker.next
 
-    async def received(self, worker: Worker, letter: Letter) -> Letter:
+    async def received(self, worker: WorkerState, letter: Message) -> Message:
         """Commit a letter and answer it."""
         worker.seen = time.time()
         worker.cells = letter["cells"]
@@ -146,9 +146,9 @@ class WorkDistributor:
             self.stop(Stopped(f"on the worker {worker.address}: {message}", configuration=configuration))
         return self._reply(worker, firsts, kept)
 
-    async def _commit(self, worker: Worker, letter: Letter) -> tuple[list[Any], list[Any]]:
+    async def _commit(self, worker: WorkerState, letter: Message) -> tuple[list[Any], list[Any]]:
         for row in letter.get("calls", ()):
-            call = call_of(row)
+            call = load_call(row)
             self._sink.called(call)
             worker.calls += not call.from_cache
             worker.errors += call.code is not None
@@ -162,7 +162,7 @@ class WorkDistributor:
         ]
         keeps = [self._sink.keep(key, target, answer_record(*body)) for key, target, body in letter.get("keeps", ())]
         scores = [
-            self._sink.scored(answer, scores_of(rows), status, score)
+            self._sink.scored(answer, load_scores(rows), status, score)
             for answer, rows, status, score in letter.get("scores", ())
             if self._shards.scored(answer)
         ]
@@ -181,23 +181,23 @@ class WorkDistributor:
         record = await self._sink.cached(key)
         return None if record is None else body_of(record)
 
-    def _reply(self, worker: Worker, firsts: list[Any], kept: list[Any]) -> Letter:
+    def _reply(self, worker: WorkerState, firsts: list[Any], kept: list[Any]) -> Message:
         worker.number += 1
-        reply: Letter = {"number": worker.number, "firsts": firsts, "kept": kept}
+        reply: Message = {"number": worker.number, "firsts": firsts, "kept": kept}
         if not worker.ordered:
             reply["order"] = self._order
             worker.ordered = True
         if worker.wanted and not worker.lost:
             found = [(number, self._shards.contents(number, worker.name)) for number in worker.wanted]
-            reply["shards"] = [[number, cells_text(cells)] for number, cells in found]
+            reply["shards"] = [[number, dump_cells(cells)] for number, cells in found]
             worker.wanted = []
         if not worker.lost:
             reply["leases"] = [[name, pot.grant(worker.name)] for name, pot in self._pots.items()]
             reply["granted"], reply["refused"] = self._treasury.grant(worker.name)
         starved = any(pot.starving(worker.name) for pot in self._pots.values())
-        share = min(_LONGEST, self._alive / _LETTERS)
-        reply["patience"] = max(share, _STARVED if starved or not worker.cells else PATIENCE)
-        reply["gather"] = max(share, _GATHER)
+        share = min(_MAX_PATIENCE, self._alive / _MESSAGES_A_SECOND)
+        reply["patience"] = max(share, _STARVED_PATIENCE if starved or not worker.cells else PATIENCE)
+        reply["gather"] = max(share, _GATHER_SECONDS)
         reply["recalled"] = sorted(worker.recalled)
         reply["stopping"] = self._sink.stopping or self.reason is not None
         reply["paused"] = self._sink.paused
@@ -207,11 +207,11 @@ class WorkDistributor:
         worker.next = reply
         return reply
 
-    def _nothing(self, worker: Worker) -> Letter:
+    def _nothing(self, worker: WorkerState) -> Message:
         """What lets a worker that was lost begin nothing more, and hand in what it has."""
         return {"leases": [[name, (0, 0, 0, 0.0)] for name in self._pots], "stopping": True}
 
-    def lost(self, worker: Worker) -> list[int]:
+    def lost(self, worker: WorkerState) -> list[int]:
         """Give up a worker; its places are free again, and the shards it held are returned."""
         self._alive -= not worker.lost
         worker.lost = True
