@@ -360,7 +360,7 @@ def battle(words: Sequence[str], **options: Any) -> int:
         say_battle(found)
     if not outcome.finished:
         warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
-        return 130 if interrupted else 3 if outcome.configuration else 1
+        return 130 if interrupted else 3 if outcome.code == "configuration" else 1
     if due and not any(own.judged for own in found.tallies):
         warn(f"{ring.judge.name} gave not a single verdict: {_why(found)}")
         return 1

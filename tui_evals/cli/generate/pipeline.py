@@ -154,6 +154,10 @@ def _go(given: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget,
                 work = replace(work, talk=talk)
                 ended, interrupted = asyncio.run(_alive(work, wish, board))
                 current.finished = ended.finished
+                if ended.stopped is not None:
+                    current.message, current.code = str(ended.stopped), ended.stopped.code
+                elif ended.problems and not ended.halted:
+                    current.message, current.code = ended.problems[0], "failed"
     for step in wish.begin:
         if place is not None and step.name in ended.made and _same(work.folder.path / step.file, place / step.file):
             board.tell(f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again")

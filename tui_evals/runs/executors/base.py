@@ -9,7 +9,7 @@ from typing import Protocol
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Hopeless
 from tui_evals.runs.status import Status
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Cell:
 class Stopped(Hopeless):
     """The run must not go on (no key, no such model, budget spent); what is not answered stays pending."""
 
-    def __init__(self, message: str, *, configuration: bool = False) -> None:
+    def __init__(self, message: str, code: StopCode = "failed") -> None:
         super().__init__(message)
-        self.configuration = configuration
+        self.code: StopCode = code
 
 
 class Ledger(Protocol):

@@ -63,10 +63,10 @@ async def clustered(
         try:
             client = await stack.enter_async_context(opened(where.terms, where.environment, where.trusting))
         except ConfigurationError as problem:
-            raise Stopped(str(problem), configuration=True) from None
+            raise Stopped(str(problem), "configuration") from None
         try:
             yield ClusterExecutor(client, sink, [*targets, *judges.values()], order_text(order), budget)
         except Stopped as reason:
             if "environment variable" not in str(reason) or isinstance(place(where.terms.word), Local):
                 raise
-            raise Stopped(f"{reason}{_VARIABLES}", configuration=reason.configuration) from None
+            raise Stopped(f"{reason}{_VARIABLES}", reason.code) from None

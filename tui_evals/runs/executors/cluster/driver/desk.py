@@ -143,7 +143,9 @@ class WorkDistributor:
             self._treasury.told(worker.name, *letter["money"])
         if letter.get("stopped"):
             message, configuration = letter["stopped"]
-            self.stop(Stopped(f"on the worker {worker.address}: {message}", configuration=configuration))
+            self.stop(
+                Stopped(f"on the worker {worker.address}: {message}", "configuration" if configuration else "failed")
+            )
         return self._reply(worker, firsts, kept)
 
     async def _commit(self, worker: Worker, letter: Letter) -> tuple[list[Any], list[Any]]:

@@ -33,7 +33,7 @@ from tui_evals.runs.judges import Judges
 from tui_evals.runs.opening import opened
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.status import Status
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode
 from tui_evals.store.redact import secrets_of, spellings, without
 from tui_evals.store.rows import answer_record, body_of, cleaned, plain
 from tui_evals.targets.base import ConfigurationError, TargetConfig
@@ -191,7 +191,7 @@ class Session:
         self._opened.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._unpaused = asyncio.Event()
         self._unpaused.set()
-        self._stopped: tuple[str, bool] | None = None
+        self._stopped: tuple[str, StopCode] | None = None
         self._stopping = self.over = False
         self._number = 0
         self._letter: Letter = {}
@@ -231,12 +231,12 @@ class Session:
             grouped = {target: list(found) for target, found in groupby(ordered, key=lambda cell: cell.target)}
             await executor.execute({target: iter(found) for target, found in grouped.items()})
         except (Stopped, ConfigurationError, UnknownEvaluator) as reason:
-            self._stop(str(reason), getattr(reason, "configuration", True))
+            self._stop(str(reason), getattr(reason, "code", "configuration"))
         except ValidationError as problem:
-            self._stop(f"an evaluator cannot be made here: {problem}", True)
+            self._stop(f"an evaluator cannot be made here: {problem}", "configuration")
 
-    def _stop(self, reason: str, configuration: bool) -> None:
-        self._stopped = plain(without(reason, self._secrets)), configuration
+    def _stop(self, reason: str, code: StopCode) -> None:
+        self._stopped = plain(without(reason, self._secrets)), code
 
     async def exchange(self, reply: Letter) -> Letter:
         """Take a letter of the driver and answer it; one that comes again, or late, is answered as the last one was."""
