@@ -16,7 +16,7 @@ from typing import Any
 from . import figures, lookup, migrations
 from .database import StoreError, connect, explained, found_version
 from .filters import Filter, compiled, like, ordered
-from .records import LIVE_STATUSES, AnswerRow, CallRecord, Control, RunRow, ScoreRecord, Totals, WorkerRow
+from .records import LIVE_STATUSES, AnswerRow, CallRecord, Control, FailureCause, RunRow, ScoreRecord, Totals, WorkerRow
 from .rows import (
     Cached,
     CacheInfo,
@@ -120,6 +120,10 @@ class Reader:
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
+
+    def causes(self, run: int) -> tuple[FailureCause, ...]:
+        """Why answers of a run are missing or could not be judged, the most frequent cause first."""
+        return figures.causes(self.query, run, self.run(run).scoring_pass)
 
     def passes(self, run: int) -> list[ScoringPass]:
         """The scoring passes of a run, in order."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
 StopCode = Literal["", "asked", "killed", "budget", "configuration", "failed"]
-"""Why a run is not finished: somebody asked for it, its process vanished, its money is spent, or what else went wrong."""
+"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, or something failed."""
 LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
 """What a run can be while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
@@ -183,6 +183,17 @@ class WorkerRow:
     """Calls that failed."""
     seen: float
     """When it was heard of last."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """Why some answers are missing, or why an evaluator could not judge some of them."""
+
+    count: int
+    evaluator: str
+    """The evaluator that could not judge; empty where there is no answer."""
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json, warn
-from tui_evals.cli.project import World, world
+from tui_evals.cli.project import open_project
 from tui_evals.cli.run.watching import Pace
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.cli.tables import table, wrapped
@@ -39,6 +39,7 @@ from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Outcome
 from tui_evals.runs.opening import opened, price_for
 from tui_evals.runs.plan import limited
+from tui_evals.runs.project import Project
 from tui_evals.store.bouts import bouts
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -340,7 +341,7 @@ class PreparedBattle:
 def battle(words: Sequence[str], **options: Any) -> int:
     """Let a judge choose between the answers of the runs that a person means."""
     wish = BattleOptions(**options)
-    here = world(wish.env_name, trusting=False)
+    here = open_project(wish.env_name, trusting=False)
     with project.reader() as reader:
         ring = _ring(reader, words, wish, here)
         due = ring.due(ring.matches(reader))
@@ -375,7 +376,7 @@ def _why(found: BattleState) -> str:
 # -- what is put to the judge
 
 
-def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: World) -> PreparedBattle:
+def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Project) -> PreparedBattle:
     if not 2 <= len(words) <= MOST:
         raise Stop(f"a battle is between 2 to {MOST} runs; {len(words)} given")
     if wish.seed is not None and wish.limit is None:
@@ -450,7 +451,7 @@ def _say_plan(ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_j
 
 
 def _fight(
-    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: World
+    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: Project
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
     try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say_data, warn
-from tui_evals.cli.project import world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave
 from tui_evals.evaluators.compliance import discover_metrics
@@ -84,7 +84,7 @@ def generate(**given: Any) -> int:
     """Make a test collection for a prompt, or go on with one."""
     if given["show_prompt"] is not None:
         return _show_prompt(given["show_prompt"])
-    here = world(given["env_name"], trusting=False)
+    here = open_project(given["env_name"], trusting=False)
     try:
         file, folder = prompt_and_folder(given)
         saved, targets = saved_of(folder)

@@ -142,10 +142,8 @@ class WorkDistributor:
         if "money" in letter:
             self._treasury.told(worker.name, *letter["money"])
         if letter.get("stopped"):
-            message, configuration = letter["stopped"]
-            self.stop(
-                Stopped(f"on the worker {worker.address}: {message}", "configuration" if configuration else "failed")
-            )
+            message, code = letter["stopped"]
+            self.stop(Stopped(f"on the worker {worker.address}: {message}", code))
         return self._reply(worker, firsts, kept)
 
     async def _commit(self, worker: Worker, letter: Letter) -> tuple[list[Any], list[Any]]:
