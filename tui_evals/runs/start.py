@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from tui_evals.datasets.document import Document
@@ -39,8 +38,6 @@ from .prompting import PromptUnderTest, kept_prompt, prompt_kept
 from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import GENERATION, METRICS, RECORDED
 from .suggested import SOURCE, settings_of_run, suggested
-
-_NONE_READY: Mapping[str, Target] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +70,7 @@ class RunRequest:
     """Evaluators with their options instead of the dataset's defaults."""
     own_evaluators: Mapping[str, type[Evaluator]] = field(default_factory=dict)
     """Evaluators given as code, by name."""
-    ready: Mapping[str, Target] = _NONE_READY
+    ready: Mapping[str, Target] = field(default_factory=dict)
     """Targets by name that need not be opened, such as functions at hand."""
     prompts: tuple[Path, ...] = ()
     repeats: int | None = None
@@ -94,7 +91,7 @@ class PreparedRun:
     document: Mapping[str, Any]
     about: Mapping[str, Any]
     """Name, source, tags, suite, parent and metrics folder of the run to be."""
-    ready: Mapping[str, Target] = _NONE_READY
+    ready: Mapping[str, Target] = field(default_factory=dict)
 
     def estimate(self) -> Estimate:
         """The calls it takes, and what they may cost."""
@@ -114,7 +111,7 @@ class Job:
     plan: Plan
     terms: Terms
     project: Project
-    ready: Mapping[str, Target] = _NONE_READY
+    ready: Mapping[str, Target] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,8 +110,6 @@ def prepare_run(
     """
     root = project.root
     file = suite_file(root, run.suite.name)
-    with Reader(project.store) as reader:
-        refuse_twice(reader, run.suite.name, run.name)
     candidates = run_file(root, run.suite.name, run.name)
     request = RunRequest(
         document=Document(file, strictjson.dumps(run.document), "", "document", dict(run.document)),
@@ -125,6 +123,8 @@ def prepare_run(
         repeats=1,
     )
     prepared = prepare(request, project)
+    with Reader(project.store) as reader:
+        refuse_twice(reader, run.suite.name, run.name)
     write_below(root, candidates, run.answered)
     return prepared
 
