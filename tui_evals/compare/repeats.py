@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, fsum, sqrt
 from typing import Any
@@ -12,8 +12,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
 
-from .match import Outcome, by_repeat
-from .measures import value_of
+from .match import Outcome, repeat_verdicts
+from .measures import judged_value
 from .sides import column_name
 from .statistics import moments
 
@@ -188,8 +188,14 @@ def read_repeats(reader: Reader, number: int) -> Repeats:
     run = reader.run(number)
     passes = alike(run, reader.passes(run.id))
     rows = list(reader.all_rows(run.id))
-    scores = _scores(rows, ((one.answer, one.key, value_of(one)) for n in passes for one in reader.judged(run.id, n)))
+    scores = _scores(rows, _judged_values(reader, run.id, passes))
     return Repeats(tuple(_columns(run, rows, scores)), passes)
+
+
+def _judged_values(reader: Reader, run: int, passes: Iterable[int]) -> Iterator[tuple[int, str, float]]:
+    for number in passes:
+        for record in reader.judged(run, number):
+            yield record.answer, record.key, judged_value(record)
 
 
 def alike(run: RunRow, passes: Sequence[ScoringPass]) -> tuple[int, ...]:
@@ -234,7 +240,7 @@ def _columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> Iterable
 
 def _item(rows: Sequence[AnswerRow]) -> Item:
     """A repeat is as good as the worst of its turns; one that was not judged whole does not count."""
-    verdicts = by_repeat(Outcome(row.turn, row.repeat, row.status, None, "") for row in rows)
+    verdicts = repeat_verdicts(Outcome(row.turn, row.repeat, row.status) for row in rows)
     return Item(rows[0].name, verdicts.count("pass"), verdicts.count("pass") + verdicts.count("fail"))
 
 

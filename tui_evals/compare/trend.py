@@ -14,7 +14,7 @@ from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.nearest import did_you_mean
 
-from .match import Outcome, Verdict, verdict
+from .match import Outcome, Verdict, item_verdict
 from .measures import MeasuredDifference, RunDifference
 from .runs import compare_runs
 from .sides import ComparedRun, Rate, column_name
@@ -205,8 +205,8 @@ def verdicts_by_column(rows: Iterable[AnswerRow]) -> dict[Column, Verdict]:
     """The verdict of each column on one item: its turns at their worst, its repeats by their majority."""
     by_column: defaultdict[Column, list[Outcome]] = defaultdict(list)
     for row in rows:
-        by_column[row.prompt, row.target].append(Outcome(row.turn, row.repeat, row.status, row.score, ""))
-    return {column: verdict(outcomes) for column, outcomes in by_column.items()}
+        by_column[row.prompt, row.target].append(Outcome(row.turn, row.repeat, row.status))
+    return {column: item_verdict(outcomes) for column, outcomes in by_column.items()}
 
 
 def align_runs(runs: Sequence[Mapping[str, T | None]]) -> dict[str, tuple[T | None, ...]]:
