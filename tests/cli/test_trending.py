@@ -10,7 +10,7 @@ from tests.cli.past import Said, passing, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import trend
-from tui_evals.compare.trend import align_runs, bar_range, bars, known_span, signed_number, thin_values
+from tui_evals.compare.trend import align_runs, bar_range, draw_bars, known_span, signed_number, thin_values
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -201,8 +201,8 @@ def test_values_are_lined_up_by_name():
 
 
 def test_bars_go_from_the_lowest_to_the_highest_with_gaps():
-    assert bars([0, 0.124, 0.125, 0.5, 0.874, 0.875, 1, None]) == "▁▁▂▅▇██ "
-    assert bars([-1, 0, 1], -1, 1) == "▁▅█"
+    assert draw_bars([0, 0.124, 0.125, 0.5, 0.874, 0.875, 1, None]) == "▁▁▂▅▇██ "
+    assert draw_bars([-1, 0, 1], -1, 1) == "▁▅█"
     assert bar_range([0.2, None, 4.5]) == (0, 4.5) and bar_range([-2, 0.5]) == (-2, 1) and bar_range([]) == (0, 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .runs import Comparison, Side
+from .runs import Comparison, RunSide
 from .sides import shared_numbers
 from .verdicts import NAMES
 
@@ -34,7 +34,7 @@ def caveats(comparison: Comparison) -> Iterator[str]:
         yield f"{_items(edited)} edited between the runs."
 
 
-def _unmatched_columns(comparison: Comparison, name: str, side: Side) -> Iterator[str]:
+def _unmatched_columns(comparison: Comparison, name: str, side: RunSide) -> Iterator[str]:
     """Targets and prompts of runs are matched by name, unless each run has only one."""
     runs = [one.run for one in comparison.sides]
     place = next(number for number, one in enumerate(comparison.sides) if one is side)
@@ -48,7 +48,7 @@ def _unmatched_columns(comparison: Comparison, name: str, side: Side) -> Iterato
             )
 
 
-def _judged_differently(first: Side, name: str, later: Side) -> Iterator[str]:
+def _judged_differently(first: RunSide, name: str, later: RunSide) -> Iterator[str]:
     only = [
         (who, sorted(own.scores.keys() - other.scores.keys()))
         for who, own, other in (("A", first, later), (name, later, first))

@@ -11,15 +11,15 @@ from statistics import fmean
 from tui_evals.store.figures import Judged
 
 from .match import Kind, Outcome, Verdict, item_verdict, repeat_verdicts
-from .sides import Answer, Answers, Cell
-from .statistics import Interval, bootstrap, holm, needed, paired_test
+from .sides import Answer, CellKey, RunAnswers
+from .statistics import Interval, bootstrap, holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
 LEVEL = 0.05
 """Below this chance a difference is called shown."""
 
 Column = tuple[int, int]
-ItemAnswers = tuple[Mapping[Cell, Answer], Mapping[Cell, Answer]]
+ItemAnswers = tuple[Mapping[CellKey, Answer], Mapping[CellKey, Answer]]
 """The answers to one item in the first run and in a later one."""
 
 
@@ -87,7 +87,7 @@ class RunDifference:
         return tuple(test for test in (self.passes, *self.tests) if test.worse(level))
 
 
-def run_difference(items: Sequence[ItemAnswers], first: Answers, later: Answers) -> RunDifference:
+def run_difference(items: Sequence[ItemAnswers], first: RunAnswers, later: RunAnswers) -> RunDifference:
     """Every test of a later run, from the items that both runs have."""
     columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
     whole: list[tuple[float, float]] = []
@@ -134,7 +134,7 @@ def _shares(
 _VERDICTS: Mapping[str, Verdict] = {"pass": "pass", "fail": "fail"}
 
 
-def _outcomes(cells: Mapping[Cell, Answer]) -> Mapping[Column, list[Outcome]]:
+def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[Outcome]]:
     by_column: defaultdict[Column, list[Outcome]] = defaultdict(list)
     for (repeat, prompt, target, turn), answer in cells.items():
         by_column[prompt, target].append(Outcome(turn, repeat, answer.status))
@@ -148,7 +148,7 @@ def _share_passing(outcomes: Iterable[Outcome]) -> float | None:
 
 
 def _by_evaluator(
-    items: Sequence[ItemAnswers], first: Answers, later: Answers
+    items: Sequence[ItemAnswers], first: RunAnswers, later: RunAnswers
 ) -> Iterator[tuple[str, list[tuple[float, float]]]]:
     """For each evaluator the mean score of every item that both runs judged, before and after."""
     means: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -162,7 +162,7 @@ def _by_evaluator(
     yield from sorted(means.items())
 
 
-def _scores(cells: Mapping[Cell, Answer], side: Answers) -> dict[str, dict[tuple[int, int, int], list[float]]]:
+def _scores(cells: Mapping[CellKey, Answer], side: RunAnswers) -> dict[str, dict[tuple[int, int, int], list[float]]]:
     """The scores of an item by evaluator and by prompt, target and turn; repeats together."""
     scores: dict[str, dict[tuple[int, int, int], list[float]]] = {}
     for cell, answer in cells.items():
@@ -176,7 +176,7 @@ def judged_value(judged: Judged) -> float:
     return judged.score if judged.score is not None else float(judged.result == "pass")
 
 
-def _direction(first: Answers, later: Answers, key: str) -> int:
+def _direction(first: RunAnswers, later: RunAnswers, key: str) -> int:
     """Whether more is better, as the verdicts show it: what passes lies above the threshold, or below it."""
     above: Counter[bool] = Counter()
     verdicts = False
@@ -218,6 +218,6 @@ def _difference(pairs: Sequence[tuple[float, float]], what: str, column: str, di
         interval=spread if spread and spread.low < spread.high else None,
         p=p,
         adjusted=p,
-        needed=needed(differences),
+        needed=items_needed(differences),
         direction=direction,
     )

@@ -16,10 +16,10 @@ from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, Kind, Outcome, Verdict, item_verdict, match_items
 from .measures import ItemAnswers, RunDifference, judged_value, run_difference
-from .sides import Answer, Answers, Cell, ComparedRun, Rate, shared_numbers
+from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, shared_numbers
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
-MOST = 4
+MAX_RUNS = 4
 """How many runs stand beside each other."""
 
 _BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
@@ -53,7 +53,7 @@ class ComparedLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunSide:
     """One of the runs in numbers, over all it asked."""
 
     run: RunRow
@@ -67,7 +67,7 @@ class Comparison:
     """Runs line by line, and each later one against the first."""
 
     lines: tuple[ComparedLine, ...]
-    sides: tuple[Side, ...]
+    sides: tuple[RunSide, ...]
     against: tuple[RunDifference, ...]
     categories: Mapping[str, tuple[Rate, ...]]
     """The rates of every run in each category; empty without categories."""
@@ -77,10 +77,10 @@ def compare_runs(
     runs: Sequence[ComparedRun], differing: Callable[[Pairs], set[tuple[int, int]]] = lambda pairs: set()
 ) -> Comparison:
     """Line the answers of runs up; `differing` picks, of pairs that look the same, those whose texts differ."""
-    if not 2 <= len(runs) <= MOST:
-        raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MOST}")
+    if not 2 <= len(runs) <= MAX_RUNS:
+        raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MAX_RUNS}")
     prompts, targets = (shared_numbers([getattr(ran.run, of) for ran in runs]) for of in ("prompts", "targets"))
-    sides = [Answers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
+    sides = [RunAnswers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
     one_column = all(len(side.columns) == 1 for side in sides)
     same_document = all(one.document is other.document for one, other in pairwise(runs))
     lines: list[ComparedLine] = []
@@ -125,7 +125,7 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 
 def _lines(
-    group: Group, cells: Sequence[Mapping[Cell, Answer]], sides: Sequence[Answers], one_column: bool
+    group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], one_column: bool
 ) -> Iterable[ComparedLine]:
     key, side = next((key, side) for key, side in zip(group.keys, sides, strict=True) if key)
     name, category = side.names[key.position], side.categories[key.position]
@@ -189,9 +189,9 @@ def _count_kinds(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
     return {kind: counts[kind] for kind in KINDS}
 
 
-def _side(answers: Answers) -> Side:
+def _side(answers: RunAnswers) -> RunSide:
     scores: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
     for records in answers.judged.values():
         for record in records:
             scores[record.key].append(judged_value(record))
-    return Side(answers.run, answers.rate(), dict(sorted(scores.items())))
+    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())))

@@ -16,7 +16,7 @@ from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 from .match import ItemKey
 from .statistics import Interval, wilson
 
-Cell = tuple[int, int, int, int]
+CellKey = tuple[int, int, int, int]
 """Repeat, prompt, target and turn."""
 
 _CONTENT = (
@@ -74,7 +74,7 @@ def column_name(run: RunRow, prompt: int, target: int) -> str:
     return " · ".join(name for name in (run.targets[target], run.prompts[prompt]) if name)
 
 
-class Answers:
+class RunAnswers:
     """The answers of a run by item; `prompts` and `targets` say under which numbers the other runs know its columns."""
 
     def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
@@ -82,7 +82,7 @@ class Answers:
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
-        self.cells: defaultdict[int, dict[Cell, Answer]] = defaultdict(dict)
+        self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
         self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
         self.columns = {
             (prompts[p], targets[t]): column_name(run, p, t)

@@ -19,7 +19,7 @@ from .measures import MeasuredDifference, RunDifference
 from .runs import compare_runs
 from .sides import ComparedRun, Rate, column_name
 from .statistics import percent
-from .verdicts import measured, sentence
+from .verdicts import difference_sentence, measured_sentence
 
 T = TypeVar("T")
 Values = Sequence[float | None]
@@ -56,8 +56,8 @@ class FirstAndLast:
     def sentence(self) -> str:
         """Whether they differ, beyond chance."""
         if self.test.what:
-            return measured(self.test, self.first.key, self.last.key)
-        return sentence(self.difference, self.first.key, self.last.key)
+            return measured_sentence(self.test, self.first.key, self.last.key)
+        return difference_sentence(self.difference, self.first.key, self.last.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,12 +235,12 @@ def bar_range(values: Iterable[float | None]) -> tuple[float, float]:
     return min([0.0, *known]), max([1.0, *known])
 
 
-def bars(values: Values, low: float = 0.0, high: float = 1.0) -> str:
+def draw_bars(values: Values, low: float = 0.0, high: float = 1.0) -> str:
     """A bar for each value, the lowest at `low` and the highest at `high`; a space where there is none."""
-    return "".join(" " if value is None else _bar((value - low) / (high - low)) for value in values)
+    return "".join(" " if value is None else _bar_character((value - low) / (high - low)) for value in values)
 
 
-def _bar(share: float) -> str:
+def _bar_character(share: float) -> str:
     return BARS[max(0, min(int(share * len(BARS)), len(BARS) - 1))]
 
 

@@ -21,15 +21,15 @@ from tui_evals.compare.trend import (
     Trend,
     UnknownTrend,
     bar_range,
-    bars,
     category_trend,
+    draw_bars,
     evaluator_trend,
     item_trend,
     known_span,
     pass_rate_trend,
     thin_values,
 )
-from tui_evals.compare.verdicts import between
+from tui_evals.compare.verdicts import interval_percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
@@ -133,7 +133,7 @@ def _say_bars(shown: Trend, room: int | None) -> None:
         span = known_span(values)
         first, last = (values[span[0]], values[span[1]]) if span else (None, None)
         change = shown.format_change(first, last) if span and span[0] < span[1] else ""
-        rows.append([name, bars(drawn, low, high), shown.format_value(first), shown.format_value(last), change])
+        rows.append([name, draw_bars(drawn, low, high), shown.format_value(first), shown.format_value(last), change])
     for number, line in enumerate(table(rows, right=(2, 3, 4), room=room)):
         say(line, dim=number == 0)
     note = f"Bars from {shown.format_value(low)} to {shown.format_value(high)}" + (
@@ -185,7 +185,7 @@ def _run_columns(shown: Trend) -> tuple[Sequence[str], list[tuple[str, ...]]]:
             (shown.format_value(mean.mean if mean else None), f"{mean.scored if mean else 0:,}") for mean in shown.means
         ]
     return ("passes", "of", "95 % interval"), [
-        (percent(rate.share), f"{rate.passed}/{rate.judged}", between(rate.interval)) for rate in shown.rates
+        (percent(rate.share), f"{rate.passed}/{rate.judged}", interval_percent(rate.interval)) for rate in shown.rates
     ]
 
 
