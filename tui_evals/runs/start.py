@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.prompts import load_prompt, prompt_name
 from tui_evals.evaluators.registry import Registry
-from tui_evals.runs.executors.cluster.terms import ClusterTerms, cluster_kept
+from tui_evals.runs.executors.cluster.terms import ClusterTerms, saved_terms
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, NewRun, RunRow
 from tui_evals.store.writer import Writer
@@ -97,7 +97,7 @@ def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, An
 def terms_of(run: RunRow) -> Terms:
     """On what terms a stored run was started."""
     kept = run.config.get("terms", {})
-    return Terms(**{**kept, "cluster": cluster_kept(kept.get("cluster"))})
+    return Terms(**{**kept, "cluster": saved_terms(kept.get("cluster"))})
 
 
 def stored_plan(
@@ -169,8 +169,8 @@ def assemble(
         run = replace(run, scoring_pass=writer.new_pass(run.id, _again(plan, run, terms, reader, environment)))
     elsewhere = None
     if terms.cluster is not None:
-        from tui_evals.runs.executors.cluster.joining import ClusterPlace as Elsewhere
-        from tui_evals.runs.executors.cluster.joining import clustered
+        from tui_evals.runs.executors.cluster.run import ClusterPlace as Elsewhere
+        from tui_evals.runs.executors.cluster.run import cluster_executor as clustered
 
         metrics = root / str(run.config[METRICS]) if METRICS in run.config else None
         where = Elsewhere(terms=terms.cluster, environment=environment, root=root, metrics=metrics, trusting=trusting)

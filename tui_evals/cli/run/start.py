@@ -31,7 +31,7 @@ from tui_evals.evaluators.registry import beside
 from tui_evals.runs import start as launch
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
-from tui_evals.runs.executors.cluster.terms import ClusterTerms, checked, place
+from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
 from tui_evals.runs.opening import price_for
 from tui_evals.runs.plan import CannotPlan, Estimate, Plan, estimate
 from tui_evals.runs.start import Terms
@@ -80,14 +80,14 @@ def with_cluster(terms: Terms, options: Mapping[str, Any], environment: Mapping[
 def _notes(found: ClusterTerms, environment: Mapping[str, str]) -> tuple[str, ...]:
     """What is to be said of a cluster, or the end of the command with what is wrong with it."""
     try:
-        place(found.word)
+        parse_place(found.word)
     except ConfigurationError as problem:
         raise Stop(str(problem)) from None
     for name in found.forward:
         if name not in environment:
             raise Stop(f"--forward-env {name}: there is no such variable here")
     try:
-        return checked(found)
+        return check_terms(found)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 
