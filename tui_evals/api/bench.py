@@ -22,11 +22,7 @@ from tui_evals.runs import start
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.runs.suites import cases, running, suite
-from tui_evals.runs.suites.cases import (
-    ArthurInternalError,
-    UserTypeError,
-    UserValueError,
-)
+from tui_evals.runs.suites.cases import ArthurInternalError, UserTypeError, UserValueError
 from tui_evals.runs.suites.running import Row, average
 from tui_evals.runs.suites.suite import Method, method_named
 from tui_evals.store.reader import Reader

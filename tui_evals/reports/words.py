@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tui_evals.compare.statistics import wilson
-from tui_evals.compare.verdicts import between
+from tui_evals.compare.verdicts import interval_percent
 from tui_evals.runs.prompting import asked_text
 from tui_evals.store.records import AnswerRow, Totals
 from tui_evals.store.rows import expected_of
@@ -23,7 +23,7 @@ def sentence(found: Totals, calls: int = 0) -> str:
     parts = [f"{found.passed} of {judged} pass"]
     if (interval := wilson(found.passed, judged)) is not None:
         rate = 100 * found.passed / judged
-        parts[0] += f" ({rate:.1f} %, 95 % interval {between(interval)})"
+        parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
     counts: Mapping[str, int] = {
         "could not be judged": found.partial,
         "without an answer": found.errored,

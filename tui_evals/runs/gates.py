@@ -7,7 +7,7 @@ from typing import Any
 
 from tui_evals.compare.measures import LEVEL, MeasuredDifference, RunDifference
 from tui_evals.compare.runs import read_comparison
-from tui_evals.compare.verdicts import measured, sentence
+from tui_evals.compare.verdicts import difference_sentence, measured_sentence
 from tui_evals.store.baselines import baseline_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord, Totals
@@ -138,7 +138,7 @@ def _compared(
     reader: Reader, run: RunRow, baseline: RunRow, level: float | None, checks: tuple[Check, ...]
 ) -> GateResults:
     (found,) = read_comparison(reader, [baseline.id, run.id]).against
-    verdict = sentence(found, baseline.key, run.key, level or LEVEL)
+    verdict = difference_sentence(found, baseline.key, run.key, level or LEVEL)
     if apart := found.counts.get("gone", 0) + found.counts.get("not comparable", 0):
         verdict += f" {apart:,} {'answer' if apart == 1 else 'answers'} of {baseline.key} could not be compared."
     if level is None:
@@ -152,8 +152,8 @@ def _compared(
 
 def _said(test: MeasuredDifference, found: RunDifference, before: str, after: str, level: float) -> str:
     if test.what or test.column:
-        return measured(test, before, after, level)
-    return sentence(found, before, after, level)
+        return measured_sentence(test, before, after, level)
+    return difference_sentence(found, before, after, level)
 
 
 def _shown(test: MeasuredDifference) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from tui_evals.text.tokens import estimate_tokens
 from .asking import PricedTarget
 from .budget import Budget
 from .engine import STOPPED, Engine, Outcome
-from .executors.cluster.terms import ClusterTerms, cluster_kept
+from .executors.cluster.terms import ClusterTerms, saved_terms
 from .gates import GateResults, Gates, check_gates
 from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
@@ -361,7 +361,7 @@ def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, An
 def terms_of(run: RunRow) -> Terms:
     """On what terms a stored run was started."""
     kept = run.config.get("terms", {})
-    return Terms(**{**kept, "cluster": cluster_kept(kept.get("cluster"))})
+    return Terms(**{**kept, "cluster": saved_terms(kept.get("cluster"))})
 
 
 def stored_plan(
@@ -421,7 +421,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
-        from .executors.cluster.joining import ClusterPlace, clustered
+        from .executors.cluster.run import ClusterPlace, cluster_executor
 
         metrics = project.root / str(run.config[METRICS]) if METRICS in run.config else None
         place = ClusterPlace(
@@ -431,7 +431,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
             metrics=metrics,
             trusting=project.trusting,
         )
-        elsewhere = partial(clustered, place, plan, targets, judges, budget, terms.use_cache)
+        elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
     return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache, elsewhere=elsewhere)
 
 

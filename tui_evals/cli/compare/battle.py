@@ -18,19 +18,19 @@ from tui_evals.cli.run.watching import Pace
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.cli.tables import table, wrapped
 from tui_evals.compare.battles import (
-    Lean,
     Match,
+    PositionLean,
     Rating,
     Tally,
-    corrected,
-    lean,
+    battle_sentence,
+    correct_tallies,
     lean_sentence,
-    meetings,
+    position_lean,
     ratings,
-    sentence,
-    tally,
+    shares_by_item,
+    tally_matches,
 )
-from tui_evals.compare.runs import MOST, ComparedLine, read_comparison
+from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_comparison
 from tui_evals.compare.statistics import Interval, percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import CRITERIA, fingerprint
@@ -140,21 +140,21 @@ class BattleState:
     duels: Sequence[Duel]
     matches: Sequence[Sequence[Match]]
     tallies: Sequence[Tally]
-    lean: Lean | None
+    lean: PositionLean | None
     ratings: Sequence[Rating]
     """Empty without a verdict."""
 
 
 def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequence[Sequence[Match]]) -> BattleState:
     """What matches come to."""
-    met = meetings({duel.places: own for duel, own in zip(duels, matches, strict=True)})
-    tallies = corrected([tally(own) for own in matches])
+    met = shares_by_item({duel.places: own for duel, own in zip(duels, matches, strict=True)})
+    tallies = correct_tallies([tally_matches(own) for own in matches])
     return BattleState(
         runs,
         duels,
         matches,
         tallies,
-        lean(match for own in matches for match in own),
+        position_lean(match for own in matches for match in own),
         ratings(met, len(runs)) if any(own.judged for own in tallies) else (),
     )
 
@@ -185,7 +185,7 @@ def say_battle(found: BattleState) -> None:
     for duel, own in zip(found.duels, found.tallies, strict=True):
         left, right = _names(duel)
         say()
-        _say(sentence(own, left, right), bold=True)
+        _say(battle_sentence(own, left, right), bold=True)
         _say(_counted(own, left, right))
         if own.judged and own.share is not None and own.interval is not None:
             ends = f"{percent(own.interval.low)} to {percent(own.interval.high)}"
@@ -276,11 +276,11 @@ def _duel_json(runs: Sequence[RunRow], duel: Duel, own: Tally) -> dict[str, Any]
         "interval": None if own.share is None else _ends(own.interval),
         "p": own.test.p,
         "adjusted_p": own.test.adjusted,
-        "verdict": sentence(own, *_names(duel)),
+        "verdict": battle_sentence(own, *_names(duel)),
     }
 
 
-def _lean(found: Lean) -> dict[str, Any]:
+def _lean(found: PositionLean) -> dict[str, Any]:
     numbers = {"first_shown": found.share, "interval": _ends(found.interval), "p": found.p, "items": found.items}
     return {**numbers, "real": found.real, "verdict": lean_sentence(found)}
 
@@ -377,8 +377,8 @@ def _why(found: BattleState) -> str:
 
 
 def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Project) -> PreparedBattle:
-    if not 2 <= len(words) <= MOST:
-        raise Stop(f"a battle is between 2 to {MOST} runs; {len(words)} given")
+    if not 2 <= len(words) <= MAX_RUNS:
+        raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given")
     if wish.seed is not None and wish.limit is None:
         raise Stop("--seed belongs to --limit: it says which pairs are drawn")
     judge = target_or_stop(wish.judge or here.settings.judge, here.settings)

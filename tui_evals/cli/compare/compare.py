@@ -15,10 +15,10 @@ from tui_evals.cli.tables import fit, table, wrapped
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, MOST, ComparedLine, Comparison, read_comparison
+from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.trend import How, opponent
-from tui_evals.compare.verdicts import NAMES, between, sentence
+from tui_evals.compare.trend import OpponentKind, default_opponent
+from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
@@ -36,7 +36,7 @@ def run_table(found: Comparison, room: int | None) -> list[str]:
     for name, side in zip(NAMES, found.sides, strict=False):
         run, rate = side.run, side.rate
         targets = ", ".join(run.targets)
-        ends = between(rate.interval)
+        ends = interval_percent(rate.interval)
         rows.append([name, run.key, run.name, targets, percent(rate.share), f"{rate.passed}/{rate.judged}", ends])
     return table(rows, right=(4, 5), elastic=(2, 3), room=room)
 
@@ -173,10 +173,10 @@ def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     chosen = baseline_of(reader, dataset)
     baseline = reader.run(chosen.run) if chosen else None
     others = (other for other in every_run(reader) if key(other.source) == dataset)
-    found = opponent(run, baseline, _parent(reader, run), others)
+    found = default_opponent(run, baseline, _parent(reader, run), others)
     if found is None:
         return None
-    reasons: Mapping[How, str] = {
+    reasons: Mapping[OpponentKind, str] = {
         "baseline": f"the baseline of {dataset}" + (f", set by {chosen.author}" if chosen else ""),
         "parent": f"the run that {run.key} was made from",
         "before": f"the finished run of {dataset} before {run.key}",
@@ -201,8 +201,8 @@ def every_run(reader: Reader) -> Iterator[RunRow]:
 
 def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
     """The runs to compare, and what is to be said of how they were chosen."""
-    if len(words) > MOST:
-        raise Stop(f"{len(words)} runs are too many beside each other; give {MOST} at most")
+    if len(words) > MAX_RUNS:
+        raise Stop(f"{len(words)} runs are too many beside each other; give {MAX_RUNS} at most")
     runs = project.runs_meant(reader, words or ("last",))
     if len(runs) == 1:
         other = other_of(reader, runs[0])
@@ -230,7 +230,7 @@ def _say_numbers(found: Comparison, why: str) -> None:
             say(line, dim=True)
     for name, against in zip(NAMES[1:], found.against, strict=False):
         say()
-        for line in wrapped(sentence(against, "A", name), room):
+        for line in wrapped(difference_sentence(against, "A", name), room):
             say(line, bold=True)
         for line in wrapped(count_line(against), room):
             say(line)

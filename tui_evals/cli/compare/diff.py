@@ -11,7 +11,7 @@ from tui_evals.cli import project
 from tui_evals.cli.look.show import MARKS, answers_to
 from tui_evals.cli.output import Stop, columns, say
 from tui_evals.cli.tables import fit, wrapped
-from tui_evals.compare.diff import Diff, Gap, Kind, Row, Side, diff_json, side_by_side, unified
+from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.runs.prompting import asked_text
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
@@ -36,7 +36,7 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
     yield f"  {fit('expected', half)} │ answer", None
     ends = _ends(diff)
     for row in _near(diff):
-        if isinstance(row, Gap):
+        if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
         left, right = (wrapped(_marked(side, row, ends), half) if side else [] for side in (row.left, row.right))
@@ -48,8 +48,8 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
 def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
     """What was expected above what was answered, in one column."""
     ends = _ends(diff)
-    for row in diff.rows if diff.same else unified(diff, _CONTEXT):
-        if isinstance(row, Gap):
+    for row in diff.rows if diff.same else unified_diff(diff, _CONTEXT):
+        if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
         side = row.right or row.left
@@ -57,11 +57,11 @@ def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
             yield f"{_SIGNS[row.kind]} {line}".rstrip(), _COLOURS[row.kind]
 
 
-def _skipped(gap: Gap, diff: Diff) -> str:
+def _skipped(gap: DiffGap, diff: Diff) -> str:
     return f"⋯ {gap.count:,} {_UNITS[diff.unit]} alike"
 
 
-def _near(diff: Diff) -> Iterator[Row | Gap]:
+def _near(diff: Diff) -> Iterator[DiffRow | DiffGap]:
     """The rows without those that are far from every change; all of them where nothing changed."""
     blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
     for number, (same, block) in enumerate(blocks):
@@ -71,11 +71,11 @@ def _near(diff: Diff) -> Iterator[Row | Gap]:
             yield from block
         else:
             yield from block[:head]
-            yield Gap(tail - head)
+            yield DiffGap(tail - head)
             yield from block[tail:]
 
 
-def _marked(side: Side, row: Row, ends: Collection[int]) -> str:
+def _marked(side: DiffSide, row: DiffRow, ends: Collection[int]) -> str:
     """A side as text, with marks around what changed where that is not all of it; a line end only it has is shown."""
     whole = all(span.changed for span in side.spans)
     opening, closing = ("{+", "+}") if side is row.right else ("[-", "-]")

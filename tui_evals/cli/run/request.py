@@ -9,7 +9,7 @@ from typing import Any
 from tui_evals.cli.output import Stop, warn
 from tui_evals.cli.sources import evaluators_named
 from tui_evals.datasets.document import Document
-from tui_evals.runs.executors.cluster.terms import ClusterTerms, checked, place
+from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
 from tui_evals.runs.project import Project
 from tui_evals.runs.selection import ItemSelection
 from tui_evals.runs.start import RunRequest
@@ -49,14 +49,14 @@ def chosen_cluster(
 def _notes(cluster: ClusterTerms, environment: Mapping[str, str]) -> tuple[str, ...]:
     """What is to be said of a cluster, or the end of the command with what is wrong with it."""
     try:
-        place(cluster.word)
+        parse_place(cluster.word)
     except ConfigurationError as problem:
         raise Stop(str(problem)) from None
     for name in cluster.forward:
         if name not in environment:
             raise Stop(f"--forward-env {name}: there is no such variable here")
     try:
-        return checked(cluster)
+        return check_terms(cluster)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 

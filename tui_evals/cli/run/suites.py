@@ -18,8 +18,8 @@ from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import evaluators_named
 from tui_evals.cli.tables import table, wrapped
 from tui_evals.compare.measures import RunDifference
-from tui_evals.compare.runs import MOST, read_comparison
-from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.compare.runs import MAX_RUNS, read_comparison
+from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.registry import Registry, built_in
@@ -210,7 +210,7 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
         if len({run.id for run in runs}) < max(2, len(runs)):
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
         summaries = [_summary(reader, run) for run in runs]
-        tested = runs if len(runs) <= MOST else []
+        tested = runs if len(runs) <= MAX_RUNS else []
         against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
     better = _better(suite)
     if as_json:
@@ -221,11 +221,11 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
         return
     _say_runs(summaries, better)
     if not tested:
-        say(f"{len(runs)} runs are too many to test for differences; name {MOST} at most", dim=True)
+        say(f"{len(runs)} runs are too many to test for differences; name {MAX_RUNS} at most", dim=True)
     for run, letter, found in zip(tested[1:], NAMES[1:], against, strict=False):
         say()
         say(f"A is {runs[0].name}, {letter} is {run.name}.", dim=True)
-        for line in wrapped(sentence(found, "A", letter), columns()):
+        for line in wrapped(difference_sentence(found, "A", letter), columns()):
             say(line, bold=True)
         for line, style in evaluator_tables(found, letter, columns()):
             say(line, **style)

@@ -10,9 +10,9 @@ from statistics import fmean
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.reports.plots import Scatter, Steps, scatter, steps
 from tui_evals.store.reader import Reader
 from tui_evals.text.figures import money
@@ -127,7 +127,7 @@ def _items(groups: Sequence[Sequence[ComparedLine]], kind: Kind) -> int:
     return sum(any(kind in line.kinds for line in group) for group in groups)
 
 
-def _ran(reader: Reader, letter: str, side: Side) -> RunColumn:
+def _ran(reader: Reader, letter: str, side: RunSide) -> RunColumn:
     run, totals = side.run, reader.totals(side.run.id)
     known = walked(reader, run)
     left = totals.pending + totals.running + totals.answered
@@ -157,7 +157,7 @@ def _pair(letter: str, place: int, found: RunDifference, groups: Sequence[Sequen
     points = [pair for group in groups if (pair := _scores(group, place + 1))]
     return Pair(
         letter=letter,
-        sentence=sentence(found, "A", letter),
+        sentence=difference_sentence(found, "A", letter),
         counts=counts,
         tests=tuple(tests),
         scatter=scatter(points, "A", letter),
@@ -198,7 +198,7 @@ def _measured(test: MeasuredDifference, name: str, *, share: bool) -> Measured:
     )
 
 
-def _spreads(sides: Sequence[Side], evaluators: Sequence[str]) -> Iterator[Spread]:
+def _spreads(sides: Sequence[RunSide], evaluators: Sequence[str]) -> Iterator[Spread]:
     for key in evaluators:
         scores = [side.scores.get(key, ()) for side in sides]
         if found := steps(scores):
