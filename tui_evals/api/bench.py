@@ -14,16 +14,12 @@ from typing import Any, TypedDict, TypeVar, Unpack
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.starter import make_project
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
 from tui_evals.runs import start
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.suites import cases, running, suite
-from tui_evals.runs.suites.cases import (
-    ArthurInternalError,
-    UserTypeError,
-    UserValueError,
-)
+from tui_evals.runs.suites.cases import ArthurInternalError, UserTypeError, UserValueError
 from tui_evals.runs.suites.running import Row, average
 from tui_evals.runs.suites.suite import Method, method_named
 from tui_evals.store.database import open_store
@@ -249,7 +245,7 @@ class TestSuite:
     ) -> None:
         """Open the suite of a name, or make it of a frame, a CSV file or lists, the first of them that is given."""
         self._root = project_root(Path(project) if project is not None else Path.cwd())
-        self._known = registry(self._root)
+        self._known = load_registry(self._root)
         self.scorer = scoring_method if isinstance(scoring_method, Scorer) else None
         kept = suite.kept(self._root, name)
         if kept is not None:

@@ -16,9 +16,9 @@ from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.starter import make_project
-from tui_evals.datasets.validate import dataset_of, typed
-from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured, verdict
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.datasets.validate import dataset_of, parse_dataset
+from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.runs import start
 from tui_evals.runs.plan import Plan
@@ -70,9 +70,9 @@ class _Function(Evaluator):
         if isinstance(said, Score):
             return said
         if isinstance(said, bool):
-            return verdict(said, f"{self.name} says {'yes' if said else 'no'}")
+            return verdict_score(said, f"{self.name} says {'yes' if said else 'no'}")
         if isinstance(said, int | float):
-            return measured(float(said), 0.5, f"{self.name} gives {said:g}")
+            return measured_score(float(said), 0.5, f"{self.name} gives {said:g}")
         raise TypeError(f"{self.name} returned {type(said).__name__}, not True, False, a number or a Score")
 
 
@@ -135,7 +135,7 @@ async def aevaluate(
     files = [Path(prompt) for prompt in prompts]
     named = prompt_of(document)
     beside = files[0] if files else named
-    known = registry(root, Trust(always=trust), beside.parent if beside is not None else None)
+    known = load_registry(root, Trust(always=trust), beside.parent if beside is not None else None)
     if evaluators is not None:
         chosen, known = _chosen(evaluators, known)
         document = replace(document, data={**document.data, "default_evaluators": chosen})
@@ -201,7 +201,7 @@ def _document(dataset: DatasetLike, root: Path) -> Document:
         return load(Path(dataset))
     data: dict[str, Any] = dict(dataset) if isinstance(dataset, Mapping) else {"items": [dict(one) for one in dataset]}
     data = {"schemaVersion": CURRENT_VERSION, **data}
-    _, problems = typed(data)
+    _, problems = parse_dataset(data)
     if problems:
         raise DatasetError("dataset", problems)
     return Document(root / "dataset", strictjson.dumps(data), "", "document", data)

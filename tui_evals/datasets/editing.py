@@ -12,13 +12,13 @@ from typing import Any
 from tui_evals.text import strictjson
 
 from .document import Dialect, Document, load
-from .layout import pretty
+from .layout import pretty_json
 from .model import CURRENT_VERSION
-from .paths import CannotEdit, Data, same
+from .paths import CannotEdit, Data, same_data
 from .save import CannotSave, ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
 
-_MOST_STEPS = 1000
+_MAX_UNDO = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,16 @@ class Editing:
         self.stood: object = None
         """Where one was, in the caller's words, when the data was as undo or redo has just made it."""
         self._merge: str | None = None
-        self._known: tuple[Document, frozenset[int]] = (document, _ids(document.data))
+        self._known: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
 
     @classmethod
     def fresh(cls, file: File) -> Editing:
         """A new dataset that is in no file yet; saving it makes the file, where none has appeared meanwhile."""
-        if _dialect_of(file) != "document" or file.name.lower().endswith(".gz"):
+        if _dialect_of_name(file) != "document" or file.name.lower().endswith(".gz"):
             raise CannotSave(f"{file} is no name for a new dataset; give it one that ends in .json")
         data = {"schemaVersion": CURRENT_VERSION, "items": [new_item()]}
-        return cls(Document(file, pretty(data), "", "document", data))
+        return cls(Document(file, pretty_json(data), "", "document", data))
 
     @property
     def in_file(self) -> bool:
@@ -62,7 +62,7 @@ class Editing:
     @property
     def dirty(self) -> bool:
         """Whether there is anything that no file holds yet."""
-        return not self.in_file or not same(self.data, self.document.data)
+        return not self.in_file or not same_data(self.data, self.document.data)
 
     @property
     def can_undo(self) -> bool:
@@ -85,13 +85,13 @@ class Editing:
         if not self.in_file:
             return frozenset(range(len(now)))
         if self._known[0] is not self.document:
-            self._known = (self.document, _ids(self.document.data))
+            self._known = (self.document, _item_ids(self.document.data))
         known, shift = self._known[1], len(saved) - len(now)
         return frozenset(
             place
             for place, item in enumerate(now)
             if id(item) not in known
-            and not any(same(item, saved[at]) for at in {place, place + shift} if 0 <= at < len(saved))
+            and not any(same_data(item, saved[at]) for at in {place, place + shift} if 0 <= at < len(saved))
         )
 
     def apply(self, data: Data, what: str, merge: str | None = None, here: object = None) -> None:
@@ -100,7 +100,7 @@ class Editing:
             return
         merged = merge is not None and merge == self._merge and bool(self._undo)
         before = self._undo[-1].data if merged else self.data
-        if same(data, before):
+        if same_data(data, before):
             self._merge = None
             if merged:
                 self._undo.pop()
@@ -108,7 +108,7 @@ class Editing:
             return
         if not merged:
             self._undo.append(_Step(what, self.data, here, here))
-            del self._undo[:-_MOST_STEPS]
+            del self._undo[:-_MAX_UNDO]
         self._redo.clear()
         self._merge = merge
         self._become(data)
@@ -160,11 +160,11 @@ class Editing:
         """Write the data to a new file, which is the one that is edited from now on."""
         if os.path.lexists(file):
             raise CannotSave(f"{file} is already there; choose another name")
-        dialect = _dialect_of(file)
+        dialect = _dialect_of_name(file)
         here = self.document
         if dialect == here.dialect:
             return self._write(replace(here, file=file), overwrite)
-        return self._write(Document(file, pretty(self.data), "", dialect, {}), overwrite)
+        return self._write(Document(file, pretty_json(self.data), "", dialect, {}), overwrite)
 
     def _write(self, document: Document, how: Callable[[Document, Data], Saved]) -> Saved:
         written = self.data
@@ -180,7 +180,7 @@ class Editing:
                 f"{document.file} was not written: a text holds U+{code:04X}, half of a character, which no file can; "
                 "delete it where it stands"
             ) from None
-        kept = shared(written, saved.document.data)
+        kept = _reuse_items(written, saved.document.data)
         self.document = replace(saved.document, data=kept)
         self._merge = None
         if self.data is written:
@@ -190,7 +190,7 @@ class Editing:
     def reload(self) -> None:
         """Read the file again; the edits are dropped in one step, so that undo brings them back unsaved."""
         document = load(self.document.file)
-        kept = shared(self.data, document.data)
+        kept = _reuse_items(self.data, document.data)
         self.document = replace(document, data=kept)
         self.apply(kept, "reading the file again")
 
@@ -206,12 +206,12 @@ class Editing:
             raise CannotEdit(f"the recovered edits cannot be read and were left alone: {problem}") from None
         if not isinstance(data, dict) or not isinstance(data.get("items"), list):
             raise CannotEdit("the recovered edits are no dataset and were left alone")
-        self.apply(shared(self.data, data), "recovered edits")
+        self.apply(_reuse_items(self.data, data), "recovered edits")
 
 
-def shared(old: Data, new: Data) -> Data:
+def _reuse_items(old: Data, new: Data) -> Data:
     """The new data made of the old items wherever these are the same; the old data itself where nothing differs."""
-    if same(old, new):
+    if same_data(old, new):
         return old
     known = {json.dumps(item, sort_keys=True): item for item in _items(old)}
     if not isinstance(new.get("items"), list):
@@ -224,11 +224,11 @@ def _items(data: Data) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _ids(data: Data) -> frozenset[int]:
+def _item_ids(data: Data) -> frozenset[int]:
     return frozenset(map(id, _items(data)))
 
 
-def _dialect_of(file: File) -> Dialect:
+def _dialect_of_name(file: File) -> Dialect:
     name = file.name.lower().removesuffix(".gz")
     if name.endswith(".csv"):
         return "csv"

@@ -8,7 +8,7 @@ from typing import Any
 
 from .paths import CannotEdit, Data
 
-MOST_TURNS = 20
+MAX_TURNS = 20
 Message = Mapping[str, Any]
 
 
@@ -23,7 +23,7 @@ class _Exchange:
 
     def unit(self, history: Sequence[Message]) -> Data:
         """The turn, or single prompt, that asks it."""
-        unit: Data = {"messages": _plain(history)} if history else {}
+        unit: Data = {"messages": _without_nulls(history)} if history else {}
         unit["prompt"] = self.prompt
         return unit if self.answer is None else {**unit, "expected_response": self.answer}
 
@@ -34,24 +34,24 @@ def item_of_messages(messages: Sequence[Message], variables: Mapping[str, Any] |
         raise CannotEdit("nothing has been said yet; ask something first")
     item: Data = {"variables": dict(variables)} if variables else {}
     asked = [place for place, message in enumerate(messages) if message.get("role") == "user"]
-    if not asked or _text(messages[asked[-1]]) is None:
-        return item | _without_prompt(messages, asked)
-    first, *others = _exchanges(messages, asked)[-MOST_TURNS:]
+    if not asked or _message_text(messages[asked[-1]]) is None:
+        return item | _item_of_history(messages, asked)
+    first, *others = _find_exchanges(messages, asked)[-MAX_TURNS:]
     history = messages[: first.place]
     if not others:
         return item | first.unit(history)
     if history:
-        item["messages"] = _plain(history)
+        item["messages"] = _without_nulls(history)
     return item | {"turns": [first.unit(()), *(other.unit(other.before) for other in others)]}
 
 
-def _exchanges(messages: Sequence[Message], asked: Sequence[int]) -> list[_Exchange]:
+def _find_exchanges(messages: Sequence[Message], asked: Sequence[int]) -> list[_Exchange]:
     """The questions that were answered, and the last one in any case; the others wait for the next as its history."""
     found: list[_Exchange] = []
     waiting: list[Message] = [*messages[: asked[0]]]
     for place, end in zip(asked, [*asked[1:], len(messages)], strict=True):
-        prompt, replies = _text(messages[place]), messages[place + 1 : end]
-        answer = _answer(replies)
+        prompt, replies = _message_text(messages[place]), messages[place + 1 : end]
+        answer = _last_reply(replies)
         if prompt is not None and (answer is not None or end == len(messages)):
             found.append(_Exchange(place, tuple(waiting), prompt, answer))
             waiting = [message for message in replies if message.get("role") == "system"]
@@ -60,20 +60,20 @@ def _exchanges(messages: Sequence[Message], asked: Sequence[int]) -> list[_Excha
     return found
 
 
-def _without_prompt(messages: Sequence[Message], asked: Sequence[int]) -> Data:
+def _item_of_history(messages: Sequence[Message], asked: Sequence[int]) -> Data:
     """An item whose last question is no plain text, such as an image: the chat up to it is what is asked."""
     end = asked[-1] + 1 if asked else len(messages)
-    answer = _answer(messages[end:])
-    item: Data = {"messages": _plain(messages[:end])}
+    answer = _last_reply(messages[end:])
+    item: Data = {"messages": _without_nulls(messages[:end])}
     return item if answer is None else {**item, "expected_response": answer}
 
 
-def _answer(replies: Sequence[Message]) -> str | None:
-    said = (_text(message) for message in reversed(replies) if message.get("role") == "assistant")
+def _last_reply(replies: Sequence[Message]) -> str | None:
+    said = (_message_text(message) for message in reversed(replies) if message.get("role") == "assistant")
     return next((text for text in said if text is not None), None)
 
 
-def _text(message: Message) -> str | None:
+def _message_text(message: Message) -> str | None:
     """What a message says, where that is text and nothing else."""
     content = message.get("content")
     if isinstance(content, list):
@@ -83,5 +83,5 @@ def _text(message: Message) -> str | None:
     return content if isinstance(content, str) and content else None
 
 
-def _plain(messages: Sequence[Message]) -> list[Data]:
+def _without_nulls(messages: Sequence[Message]) -> list[Data]:
     return [{name: value for name, value in message.items() if value is not None} for message in messages]

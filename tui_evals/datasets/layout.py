@@ -16,8 +16,8 @@ Path = tuple[str | int, ...]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
-_MANY = 2000
-_DEEP = 60
+_MAX_DIFFED = 2000
+_MAX_DEPTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Layout:
         return array("q", (match.start() for match in re.finditer("\n", self.text)))
 
 
-def rewrite(text: str, new: object) -> str:
+def rewrite_json(text: str, new: object) -> str:
     """The JSON text with just those values rewritten that differ from `new`; all else stays to the byte."""
     layout = Layout(text)
     start = layout.root
@@ -113,16 +113,16 @@ def rewrite(text: str, new: object) -> str:
     return text[:start] + _Rewriter(layout).render(start, end, new) + text[end:]
 
 
-def pretty(value: object) -> str:
+def pretty_json(value: object) -> str:
     """A fresh JSON text in the house style: two spaces, text as it is, a newline at the end."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _same(one: object, other: object) -> bool:
+def _same_json(one: object, other: object) -> bool:
     return json.dumps(one) == json.dumps(other)
 
 
-class Part(NamedTuple):
+class _MemberText(NamedTuple):
     """A member on its way into the new text; a fresh one has no white space of its own before it."""
 
     lead: str | None
@@ -140,17 +140,17 @@ class _Rewriter:
 
     def render(self, start: int, end: int, new: object, depth: int = 0, inline: bool = False) -> str:
         old = json.loads(self.text[start:end])
-        if _same(old, new):
+        if _same_json(old, new):
             return self.text[start:end]
         members = self.layout.members(start)
-        if members and new and depth < _DEEP:
+        if members and new and depth < _MAX_DEPTH:
             if isinstance(old, dict) and isinstance(new, dict):
                 return self._join(members, end, self._object_parts(members, new, depth))
             if isinstance(old, list) and isinstance(new, list):
                 return self._join(members, end, self._array_parts(members, old, new, depth))
         return self._fresh(new, None if inline else self._line_indent(start))
 
-    def _join(self, members: list[Member], end: int, parts: Sequence[Part]) -> str:
+    def _join(self, members: list[Member], end: int, parts: Sequence[_MemberText]) -> str:
         """The members again: the first keeps the white space of the first, the others that of the second."""
         first, other = self._lead(members[0]), self._lead(members[-1 if len(members) == 1 else 1])
         if len(members) == 1 and not other:
@@ -159,7 +159,7 @@ class _Rewriter:
         texts = [(lead or "") + part.body for lead, part in zip(leads, parts, strict=True)]
         return self.text[members[0].lead - 1] + ",".join(texts) + self.text[members[-1].end : end]
 
-    def _object_parts(self, members: list[Member], new: Mapping[str, Any], depth: int) -> list[Part]:
+    def _object_parts(self, members: list[Member], new: Mapping[str, Any], depth: int) -> list[_MemberText]:
         parts = {str(member.key): member for member in members if member.key in new}
         colon = self._colon(members[0])
         kept = [self._kept(member, new[key], depth) for key, member in parts.items()]
@@ -175,9 +175,9 @@ class _Rewriter:
             place += 1
         return kept
 
-    def _array_parts(self, members: list[Member], old: list[Any], new: list[Any], depth: int) -> list[Part]:
-        parts: list[Part] = []
-        for pairs_old, pairs_new in _aligned(old, new):
+    def _array_parts(self, members: list[Member], old: list[Any], new: list[Any], depth: int) -> list[_MemberText]:
+        parts: list[_MemberText] = []
+        for pairs_old, pairs_new in _align_elements(old, new):
             both = min(len(pairs_old), len(pairs_new))
             parts += [
                 self._kept(members[i], new[j], depth) for i, j in zip(pairs_old[:both], pairs_new[:both], strict=True)
@@ -185,16 +185,16 @@ class _Rewriter:
             parts += [self._added(members, "", new[j]) for j in pairs_new[both:]]
         return parts
 
-    def _kept(self, member: Member, value: object, depth: int) -> Part:
+    def _kept(self, member: Member, value: object, depth: int) -> _MemberText:
         text = self.text
         after = text[member.end : member.tail] if text[member.tail] == "," else ""
         lead = self._lead(member)
         rendered = self.render(member.start, member.end, value, depth + 1, "\n" not in lead)
-        return Part(lead, text[member.head : member.start] + rendered + after)
+        return _MemberText(lead, text[member.head : member.start] + rendered + after)
 
-    def _added(self, members: list[Member], head: str, value: object) -> Part:
+    def _added(self, members: list[Member], head: str, value: object) -> _MemberText:
         lead = self._lead(members[-1])
-        return Part(None, head + self._fresh(value, lead.rpartition("\n")[2] if "\n" in lead else None))
+        return _MemberText(None, head + self._fresh(value, lead.rpartition("\n")[2] if "\n" in lead else None))
 
     def _lead(self, member: Member) -> str:
         return self.text[member.lead : member.head]
@@ -215,7 +215,7 @@ class _Rewriter:
         return lines.replace("\n", self.newline + base)
 
 
-def _aligned(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
+def _align_elements(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
     """Ranges of old and new elements that belong together: equal ones pair off, what lies between is changed."""
     before, after = [json.dumps(value) for value in old], [json.dumps(value) for value in new]
     short = min(len(old), len(new))
@@ -223,7 +223,7 @@ def _aligned(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
     tail = next((i for i in range(short - head) if before[-1 - i] != after[-1 - i]), short - head)
     middle_old, middle_new = range(head, len(old) - tail), range(head, len(new) - tail)
     pairs = [(range(head), range(head))]
-    if max(len(middle_old), len(middle_new)) > _MANY:
+    if max(len(middle_old), len(middle_new)) > _MAX_DIFFED:
         pairs.append((middle_old, middle_new))
     else:
         matcher = SequenceMatcher(None, [before[i] for i in middle_old], [after[j] for j in middle_new], autojunk=False)

@@ -13,14 +13,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tui_evals.text.box import TemplateError
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_mapping
 
 from .discover import project_of
 from .document import Document
 from .layout import Path as Place
 from .problems import DatasetError, Problem
-from .validate import placed, problem_of
+from .validate import problem_of, with_lines
 from .yaml_lines import Places, line_in, places_in
 
 GITHUB_SUFFIXES = (".prompt.yml", ".prompt.yaml")
@@ -70,12 +70,12 @@ def parse_github_prompt(text: str, source: str) -> Prompty:
         raise DatasetError(
             source, [Problem(problem.message, problem.path, line_in(places, path)) for path, problem in found]
         ) from None
-    sections = _sections(read.messages, places)
+    sections = _message_sections(read.messages, places)
     body = "\n\n".join(f"{section.role}:\n{section.text}" for section in sections)
-    return Prompty(_front(read), sections, body, _lines(read, lines))
+    return Prompty(_front_matter(read), sections, body, _key_lines(read, lines))
 
 
-def _front(read: GitHubPrompt) -> dict[str, object]:
+def _front_matter(read: GitHubPrompt) -> dict[str, object]:
     """The front matter a prompty would have."""
     model: dict[str, Any] = {}
     if read.model is not None:
@@ -92,7 +92,7 @@ def _front(read: GitHubPrompt) -> dict[str, object]:
     return {name: value for name, value in front.items() if value is not None}
 
 
-def _lines(read: GitHubPrompt, lines: Mapping[str, int]) -> dict[str, int]:
+def _key_lines(read: GitHubPrompt, lines: Mapping[str, int]) -> dict[str, int]:
     """On which line stands what each key of the front matter was made of."""
     made_of: dict[str, Sequence[str]] = {
         "name": ("name",),
@@ -105,7 +105,7 @@ def _lines(read: GitHubPrompt, lines: Mapping[str, int]) -> dict[str, int]:
     return {name: min(where) for name, where in found.items() if where}
 
 
-def _sections(messages: Sequence[Message], places: Places) -> tuple[Section, ...]:
+def _message_sections(messages: Sequence[Message], places: Places) -> tuple[Section, ...]:
     """A section for each message with text; a line in it such as "user:" is text as any other."""
     found = []
     for number, message in enumerate(messages):
@@ -118,8 +118,8 @@ def _sections(messages: Sequence[Message], places: Places) -> tuple[Section, ...
     return tuple(found)
 
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]*[A-Za-z0-9.])*")
-_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+_PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]*[A-Za-z0-9.])*")
+_YAML_KEYWORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _NOT_IN_BLOCKS = re.compile(r"[^\n\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -130,15 +130,15 @@ def github_text(document: Mapping[str, Any]) -> str:
     writer = YAML()
     writer.width = 2**30  # what is one line stays one line
     out = io.StringIO()
-    writer.dump(_styled(document), out)
+    writer.dump(_yaml_styled(document), out)
     return out.getvalue()
 
 
-def _styled(value: Any) -> Any:
+def _yaml_styled(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {_quoted(_encodable(str(key))): _styled(part) for key, part in value.items()}
+        return {_quote_unless_plain(_encodable(str(key))): _yaml_styled(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_styled(part) for part in value]
+        return [_yaml_styled(part) for part in value]
     if not isinstance(value, str):
         return value
     from ruamel.yaml.scalarstring import LiteralScalarString
@@ -146,7 +146,7 @@ def _styled(value: Any) -> Any:
     value = _encodable(value)
     if "\n" in value and not _NOT_IN_BLOCKS.search(value):
         return LiteralScalarString(value)
-    return _quoted(value)
+    return _quote_unless_plain(value)
 
 
 def _encodable(text: str) -> str:
@@ -154,11 +154,11 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _quoted(text: str) -> str:
+def _quote_unless_plain(text: str) -> str:
     """A text in quotes, unless it is plainly words."""
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    plain = _PLAIN_WORDS.fullmatch(text) and text.lower() not in _YAML_KEYWORDS
     return text if plain else DoubleQuotedScalarString(text)
 
 
@@ -178,7 +178,7 @@ class Scenario(BaseModel):
     parameters: dict[str, Any] | None = None
 
 
-def _either(said: str, *kinds: type) -> BeforeValidator:
+def _one_of_types(said: str, *kinds: type) -> BeforeValidator:
     """What may be of several kinds, so that a sentence names them instead of one problem for each."""
 
     def check(value: object) -> object:
@@ -189,9 +189,11 @@ def _either(said: str, *kinds: type) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-_Sample = Annotated[dict[str, Any] | str, _either("an object, or the name of a file that holds it", dict, str)]
-_Samples = Annotated[dict[str, Any] | str, _either("an object, or the name of a file with a list of them", dict, str)]
-_Version = Annotated[str | float, _either("text or a number", str, int, float)]
+_Sample = Annotated[dict[str, Any] | str, _one_of_types("an object, or the name of a file that holds it", dict, str)]
+_Samples = Annotated[
+    dict[str, Any] | str, _one_of_types("an object, or the name of a file with a list of them", dict, str)
+]
+_Version = Annotated[str | float, _one_of_types("text or a number", str, int, float)]
 
 
 class FrontMatter(BaseModel):
@@ -241,7 +243,7 @@ def load_prompt(file: Path) -> Prompty:
         prompt = parse_github_prompt(text, str(file)) if github else parse_prompty(text)
     except PromptyError as problem:
         raise DatasetError(str(file), [Problem(str(problem), line=problem.line)]) from None
-    problems = [] if github else _front_problems(prompt, text)
+    problems = [] if github else _front_matter_problems(prompt, text)
     if problems := [*problems, *_template_problems(prompt)]:
         raise DatasetError(str(file), problems)
     return prompt
@@ -261,11 +263,11 @@ def prompt_of(document: Document) -> Path | None:
     if not inside or not there:
         said = "there is no such file" if not there else f"it lies outside the project {root}"
         problem = Problem(f"the prompt {named!r} cannot be used: {said}", ("prompt_file",))
-        raise DatasetError(str(document.file), placed([problem], document))
+        raise DatasetError(str(document.file), with_lines([problem], document))
     return path
 
 
-def _front_problems(prompt: Prompty, text: str) -> list[Problem]:
+def _front_matter_problems(prompt: Prompty, text: str) -> list[Problem]:
     found: list[tuple[Place, Problem]] = []
     try:
         FrontMatter.model_validate(prompt.front)
@@ -279,12 +281,12 @@ def _front_problems(prompt: Prompty, text: str) -> list[Problem]:
         found.append((("instructions", name), Problem(said, ("instructions",))))
     if not found:
         return []
-    places = places_in(_front_text(text))
+    places = places_in(_front_matter_text(text))
     problems = [Problem(problem.message, problem.path, line_in(places, place)) for place, problem in found]
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-def _front_text(text: str) -> str:
+def _front_matter_text(text: str) -> str:
     """The front matter alone, on the lines where it stands in the file."""
     lines = text.removeprefix("\ufeff").split("\n")
     end = next(number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
@@ -295,7 +297,7 @@ def _template_problems(prompt: Prompty) -> list[Problem]:
     problems = []
     for section in prompt.sections:
         try:
-            variables(section.text)
+            template_variables(section.text)
         except TemplateError as problem:
             line = section.line + (problem.line or 1) - 1
             problems.append(Problem(f"the {section.role} section {problem.problem}", line=line))

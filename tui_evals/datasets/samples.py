@@ -16,7 +16,7 @@ class SampleError(ValueError):
         self.line = line
 
 
-def read(text: str) -> tuple[list[dict[str, Any]], list[int]]:
+def read_jsonl(text: str) -> tuple[list[dict[str, Any]], list[int]]:
     """The items of the lines and the line of each; blank lines are passed over."""
     items: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -31,21 +31,21 @@ def read(text: str) -> tuple[list[dict[str, Any]], list[int]]:
         if not isinstance(sample, dict):
             raise SampleError("each line must be a JSON object with an input", number)
         try:
-            items.append(_item(sample))
+            items.append(_item_of_sample(sample))
         except ValueError as problem:
             raise SampleError(str(problem), number) from None
         lines.append(number)
     return items, lines
 
 
-def _item(sample: dict[str, Any]) -> dict[str, Any]:
+def _item_of_sample(sample: dict[str, Any]) -> dict[str, Any]:
     if "input" not in sample:
         if "prompt" in sample or "turns" in sample:
             return sample
         raise ValueError(f"the sample has no input; its keys are: {', '.join(sample) or 'none'}")
-    item = _asked(sample["input"])
+    item = _input_fields(sample["input"])
     if "ideal" in sample:
-        item |= _ideal(sample["ideal"])
+        item |= _ideal_fields(sample["ideal"])
     if isinstance(sample.get("completion"), str):
         item["response"] = sample["completion"]
     taken = {"input", "ideal"} | ({"completion"} if "response" in item else set())
@@ -54,7 +54,7 @@ def _item(sample: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-def _asked(given: object) -> dict[str, Any]:
+def _input_fields(given: object) -> dict[str, Any]:
     if isinstance(given, str):
         return {"prompt": given}
     if not isinstance(given, list) or not all(isinstance(part, dict) for part in given) or not given:
@@ -65,7 +65,7 @@ def _asked(given: object) -> dict[str, Any]:
     return {"messages": given}
 
 
-def _ideal(given: object) -> dict[str, Any]:
+def _ideal_fields(given: object) -> dict[str, Any]:
     if isinstance(given, str):
         return {"expected_response": given}
     if isinstance(given, list) and all(isinstance(part, str) for part in given):
@@ -73,7 +73,7 @@ def _ideal(given: object) -> dict[str, Any]:
     raise ValueError("ideal must be text or a list of texts")
 
 
-def write(items: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
+def write_jsonl(items: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
     """One sample a line and what they could not hold; each turn of a conversation becomes a sample with its past."""
     lost: list[str] = []
     lines: list[str] = []
@@ -86,14 +86,16 @@ def write(items: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
             lost.append(f"items[{number}]: a sample has no place for {', '.join(gone)}")
         past: list[Mapping[str, Any]] = [] if units[0] is item else list(item.get("messages") or [])
         for unit in units:
-            lines.append(strictjson.dumps(_sample(item, unit, past)))
+            lines.append(strictjson.dumps(_sample_of_unit(item, unit, past)))
             past += [*(unit.get("messages") or []), {"role": "user", "content": unit.get("prompt", "")}]
             if said := unit.get("expected_response") or unit.get("response"):
                 past.append({"role": "assistant", "content": said})
     return "".join(line + "\n" for line in lines), lost
 
 
-def _sample(item: Mapping[str, Any], unit: Mapping[str, Any], past: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _sample_of_unit(
+    item: Mapping[str, Any], unit: Mapping[str, Any], past: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     history = [*past, *(unit.get("messages") or [])]
     prompt = unit.get("prompt")
     chat = bool(history) or "messages" in unit

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from . import samples, table
 from .document import Document, digest_of, load
-from .layout import pretty, rewrite
+from .layout import pretty_json, rewrite_json
 from .model import CURRENT_VERSION
 from .problems import DatasetError, Problem
-from .validate import placed, typed
+from .validate import parse_dataset, with_lines
 
-_OF_EVERY_FILE = frozenset(("schemaVersion", "items"))
+_IMPLIED_FIELDS = frozenset(("schemaVersion", "items"))
 
 
 class ChangedOnDisk(Exception):
@@ -38,7 +38,7 @@ class Saved(NamedTuple):
 
 def save(document: Document, data: dict[str, Any]) -> Saved:
     """Write `data` to the document's file; an older shape becomes a versioned document, the original kept beside it."""
-    text = _text_of(document, data)
+    text = _file_text(document, data)
     if text == document.text:
         return Saved(document)
     if digest_of(document.file) != document.digest:
@@ -51,7 +51,7 @@ def save(document: Document, data: dict[str, Any]) -> Saved:
 
 def overwrite(document: Document, data: dict[str, Any]) -> Saved:
     """Write `data` whatever the file holds now."""
-    return _write(document, _text_of(document, data))
+    return _write(document, _file_text(document, data))
 
 
 def _write(document: Document, text: str) -> Saved:
@@ -60,21 +60,21 @@ def _write(document: Document, text: str) -> Saved:
     return Saved(load(document.file), backup)
 
 
-def _text_of(document: Document, data: dict[str, Any]) -> str:
+def _file_text(document: Document, data: dict[str, Any]) -> str:
     if document.file.suffix == ".gz":
         raise CannotSave(f"{document.file} is packed; save the dataset under another name")
     if document.dialect in ("csv", "jsonl") and data == document.data:
         return document.text
     if document.dialect == "csv":
-        return _whole(document, data, table.write(data["items"], raw=True))
+        return _without_loss(document, data, table.write_csv(data["items"], raw=True))
     if document.dialect == "jsonl":
-        return _whole(document, data, samples.write(data["items"]))
-    return rewrite(document.text, data) if document.dialect == "document" else pretty(data)
+        return _without_loss(document, data, samples.write_jsonl(data["items"]))
+    return rewrite_json(document.text, data) if document.dialect == "document" else pretty_json(data)
 
 
-def _whole(document: Document, data: dict[str, Any], written: tuple[str, list[str]]) -> str:
+def _without_loss(document: Document, data: dict[str, Any], written: tuple[str, list[str]]) -> str:
     text, lost = written
-    if gone := sorted(data.keys() - document.data.keys() - _OF_EVERY_FILE):
+    if gone := sorted(data.keys() - document.data.keys() - _IMPLIED_FIELDS):
         lost = [f"it has no place for {', '.join(gone)} of the dataset", *lost]
     if lost:
         raise CannotSave(f"{document.file} cannot hold this dataset: {lost[0]}; save it as a .json file")
@@ -150,8 +150,8 @@ def upgrade(document: Document) -> Upgrade:
         message = "is no eval document; `tui-evals convert --to m365` writes one beside it"
         raise DatasetError(str(document.file), [Problem(message)])
     before = None if document.needs_upgrade else document.data["schemaVersion"]
-    _, problems = typed(document.data)
+    _, problems = parse_dataset(document.data)
     if problems:
-        raise DatasetError(str(document.file), placed(problems, document))
+        raise DatasetError(str(document.file), with_lines(problems, document))
     saved = save(document, {**document.data, "schemaVersion": CURRENT_VERSION})
     return Upgrade(before, saved.backup)

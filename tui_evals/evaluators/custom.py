@@ -31,11 +31,11 @@ from .base import (
     Question,
     Score,
     as_text,
-    error,
-    measured,
+    error_score,
+    measured_score,
 )
-from .judging import ask_for, question, reply_object
-from .trust import Trust, TrustError, contents
+from .judging import ask_judge, judge_question, reply_object
+from .trust import Trust, TrustError, code_files
 
 FOLDER = "custom-evaluators"
 MAX_ASKS = 100
@@ -59,7 +59,7 @@ class JudgeOptions(JudgedOptions):
     options: Mapping[str, Any] = Field(default_factory=dict, description="Handed to the evaluator as it is.")
 
 
-def discover(root: Path) -> dict[str, Path]:
+def discover_custom_evaluators(root: Path) -> dict[str, Path]:
     """The custom evaluators of a project: their names and folders."""
     folders = (root / FOLDER).glob("*")
     return {path.name: path for path in sorted(folders) if path.is_dir() and path.name[0] not in "._"}
@@ -73,20 +73,20 @@ def name_problem(name: str, builtin: Iterable[str]) -> str | None:
     return f"Custom evaluator '{name}' has the name of the built-in {same}; rename its folder" if same else None
 
 
-def read(name: str, folder: Path) -> dict[str, bytes]:
+def read_evaluator_files(name: str, folder: Path) -> dict[str, bytes]:
     """The files of a custom evaluator, trusted or not; CannotJudge says why there are none."""
     missing = f"Custom evaluator '{name}' is missing required file '{name}.py'"
     if not (folder / f"{name}.py").is_file():
         raise CannotJudge("evaluatorLoadError", missing)
     try:
-        return contents(folder)
+        return code_files(folder)
     except (OSError, TrustError) as problem:
         raise CannotJudge("evaluatorLoadError", f"Custom evaluator '{name}' cannot be read: {problem}") from None
 
 
-def load(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
+def load_trusted_files(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
     """The trusted files of a custom evaluator, exactly those that will run; CannotJudge says why there are none."""
-    files = read(name, folder)
+    files = read_evaluator_files(name, folder)
     try:
         trusted = trust.accepts(folder, files)
     except (OSError, TrustError) as problem:
@@ -109,7 +109,7 @@ class CustomEvaluator(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""
-        files = load(self.name, self.folder, self.trust)
+        files = load_trusted_files(self.name, self.folder, self.trust)
         given = self.options
         job = {
             "kind": "custom",
@@ -123,39 +123,43 @@ class CustomEvaluator(Evaluator):
                 "context": evidence.context or "",
             },
         }
-        answer = _Bridge(self.ask, given.judge) if self.judged else None
+        answer = _JudgeChannel(self.ask, given.judge) if self.judged else None
         try:
-            done, printed = await sandbox.run(job, files, LIMITS, answer)
-        except sandbox.Stopped as stopped:
-            return error("evaluatorError", f"Evaluator failed: {stopped}", printed=stopped.printed)
+            done, printed = await sandbox.run_job(job, files, LIMITS, answer)
+        except sandbox.CodeStopped as stopped:
+            return error_score("evaluatorError", f"Evaluator failed: {stopped}", printed=stopped.printed)
         details: dict[str, object] = {"printed": printed} if printed else {}
-        if not self.judged and (hint := _hint(self.name, files)):
+        if not self.judged and (hint := _missing_prompty_warning(self.name, files)):
             details["warning"] = hint
         return self._record(done, details)
 
     def _record(self, done: Mapping[str, Any], details: Mapping[str, object]) -> Score:
         if "unloadable" in done:
             reason = f"Custom evaluator '{self.name}' failed to import: {done['unloadable']}"
-            return error("evaluatorLoadError", reason, **details)
+            return error_score("evaluatorLoadError", reason, **details)
         if "raised" in done:
-            return _failed(str(done["raised"]), details)
+            return _failed_score(str(done["raised"]), details)
         result = done.get("result")
         if not isinstance(result, dict):
-            return _invalid(f"it returned {_shown(result)} instead of an object with score and reason", details)
+            return _invalid_score(
+                f"it returned {_value_text(result)} instead of an object with score and reason", details
+            )
         if result.get("error") or result.get("result") == "error":
-            return _failed(as_text(result.get("error") or "it returned an error without a message"), details)
+            return _failed_score(as_text(result.get("error") or "it returned an error without a message"), details)
         reason = as_text(result.get("reason") or "")[:MAX_REASON]
         if "could not parse score" in reason.lower():
-            return _failed(reason, details)
+            return _failed_score(reason, details)
         number = result.get("score")
         if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) > 1e300:
-            return _invalid(f"its score is {_shown(number)}, not a number one can compare", details)
+            return _invalid_score(f"its score is {_value_text(number)}, not a number one can compare", details)
         if self.judged and number not in (1, 2, 3, 4, 5):
-            return _invalid(f"its score is {number:g}; one that asks a judge gives a whole number from 1 to 5", details)
-        return measured(number, self.options.threshold, reason, label=None, **details)
+            return _invalid_score(
+                f"its score is {number:g}; one that asks a judge gives a whole number from 1 to 5", details
+            )
+        return measured_score(number, self.options.threshold, reason, label=None, **details)
 
 
-class _Bridge:
+class _JudgeChannel:
     """Answers the questions of a judged custom evaluator with the judge it was given."""
 
     def __init__(self, ask: Ask, judge: str | None) -> None:
@@ -176,16 +180,18 @@ class _Bridge:
     async def _prompty(self, asked: Mapping[str, Any]) -> object:
         try:
             prompt = parse_prompty(str(asked["prompty"]))
-            texts = {name: as_text(value) for name, value in {**_defaults(prompt.front), **asked["values"]}.items()}
-            asking = question(prompt, texts, judge=self._judge)
+            texts = {
+                name: as_text(value) for name, value in {**_input_defaults(prompt.front), **asked["values"]}.items()
+            }
+            asking = judge_question(prompt, texts, judge=self._judge)
         except (PromptyError, TemplateError) as problem:
             raise CannotJudge("evaluatorConfigurationError", f"its .prompty cannot be used: {problem}") from None
         if not _wants_json(prompt.front):
             return await self._ask(asking)
-        return (await ask_for(self._ask, asking, reply_object))[0]
+        return (await ask_judge(self._ask, asking, reply_object))[0]
 
 
-def _defaults(front: Mapping[str, Any]) -> dict[str, object]:
+def _input_defaults(front: Mapping[str, Any]) -> dict[str, object]:
     inputs = front.get("inputs")
     declared = inputs if isinstance(inputs, dict) else {}
     return {
@@ -204,22 +210,22 @@ def _is_message(message: object) -> bool:
     return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
 
 
-def _failed(message: str, details: Mapping[str, object]) -> Score:
+def _failed_score(message: str, details: Mapping[str, object]) -> Score:
     unreadable = "could not parse score" in message.lower()
     code = "judgeOutputUnparseable" if unreadable else "evaluatorError"
-    return error(code, f"Evaluator failed: {message}"[:MAX_REASON], **details)
+    return error_score(code, f"Evaluator failed: {message}"[:MAX_REASON], **details)
 
 
-def _invalid(what: str, details: Mapping[str, object]) -> Score:
-    return error("invalidEvaluatorResult", f"Evaluator failed: {what}", **details)
+def _invalid_score(what: str, details: Mapping[str, object]) -> Score:
+    return error_score("invalidEvaluatorResult", f"Evaluator failed: {what}", **details)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     text = repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _hint(name: str, files: Mapping[str, bytes]) -> str | None:
+def _missing_prompty_warning(name: str, files: Mapping[str, bytes]) -> str | None:
     """A warning where code without a .prompty seems to want a judge."""
     source = files[f"{name}.py"].decode("utf-8", "replace")
     found = [word for word in _JUDGE_WORDS if word in source]

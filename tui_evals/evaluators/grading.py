@@ -12,9 +12,19 @@ from pydantic import AliasChoices, Field
 
 from tui_evals.text.tokens import estimate_tokens
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Question, Score, error, measured, verdict
-from .judging import Unreadable, ask_for, question, spoken, verdict_object
-from .values import listed
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    JudgedOptions,
+    Question,
+    Score,
+    error_score,
+    measured_score,
+    verdict_score,
+)
+from .judging import UnreadableReply, ask_judge, judge_question, reply_text, verdict_object
+from .values import quoted_list
 
 REPLY_TOKENS = 150
 """What is kept free of a judge's context window, as the original does."""
@@ -35,13 +45,13 @@ class GradedOptions(JudgedOptions):
 
 def read_word(reply: str, words: Mapping[str, str]) -> str:
     """The label of a one-word reply: trimmed, one full stop lost, in upper or lower case, and nothing beside it."""
-    word = spoken(reply).lower()
+    word = reply_text(reply).lower()
     if word not in words:
-        raise Unreadable(f"one of {', '.join(words)} was expected, and nothing else")
+        raise UnreadableReply(f"one of {', '.join(words)} was expected, and nothing else")
     return words[word]
 
 
-async def graded(
+async def ask_grader(
     evaluator: Evaluator, asked: Question, words: Mapping[str, str], as_original: Callable[[str], str]
 ) -> tuple[str, str]:
     """The label a judge gives and its reply; `invalid` where the reply gives none."""
@@ -49,18 +59,18 @@ async def graded(
         reply = await evaluator.ask(asked)
         return words.get(as_original(reply), "invalid"), reply
     try:
-        return await ask_for(evaluator.ask, asked, partial(read_word, words=words))
+        return await ask_judge(evaluator.ask, asked, partial(read_word, words=words))
     except CannotJudge as problem:
         if problem.code != "judgeOutputUnparseable":
             raise
         return "invalid", str(problem.details["repaired"])
 
 
-def _invalid(options: GradedOptions, reply: str, **details: object) -> Score:
+def _invalid_score(options: GradedOptions, reply: str, **details: object) -> Score:
     """The record of a judge that gave no verdict; negate does not turn it."""
-    reason = f"the judge gave no verdict: {listed([reply])}"
+    reason = f"the judge gave no verdict: {quoted_list([reply])}"
     if options.invalid == "exclude":
-        return replace(error("judgeOutputUnparseable", reason, reply=reply, **details), label="invalid")
+        return replace(error_score("judgeOutputUnparseable", reason, reply=reply, **details), label="invalid")
     before_negation: Literal["pass", "fail"] = "pass" if options.negate else "fail"
     return Score(-1.0, before_negation, 0.0, "invalid", reason, {"reply": reply, **details})
 
@@ -106,20 +116,22 @@ class SummaryQuality(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """Which summary is better."""
         asked, cut = self._question(evidence)
-        label, reply = await graded(self, asked, self.words, lambda reply: reply[:3])
+        label, reply = await ask_grader(self, asked, self.words, lambda reply: reply[:3])
         details = {"truncated_tokens": cut} if cut else {}
         if label == "invalid":
-            return _invalid(self.options, reply, **details)
+            return _invalid_score(self.options, reply, **details)
         reason = "neither summary is better" if label == "equal" else f"the {label} is the better summary"
         note = f"; the text was cut by {cut} tokens" if cut else ""
-        return measured(self.scores[label], self.options.threshold, reason + note, label=label, reply=reply, **details)
+        return measured_score(
+            self.scores[label], self.options.threshold, reason + note, label=label, reply=reply, **details
+        )
 
     def _question(self, evidence: Evidence) -> tuple[Question, int]:
         """What the judge is asked, and how many tokens of the text had to be left out."""
 
         def asking(text: str) -> Question:
             texts = {"text": text, "reference": evidence.references[0], "candidate": evidence.response or ""}
-            return question("summary_quality", texts, judge=self.options.judge)
+            return judge_question("summary_quality", texts, judge=self.options.judge)
 
         fixed = sum(estimate_tokens(message["content"]) for message in asking(".").messages)
         room = self.options.context_window - REPLY_TOKENS - fixed
@@ -160,14 +172,14 @@ class QACorrectness(Evaluator):
             "question": evidence.prompt,
             "answer": evidence.response or "",
         }
-        asked = question("qa_correctness", texts, judge=self.options.judge)
-        label, reply = await graded(self, asked, self.words, str)
+        asked = judge_question("qa_correctness", texts, judge=self.options.judge)
+        label, reply = await ask_grader(self, asked, self.words, str)
         if label == "invalid":
-            return _invalid(self.options, reply)
-        return verdict(label == "correct", f"the judge finds the answer {label}", label=label, reply=reply)
+            return _invalid_score(self.options, reply)
+        return verdict_score(label == "correct", f"the judge finds the answer {label}", label=label, reply=reply)
 
 
-_CLAIM: Mapping[str, Any] = {
+_CLAIM_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "claim": {"type": "string"},
@@ -179,7 +191,7 @@ _CLAIM: Mapping[str, Any] = {
 }
 CLAIMS_SCHEMA: Mapping[str, Any] = {
     "type": "object",
-    "properties": {"claims": {"type": "array", "items": _CLAIM}},
+    "properties": {"claims": {"type": "array", "items": _CLAIM_SCHEMA}},
     "required": ["claims"],
     "additionalProperties": False,
 }
@@ -188,16 +200,16 @@ CLAIMS_SCHEMA: Mapping[str, Any] = {
 def read_claims(reply: str, judged: Collection[str] = ()) -> list[dict[str, Any]]:
     """The claims in a judge's reply to the texts that were judged, each with the word whether it is supported."""
     try:
-        found = verdict_object(spoken(reply), "claims", _are_claims, judged)
+        found = verdict_object(reply_text(reply), "claims", _is_claim_list, judged)
         if found is None:
-            raise Unreadable("it holds no JSON object")
-    except Unreadable as problem:
+            raise UnreadableReply("it holds no JSON object")
+    except UnreadableReply as problem:
         form = '{"claims": [{"claim": "...", "evidence": "...", "supported": true}]}'
-        raise Unreadable(f"{problem}; one JSON object {form} was expected") from None
+        raise UnreadableReply(f"{problem}; one JSON object {form} was expected") from None
     return list(found["claims"])
 
 
-def _are_claims(value: object) -> bool:
+def _is_claim_list(value: object) -> bool:
     return isinstance(value, list) and all(
         isinstance(claim, dict) and isinstance(claim.get("claim"), str) and isinstance(claim.get("supported"), bool)
         for claim in value
@@ -232,16 +244,18 @@ class Hallucination(Evaluator):
             "request": evidence.prompt,
             "answer": evidence.response or "",
         }
-        asked = question("hallucination", texts, schema=CLAIMS_SCHEMA, judge=self.options.judge)
-        claims, reply = await ask_for(
+        asked = judge_question("hallucination", texts, schema=CLAIMS_SCHEMA, judge=self.options.judge)
+        claims, reply = await ask_judge(
             self.ask, replace(asked, max_tokens=4096), partial(read_claims, judged=texts.values())
         )
         unsupported = [claim["claim"] for claim in claims if not claim["supported"]]
         if not claims:
             reason = "the answer makes no claim"
         elif unsupported:
-            reason = f"without support, {len(unsupported)} of {len(claims)}: {listed(unsupported)}"
+            reason = f"without support, {len(unsupported)} of {len(claims)}: {quoted_list(unsupported)}"
         else:
             reason = f"the context supports every claim ({len(claims)})"
         label = "hallucination" if unsupported else "no hallucination"
-        return verdict(not unsupported, reason, label=label, claims=len(claims), unsupported=unsupported, reply=reply)
+        return verdict_score(
+            not unsupported, reason, label=label, claims=len(claims), unsupported=unsupported, reply=reply
+        )

@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
-from .base import Evaluator, Evidence, Score, ValueOptions, measured, verdict
+from .base import Evaluator, Evidence, Score, ValueOptions, measured_score, verdict_score
 from .references import overlap_f1
-from .values import listed, response_texts
+from .values import quoted_list, response_texts
 
 _WORD = re.compile(r"\w+")
-_LISTED_CITATIONS = 100
+_MAX_LISTED = 100
 
 
 class CaseOptions(ValueOptions):
@@ -54,8 +54,8 @@ class ExactMatch(Evaluator):
             match = any(answer in references for answer in answers)
         else:
             match = any(reference in answer for answer in answers for reference in references)
-        reason = "Exact match found" if match else f"No exact match of {listed(evidence.references)}"
-        return verdict(match, reason, match=match)
+        reason = "Exact match found" if match else f"No exact match of {quoted_list(evidence.references)}"
+        return verdict_score(match, reason, match=match)
 
 
 class PartialMatchOptions(CaseOptions):
@@ -87,7 +87,7 @@ class PartialMatch(Evaluator):
             for answer in answers
             for reference in references
         )
-        return measured(best, self.options.threshold, f"Match score: {best:.3f}")
+        return measured_score(best, self.options.threshold, f"Match score: {best:.3f}")
 
 
 _MARKERS = {
@@ -125,18 +125,18 @@ class Citations(Evaluator):
         """Count the markers."""
         wanted = self.options.citation_format
         formats = (wanted,) if wanted in _MARKERS else tuple(_MARKERS)
-        found = _citations("\n".join(response_texts(evidence, self.options.json_path)), formats)
-        return measured(
+        found = _find_citations("\n".join(response_texts(evidence, self.options.json_path)), formats)
+        return measured_score(
             len(found),
             self.options.threshold,
             f"citations found: {len(found)}, needed: {self.options.threshold}",
             count=len(found),
             format=wanted,
-            citations=found[:_LISTED_CITATIONS],
+            citations=found[:_MAX_LISTED],
         )
 
 
-def _citations(text: str, formats: tuple[str, ...]) -> list[dict[str, object]]:
+def _find_citations(text: str, formats: tuple[str, ...]) -> list[dict[str, object]]:
     """Each marker once, in the order of first appearance."""
     first: dict[tuple[str, str], re.Match[str]] = {}
     for form in formats:

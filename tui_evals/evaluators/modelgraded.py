@@ -82,7 +82,7 @@ class ModelGradedOptions(JudgedOptions):
 
     @model_validator(mode="after")
     def _usable(self) -> ModelGradedOptions:
-        _check(self, effective_spec(self))
+        _check_options(self, effective_spec(self))
         return self
 
 
@@ -106,7 +106,7 @@ def answers_at_once(options: ModelGradedOptions, spec: Spec) -> int | Literal["f
     return options.multicomp_n or ("from_models" if "n" in spec.fields else 1)
 
 
-def _check(options: ModelGradedOptions, spec: Spec) -> None:
+def _check_options(options: ModelGradedOptions, spec: Spec) -> None:
     """Refuse, before anything is spent, what could not be graded."""
     if not spec.messages or not all(message["content"].strip() for message in spec.messages):
         raise SpecError("the prompt, or a message of it, is empty; write what the judge is asked")
@@ -129,13 +129,13 @@ def _check(options: ModelGradedOptions, spec: Spec) -> None:
     expand_args(spec.args)
 
 
-_UNFIT = "evaluatorConfigurationError"
+_CONFIGURATION_ERROR = "evaluatorConfigurationError"
 _WORST_FIRST: tuple[Result | None, ...] = ("fail", "error", None)
-_REASON = 300  # characters
+_MAX_REASON = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class _Metric:
+class _MetricResult:
     """What one grading call came to."""
 
     choice: str
@@ -192,7 +192,7 @@ class ModelGraded(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """Ask the judge once for every combination of args."""
         answers = self._answers(evidence)
-        given = {name: (_text(value),) for name, value in evidence.variables.items()}
+        given = {name: (_prompt_text(value),) for name, value in evidence.variables.items()}
         texts = {**self._inputs(evidence), **answers, **given}
         templates = {name: template for name in answers.keys() - given.keys() if (template := self._template(name))}
         n = len(answers.get(self.outputs[0], ())) if len(self.outputs) == 1 else 1
@@ -200,7 +200,7 @@ class ModelGraded(Evaluator):
         try:
             choices = self.spec.choices(n)
         except ValueError as problem:
-            raise CannotJudge(_UNFIT, str(problem)) from None
+            raise CannotJudge(_CONFIGURATION_ERROR, str(problem)) from None
         instruction = "" if self.spec.eval_type else answer_instruction(choices, self._eval_type)
         metrics = {}
         for metric, values in self._calls(evidence).items():
@@ -237,7 +237,7 @@ class ModelGraded(Evaluator):
         if len(answers) < 2 if wanted == "from_models" else len(answers) != wanted:
             number = "at least 2" if wanted == "from_models" else wanted
             reason = f"{self.spec.name} judges {number} answers of a group together, and there are {len(answers)}"
-            raise CannotJudge(_UNFIT, reason)
+            raise CannotJudge(_CONFIGURATION_ERROR, reason)
         if not any(answer.strip() for answer in answers):
             raise CannotJudge("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
         if several:
@@ -246,7 +246,7 @@ class ModelGraded(Evaluator):
 
     def _calls(self, evidence: Evidence) -> dict[str, dict[str, str]]:
         """The trusted values of each grading call, under the name of its metric."""
-        spec_args = {name: _text(value) for name, value in self.options.spec_args.items()}
+        spec_args = {name: _prompt_text(value) for name, value in self.options.spec_args.items()}
         open_args = {
             name: values
             for name, values in self.spec.args.items()
@@ -254,7 +254,7 @@ class ModelGraded(Evaluator):
         }
         calls = expand_args(open_args)
         return {
-            metric if len(calls) > 1 else "choice": {name: _text(value) for name, (_, value) in picked.items()}
+            metric if len(calls) > 1 else "choice": {name: _prompt_text(value) for name, (_, value) in picked.items()}
             | spec_args
             for metric, picked in calls.items()
         }
@@ -264,10 +264,12 @@ class ModelGraded(Evaluator):
         if not self.options.metaeval:
             return None
         if metric not in evidence.variables:
-            raise CannotJudge(_UNFIT, f"metaeval compares with the item's variable {metric!r}, and there is none")
+            raise CannotJudge(
+                _CONFIGURATION_ERROR, f"metaeval compares with the item's variable {metric!r}, and there is none"
+            )
         return as_text(evidence.variables[metric])
 
-    def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _Metric:
+    def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
         """The choice in a reply, its score and whether it passes."""
         options, said = self.options, reply
         if not options.compat:
@@ -278,7 +280,7 @@ class ModelGraded(Evaluator):
         choice = parse_choice(said, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
         score = choice_score(choice, choice_scores(choices, self.spec.choice_scores), options.invalid)
         agrees = None if expected is None else choice == expected
-        return _Metric(choice, score, self._result(choice, score), reply, agrees)
+        return _MetricResult(choice, score, self._result(choice, score), reply, agrees)
 
     def _result(self, choice: str, score: float | None) -> Result | None:
         if choice == INVALID and self.options.invalid == "exclude":
@@ -289,7 +291,7 @@ class ModelGraded(Evaluator):
             return "pass" if score >= self.threshold and choice != INVALID else "fail"
         return None
 
-    def _record(self, metrics: Mapping[str, _Metric], choices: Sequence[str]) -> Score:
+    def _record(self, metrics: Mapping[str, _MetricResult], choices: Sequence[str]) -> Score:
         """One record of all metrics: the mean of their scores, and a pass only if all pass."""
         found = tuple(metrics.values())
         results = [metric.result for metric in found]
@@ -310,17 +312,17 @@ class ModelGraded(Evaluator):
         )
 
 
-def _reason(metrics: Mapping[str, _Metric], choices: Sequence[str]) -> str:
+def _reason(metrics: Mapping[str, _MetricResult], choices: Sequence[str]) -> str:
     """One sentence about what the judge chose."""
     if len(metrics) > 1:
         chosen = ", ".join(f"{metric.choice} for {name}" for name, metric in metrics.items())
-        return f"the judge chose {chosen}"[:_REASON]
+        return f"the judge chose {chosen}"[:_MAX_REASON]
     (metric,) = metrics.values()
     if metric.choice == INVALID:
         return f"the judge's reply makes none of the choices {quoted_choices(choices)}"
     return f"the judge chose {metric.choice}" + ("" if metric.score is None else f", which scores {metric.score:g}")
 
 
-def _text(value: object) -> str:
+def _prompt_text(value: object) -> str:
     """A value as a grading prompt shows it; a list of chat messages as the conversation it is."""
     return chat_to_text(value) if isinstance(value, list | tuple) and is_chat(value) else as_text(value)

@@ -21,7 +21,7 @@ class TrustError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Trusted:
+class TrustedCode:
     """One entry of the list; `unchanged` is whether the code there is still the code that was trusted."""
 
     path: Path
@@ -29,15 +29,15 @@ class Trusted:
     unchanged: bool
 
 
-def unit(path: str | Path) -> Path:
+def trust_unit(path: str | Path) -> Path:
     """What is trusted as one thing: a file, or a folder; `x/x.py` stands for the whole folder `x`."""
     found = Path(path).resolve()
     return found.parent if found.suffix == ".py" and found.stem == found.parent.name else found
 
 
-def contents(path: str | Path) -> dict[str, bytes]:
+def code_files(path: str | Path) -> dict[str, bytes]:
     """Every file of a unit that can run or steer a run, by name; hidden files and bytecode take no part."""
-    root = unit(path)
+    root = trust_unit(path)
     found: dict[str, bytes] = {}
     left = MAX_BYTES
     for file in [root] if root.is_file() else sorted(root.rglob("*")):
@@ -53,16 +53,16 @@ def contents(path: str | Path) -> dict[str, bytes]:
     return found
 
 
-def digest(files: Mapping[str, bytes]) -> str:
+def code_digest(files: Mapping[str, bytes]) -> str:
     """One fingerprint of names and contents."""
     parts = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def holds(path: str | Path, mark: str) -> bool:
+def has_digest(path: str | Path, mark: str) -> bool:
     """Whether the code now at a path has this digest."""
     try:
-        return digest(contents(path)) == mark
+        return code_digest(code_files(path)) == mark
     except (OSError, TrustError):
         return False
 
@@ -78,14 +78,14 @@ class Trust:
 
     def is_trusted(self, path: str | Path) -> bool:
         """Whether the code now at a path is the code the user agreed to."""
-        return self.accepts(path, contents(path))
+        return self.accepts(path, code_files(path))
 
     def accepts(self, path: str | Path, files: Mapping[str, bytes]) -> bool:
         """The same for contents already read, so that what is checked is what runs."""
         if self._always:
             return True
-        mark = digest(files)
-        return mark in self._marks or self._read().get(str(unit(path))) == mark
+        mark = code_digest(files)
+        return mark in self._marks or self._read().get(str(trust_unit(path))) == mark
 
     def knows(self, mark: str) -> bool:
         """Whether code of this digest was agreed to, wherever it lay."""
@@ -93,11 +93,11 @@ class Trust:
 
     def trust(self, path: str | Path) -> None:
         """Agree to the code now at a path."""
-        self._write({**self._read(), str(unit(path)): digest(contents(path))})
+        self._write({**self._read(), str(trust_unit(path)): code_digest(code_files(path))})
 
-    def listed(self) -> list[Trusted]:
+    def listed(self) -> list[TrustedCode]:
         """Everything ever agreed to, by path."""
-        return [Trusted(Path(path), mark, holds(path, mark)) for path, mark in sorted(self._read().items())]
+        return [TrustedCode(Path(path), mark, has_digest(path, mark)) for path, mark in sorted(self._read().items())]
 
     def _read(self) -> dict[str, str]:
         try:

@@ -9,11 +9,11 @@ from typing import ClassVar
 from pydantic import Field
 
 from . import sandbox
-from .base import CannotJudge, Evaluator, Evidence, Options, Score, error, verdict
+from .base import CannotJudge, Evaluator, Evidence, Options, Score, error_score, verdict_score
 
-SWITCH = "TUI_EVALS_ALLOW_CODE"
-MAX_TEST = 1_000_000
-MEMORY = 512_000_000
+ALLOW_CODE_VARIABLE = "TUI_EVALS_ALLOW_CODE"
+MAX_TEST_BYTES = 1_000_000
+MAX_MEMORY = 512_000_000
 
 
 class PythonUnitTestsOptions(Options):
@@ -55,28 +55,28 @@ class PythonUnitTests(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the answer and its test, once."""
-        if not (self.allowed or os.environ.get(SWITCH) == "1"):
-            return error(
+        if not (self.allowed or os.environ.get(ALLOW_CODE_VARIABLE) == "1"):
+            return error_score(
                 "evaluatorConfigurationError",
                 f"{self.name} would run code that a model wrote, on this machine and with your rights; "
-                f"set {SWITCH}=1 to allow it",
+                f"set {ALLOW_CODE_VARIABLE}=1 to allow it",
             )
         test = self._test(evidence)
         files = {
-            "answer.py": unfenced(evidence.response or "").encode("utf-8", "surrogatepass"),
+            "answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass"),
             "answer_test.py": test.encode("utf-8", "surrogatepass"),
         }
-        limits = sandbox.Limits(seconds=self.options.timeout, memory=MEMORY, processes=0)
+        limits = sandbox.Limits(seconds=self.options.timeout, memory=MAX_MEMORY, processes=0)
         try:
-            done, printed = await sandbox.run({"kind": "unit_test"}, files, limits)
-        except sandbox.Stopped as stopped:
-            return verdict(False, f"the code did not finish: {stopped}", printed=stopped.printed)
+            done, printed = await sandbox.run_job({"kind": "unit_test"}, files, limits)
+        except sandbox.CodeStopped as stopped:
+            return verdict_score(False, f"the code did not finish: {stopped}", printed=stopped.printed)
         if done.get("failed") == "unusable":
             raise CannotJudge("evaluatorConfigurationError", f"the test is not Python: {done.get('why')}")
         if done.get("passed") is True:
-            return verdict(True, "the test ran without an exception", printed=printed)
+            return verdict_score(True, "the test ran without an exception", printed=printed)
         what = "the test failed" if done.get("failed") == "test" else "the code of the answer does not run"
-        return verdict(False, f"{what}: {str(done.get('why') or done.get('raised'))[:200]}", printed=printed)
+        return verdict_score(False, f"{what}: {str(done.get('why') or done.get('raised'))[:200]}", printed=printed)
 
     def _test(self, evidence: Evidence) -> str:
         """The test of this item, wherever it is written."""
@@ -95,7 +95,7 @@ class PythonUnitTests(Evaluator):
                 "evaluatorConfigurationError",
                 f"{self.name} has no test; give `test`, `unit_tests`, `unit_test_dir` or the variable `unit_test`",
             )
-        return _pick(tests, picked)
+        return _pick_test(tests, picked)
 
     def _folder(self, path: str) -> dict[str, str]:
         """The tests of a folder by file name; nothing outside the project is read."""
@@ -106,7 +106,7 @@ class PythonUnitTests(Evaluator):
             outside = [file for file in (folder, *files) if not file.resolve().is_relative_to(root)]
             if outside:
                 raise ValueError(f"{outside[0]} is outside the project {root}")
-            if large := [file for file in files if file.stat().st_size > MAX_TEST]:
+            if large := [file for file in files if file.stat().st_size > MAX_TEST_BYTES]:
                 raise ValueError(f"{large[0]} is larger than 1 MB")
             return {file.name: file.read_text(encoding="utf-8") for file in files}
         except (OSError, ValueError) as problem:
@@ -114,7 +114,7 @@ class PythonUnitTests(Evaluator):
             raise CannotJudge("evaluatorConfigurationError", reason) from None
 
 
-def _pick(tests: dict[str, str], picked: object) -> str:
+def _pick_test(tests: dict[str, str], picked: object) -> str:
     """The test an item names by file name or number; the only one needs no name."""
     name = str(picked)
     if picked is None and len(tests) == 1:
@@ -130,7 +130,7 @@ def _pick(tests: dict[str, str], picked: object) -> str:
     )
 
 
-def unfenced(text: str) -> str:
+def strip_code_fence(text: str) -> str:
     """A text without the Markdown code fence around the whole of it, if there is one."""
     lines = text.strip().split("\n")
     fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```"

@@ -16,7 +16,7 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
-def listed(texts: Sequence[str]) -> str:
+def quoted_list(texts: Sequence[str]) -> str:
     """The first three of some texts and how many more there are."""
     more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     return ", ".join(map(quoted, texts[:3])) + more
@@ -51,7 +51,7 @@ def same_json(left: object, right: object, scalars: Callable[[object, object], b
 
 
 @dataclass(slots=True)
-class Patience:
+class PatternBudget:
     """The time all patterns together may take on one answer."""
 
     seconds: float = 1.0

@@ -12,7 +12,7 @@ _FORMULA = re.compile(r'[\t\r\n]|[\s"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def guard(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """The cell, with a quote before it where a spreadsheet could take it for a formula; numbers stay."""
     return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 

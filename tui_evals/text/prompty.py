@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .box import TemplateError
-from .templates import render
+from .templates import render_template
 from .yamls import YamlError, load_mapping
 
 _MARKER = re.compile(r"\s*(system|user|assistant)\s*:\s*", re.IGNORECASE)
@@ -85,7 +85,7 @@ def render_messages(prompty: Prompty, values: Mapping[str, object]) -> list[dict
     messages = []
     for section in prompty.sections:
         try:
-            messages.append({"role": section.role, "content": render(section.text, values)})
+            messages.append({"role": section.role, "content": render_template(section.text, values)})
         except TemplateError as error:
             line = error.line and section.line + error.line - 1
             raise TemplateError(error.problem, line or section.line) from None

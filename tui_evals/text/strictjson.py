@@ -6,7 +6,7 @@ import json
 import re
 from typing import NoReturn
 
-_SAID = {
+_MESSAGES = {
     "Expecting value": "a value is expected here; is there a comma too many before it?",
     "Expecting property name enclosed in double quotes": "a key in double quotes is expected here",
     "Illegal trailing comma before end of object": "there is a comma too many before the closing brace",
@@ -37,7 +37,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not a JSON number; use null or leave the field out")
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
@@ -48,7 +48,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-_STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unique)
+_STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
 
 
 def loads(text: str, *, duplicates: bool = False) -> object:
@@ -62,7 +62,7 @@ def loads(text: str, *, duplicates: bool = False) -> object:
     except JsonError as error:
         raise JsonError(str(error), _line_of(text, "-?Infinity|NaN")) from None
     except json.JSONDecodeError as error:
-        said = _SAID.get(error.msg, error.msg)
+        said = _MESSAGES.get(error.msg, error.msg)
         raise JsonError(f"not valid JSON: {said}", error.lineno, error.colno) from None
     except RecursionError:
         raise JsonError("the brackets are nested too deeply to read (about 1,000 levels is the limit)") from None

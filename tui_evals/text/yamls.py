@@ -30,31 +30,31 @@ class YamlError(ValueError):
 
 def load_yaml(text: str | bytes, *, limit: int = 1_000_000) -> object:
     """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared."""
-    return _Reader(_decoded(text, limit)).document()
+    return _Reader(_decode(text, limit)).document()
 
 
 def load_mapping(text: str | bytes, *, limit: int = 1_000_000) -> tuple[dict[str, object], dict[str, int]]:
     """A YAML mapping (empty if nothing is written) and the line on which each of its own keys stands."""
-    reader = _Reader(_decoded(text, limit))
+    reader = _Reader(_decode(text, limit))
     value = reader.document()
     if value is not None and not isinstance(value, dict):
         raise YamlError("a mapping is needed here, with lines such as `name: value`", reader.first_line, 1)
     return value or {}, reader.lines
 
 
-def _place(text: str | bytes, at: int) -> tuple[int, int]:
+def _line_and_column(text: str | bytes, at: int) -> tuple[int, int]:
     before = text[:at] if isinstance(text, str) else text[:at].decode("utf-8", "replace")
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def _decoded(text: str | bytes, limit: int) -> str:
+def _decode(text: str | bytes, limit: int) -> str:
     if len(text) > limit:
         raise YamlError(f"the text is longer than {limit:,} characters")
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise YamlError("this is not UTF-8 text; save it as UTF-8", *_place(text, error.start)) from None
+            raise YamlError("this is not UTF-8 text; save it as UTF-8", *_line_and_column(text, error.start)) from None
     return text.removeprefix("\ufeff")
 
 
@@ -71,7 +71,9 @@ def _events(text: str) -> Iterator[Any]:
         place = (mark.line + 1, mark.column + 1) if mark else ()
         raise YamlError(f"not valid YAML: {error.problem or error.context}", *place) from None
     except ReaderError as error:
-        raise YamlError("not valid YAML: a control character stands here", *_place(text, error.position)) from None
+        raise YamlError(
+            "not valid YAML: a control character stands here", *_line_and_column(text, error.position)
+        ) from None
     except (ValueError, OverflowError):
         raise YamlError("not valid YAML: an escape such as \\U00110000 names no character") from None
 
@@ -80,7 +82,7 @@ def _refuse(problem: str, event: Any) -> NoReturn:
     raise YamlError(problem, event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def _text(event: Any) -> str:
+def _scalar_text(event: Any) -> str:
     """The text of a scalar, with surrogate pairs that were written as two escapes joined."""
     try:
         return str(event.value).encode("utf-16", "surrogatepass").decode("utf-16")
@@ -88,9 +90,9 @@ def _text(event: Any) -> str:
         _refuse("half of a surrogate pair is not text", event)
 
 
-def _scalar(event: Any) -> object:
+def _scalar_value(event: Any) -> object:
     """A scalar's value: text if it is quoted, else by the core rules of YAML 1.2, and never NaN or infinity."""
-    text = _text(event)
+    text = _scalar_text(event)
     if event.style:
         return text
     if text in _CONSTANTS:
@@ -147,7 +149,7 @@ class _Reader:
         if event.tag is not None:
             _refuse(f"the tag {event.tag} is not supported; write plain values", event)
         if kind == "ScalarEvent":
-            value = _scalar(event)
+            value = _scalar_value(event)
         elif kind == "MappingStartEvent":
             value = self.mapping(depth)
         else:
@@ -167,7 +169,7 @@ class _Reader:
         for event in self.until("MappingEndEvent"):
             if type(event).__name__ != "ScalarEvent" or event.tag is not None:
                 _refuse("a key must be plain text", event)
-            key = _text(event)
+            key = _scalar_text(event)
             self.pay(key, event, depth)
             if key == "<<" and not event.style:
                 _refuse("merging with << is not supported; write the keys out", event)

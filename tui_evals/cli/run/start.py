@@ -27,7 +27,7 @@ from tui_evals.cli.sources import (
     targets_named,
 )
 from tui_evals.datasets.document import Document
-from tui_evals.evaluators.registry import beside
+from tui_evals.evaluators.registry import with_prompt_metrics
 from tui_evals.runs import start as launch
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
@@ -391,7 +391,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
 def plan_of_stored(run: RunRow, reader: Reader, here: World) -> Plan:
     """The plan of a stored run, or the end of the command with what has changed since."""
     try:
-        evaluators = beside(here.registry, _metrics_of(run, reader, here.root))
+        evaluators = with_prompt_metrics(here.registry, _metrics_of(run, reader, here.root))
         return launch.stored_plan(run, reader, settings_of(run, reader, here.settings), here.environment, evaluators)
     except (CannotPlan, ConfigurationError) as problem:
         raise Stop(str(problem), 3) from None

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error
+from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error_score
 from tui_evals.evaluators.compliance import SUFFIX, MetricEvaluator, metric_evaluator
-from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read
-from tui_evals.evaluators.registry import Registry, built_in, registry
-from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, digest, holds
+from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read_evaluator_files
+from tui_evals.evaluators.registry import Registry, built_in, load_registry
+from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, code_digest, has_digest
 from tui_evals.targets.base import ConfigurationError
 
 _TRIES = 5
@@ -64,7 +64,7 @@ class Opened:
 
 def sealed(files: Files) -> Sealed:
     """Files as text, with their fingerprint."""
-    return Sealed(digest=digest(files), files={name: b64encode(data).decode() for name, data in files.items()})
+    return Sealed(digest=code_digest(files), files={name: b64encode(data).decode() for name, data in files.items()})
 
 
 def parcel_of(data: Mapping[str, Any]) -> Parcel:
@@ -109,7 +109,7 @@ def opened(name: str, seal: Sealed, main: str) -> Opened:
             raise refused(f"the evaluator {name!r} has more than {MAX_FILES} files or 16 MB")
     if main not in files:
         raise refused(f"the evaluator {name!r} has no file {main!r}")
-    if (found := digest(files)) != seal.digest:
+    if (found := code_digest(files)) != seal.digest:
         raise refused(f"the evaluator {name!r} should have the digest {seal.digest[:64]!r} and has {found}")
     return Opened(found, files)
 
@@ -131,7 +131,7 @@ def laid_out(code: Opened, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         for _ in range(_TRIES):
-            if holds(place, code.mark):
+            if has_digest(place, code.mark):
                 return place
             _put(code, place, folder)
         why = "what was written there reads otherwise"
@@ -156,7 +156,7 @@ def _put(code: Opened, place: Path, folder: Path) -> None:
         except OSError as problem:
             if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            if not holds(place, code.mark):  # what another process has just put there may be in use
+            if not has_digest(place, code.mark):  # what another process has just put there may be in use
                 with suppress(FileNotFoundError):
                     place.rename(Path(name) / "old")
 
@@ -187,7 +187,7 @@ def packed(registry: Registry, root: Path, metrics: Path | None, used: Iterable[
 
 def _code(name: str, folder: Path, root: Path) -> Files:
     """The files of a custom evaluator, all of them from its own folder in the project."""
-    files, home = read(name, folder), folder.resolve()
+    files, home = read_evaluator_files(name, folder), folder.resolve()
     if not _plainly_inside(home, root):
         raise _stays(name, f"{folder} leads to {home}", "copy that folder into the project")
     for file in files:
@@ -239,7 +239,7 @@ def unpacked(parcel: Mapping[str, Any], folder: Path, environment: Mapping[str, 
     for name in [*custom, *metrics, *sent.broken, *sent.installed]:
         if why := _misnamed(name, is_code=name in custom):
             raise refused(why)
-    known = registry()
+    known = load_registry()
     kinds = {name: _stand_in(name, away.judged, away.why, away.scope) for name, away in sent.broken.items()}
     kinds |= {name: _lacking(name, away) for name, away in sent.installed.items() if name not in known.by_name}
     kinds |= {
@@ -292,7 +292,7 @@ class _StandIn(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Say why there is none."""
-        return error("evaluatorLoadError", self.why)
+        return error_score("evaluatorLoadError", self.why)
 
 
 def _stand_in(name: str, judged: bool, why: str, scope: str = "answer") -> type[Evaluator]:
