@@ -13,8 +13,7 @@ from pydantic import AliasChoices, BaseModel
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, say, say_json, say_json_line, warn
-from tui_evals.evaluators.base import Evaluator, Score, ToolCall
-from tui_evals.evaluators.base import error_score
+from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
