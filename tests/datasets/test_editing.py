@@ -333,7 +333,7 @@ def test_a_draft_that_is_none_is_left_alone(editing, text):
 
 def test_a_new_dataset_is_made_by_its_first_save(tmp_path):
     file = tmp_path / "evals" / "new.json"
-    editing = Editing.fresh(file)
+    editing = Editing.new_file(file)
     assert editing.dirty and editing.changed_items() == {0} and not editing.in_file
     assert validate(editing.document, {}).problems == () and not editing.document.needs_upgrade
     assert not file.parent.exists()
@@ -346,7 +346,7 @@ def test_a_new_dataset_is_made_by_its_first_save(tmp_path):
 
 
 def test_a_new_dataset_does_not_replace_a_file_that_appeared_meanwhile(tmp_path):
-    editing = Editing.fresh(tmp_path / "new.json")
+    editing = Editing.new_file(tmp_path / "new.json")
     (tmp_path / "new.json").write_text(STYLED)
     with pytest.raises(ChangedOnDisk, match="has been made by someone else"):
         editing.save()
@@ -362,22 +362,22 @@ def test_a_new_dataset_does_not_replace_a_file_that_appeared_meanwhile(tmp_path)
 @pytest.mark.parametrize("name", ["new.csv", "new.jsonl", "new.json.gz"])
 def test_a_new_dataset_is_an_eval_document(tmp_path, name):
     with pytest.raises(CannotSave, match=r"ends in \.json"):
-        Editing.fresh(tmp_path / name)
+        Editing.new_file(tmp_path / name)
 
 
 def test_undo_and_redo_tell_where_one_was(editing):
-    editing.apply(steps.duplicate_items(editing.data, [0]), "one", here="before one")
-    editing.arrived("after one")
-    editing.apply(steps.remove_items(editing.data, [1]), "two", here="before two")
+    editing.apply(steps.duplicate_items(editing.data, [0]), "one", cursor="before one")
+    editing.set_cursor("after one")
+    editing.apply(steps.remove_items(editing.data, [1]), "two", cursor="before two")
     editing.undo()
-    assert editing.stood == "before two"
+    assert editing.cursor == "before two"
     editing.undo()
-    assert editing.stood == "before one"
+    assert editing.cursor == "before one"
     editing.redo()
-    assert editing.stood == "after one"
+    assert editing.cursor == "after one"
     editing.redo()
-    assert editing.stood == "before two"
-    assert editing.redo() is None and editing.stood is None
+    assert editing.cursor == "before two"
+    assert editing.redo() is None and editing.cursor is None
 
 
 @pytest.mark.parametrize(
