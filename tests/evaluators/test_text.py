@@ -199,9 +199,9 @@ def test_patterns_that_used_up_their_time_are_an_error(monkeypatch: pytest.Monke
 
 def test_patience_is_used_up_by_searching() -> None:
     patience = PatternBudget(seconds=1e-9)
-    assert patience.wait(lambda text: text == "a" * 100_000, "a" * 100_000)
+    assert patience.search(lambda text: text == "a" * 100_000, "a" * 100_000)
     with pytest.raises(PatternTimeout):
-        patience.wait(bool, "a")
+        patience.search(bool, "a")
 
 
 @pytest.mark.parametrize(

@@ -188,9 +188,9 @@ def trust_files(files: tuple[Path, ...]) -> None:
             say(f"trusted: {file}", fg="green")
         if files:
             return
-        for entry in trust.listed():
+        for entry in trust.trusted_code():
             say(f"{'✓' if entry.unchanged else '✗ changed since'}  {entry.path}")
-        if not trust.listed():
+        if not trust.trusted_code():
             say("nothing is trusted yet")
     except (OSError, TrustError) as problem:
         raise Stop(str(problem)) from None

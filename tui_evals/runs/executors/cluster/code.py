@@ -263,7 +263,7 @@ def _custom(name: str, code: Opened, folder: Path, environment: Mapping[str, str
     judged, host = f"{name}.prompty" in code.files, socket.gethostname()
     told = {word.strip().lower() for word in environment.get(TRUST, "").split(",")}
     try:
-        trusted = bool(told & {"all", code.mark}) or Trust().knows(code.mark)
+        trusted = bool(told & {"all", code.mark}) or Trust().knows_digest(code.mark)
     except TrustError as problem:
         return _stand_in(name, judged, f"Custom evaluator '{name}' cannot be trusted on {host}: {problem}")
     if not trusted:
@@ -274,7 +274,7 @@ def _custom(name: str, code: Opened, folder: Path, environment: Mapping[str, str
             f"start that worker with {TRUST}={code.mark} (or {TRUST}=all to run whatever is sent to it), or say "
             "`tui-evals trust` there to a copy of its folder",
         )
-    return custom_evaluator(name, laid_out(code, folder), Trust(marks=(code.mark,)))
+    return custom_evaluator(name, laid_out(code, folder), Trust(digests=(code.mark,)))
 
 
 class _AnyOptions(JudgedOptions):
