@@ -16,7 +16,7 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.starter import make_project
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
 from tui_evals.runs import start
 from tui_evals.runs.plan import CannotPlan
@@ -240,7 +240,7 @@ class TestSuite:
     ) -> None:
         """Open the suite of a name, or make it of a frame, a CSV file or lists, the first of them that is given."""
         self._root = project_root(Path(project) if project is not None else Path.cwd())
-        self._known = registry(self._root)
+        self._known = load_registry(self._root)
         self.scorer = scoring_method if isinstance(scoring_method, Scorer) else None
         kept = suite.kept(self._root, name)
         if kept is not None:

@@ -14,8 +14,8 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
-from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured, verdict
+from tui_evals.datasets.validate import parse_dataset
+from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
 from tui_evals.runs.project import load_project
 from tui_evals.runs.start import RunRequest, execute, prepare
 from tui_evals.store.baselines import dataset_key
@@ -61,9 +61,9 @@ class _Function(Evaluator):
         if isinstance(said, Score):
             return said
         if isinstance(said, bool):
-            return verdict(said, f"{self.name} says {'yes' if said else 'no'}")
+            return verdict_score(said, f"{self.name} says {'yes' if said else 'no'}")
         if isinstance(said, int | float):
-            return measured(float(said), 0.5, f"{self.name} gives {said:g}")
+            return measured_score(float(said), 0.5, f"{self.name} gives {said:g}")
         raise TypeError(f"{self.name} returned {type(said).__name__}, not True, False, a number or a Score")
 
 
@@ -159,7 +159,7 @@ def _document(dataset: DatasetLike, root: Path) -> Document:
         return load(Path(dataset))
     data: dict[str, Any] = dict(dataset) if isinstance(dataset, Mapping) else {"items": [dict(one) for one in dataset]}
     data = {"schemaVersion": CURRENT_VERSION, **data}
-    _, problems = typed(data)
+    _, problems = parse_dataset(data)
     if problems:
         raise DatasetError("dataset", problems)
     return Document(root / "dataset", strictjson.dumps(data), "", "document", data)

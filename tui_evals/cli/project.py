@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from tui_evals.datasets.discover import STARTER, discover, is_step, project_root
+from tui_evals.datasets.discover import STARTER, find_dataset, is_generation_file, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES
 from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_project, write_starter
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import DATABASE, Project, load_project, store_of
 from tui_evals.store.database import StoreError
@@ -33,7 +33,7 @@ SUFFIXES = (*DATASETS, *OWN_SUFFIXES)
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
     """The evaluators of the project and the metrics beside a prompt; `trusting` lets the project's code run unasked."""
-    return registry(project_root(Path.cwd()), Trust(always=trusting), prompt.parent if prompt else None)
+    return load_registry(project_root(Path.cwd()), Trust(always=trusting), prompt.parent if prompt else None)
 
 
 def read(file: Path) -> Document:
@@ -115,14 +115,14 @@ def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
     for path in named:
         if path.is_dir():
             found = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
-            yield from sorted(file for file in found if not is_step(file))
+            yield from sorted(file for file in found if not is_generation_file(file))
         else:
             yield path
 
 
 def found_or_started() -> Path:
     """The dataset that discovery finds; where there is none, a person at a terminal is offered a starter."""
-    found = discover(Path())
+    found = find_dataset(Path())
     if found is not None:
         return found
     message = "no dataset found in the current directory or ./evals/ (prompts.json, evals.json or tests.json)"

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.inline import inline
+from tui_evals.datasets.inline import inline_document
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import dataset_of, typed
+from tui_evals.datasets.validate import dataset_of, parse_dataset
 from tui_evals.evaluators.registry import Registry
 from tui_evals.runs import start
 from tui_evals.targets.base import ConfigurationError, TargetConfig
@@ -51,9 +51,9 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
         raise Stop("--as belongs to --snapshot: it names the file that the snapshot stands for")
     try:
         if options["inline"]:
-            return in_memory(inline(options["inline"], options["expected"])), "prompts"
+            return in_memory(inline_document(options["inline"], options["expected"])), "prompts"
         if options["interactive"]:
-            return in_memory(inline(*_asked())), "interactive"
+            return in_memory(inline_document(*_asked())), "interactive"
         if options["snapshot"]:
             with project.reader() as reader:
                 data = reader.snapshot(options["snapshot"])
@@ -84,7 +84,7 @@ def _asked() -> tuple[list[str], list[str]]:
 
 def in_memory(data: dict[str, Any], file: Path = Path("prompts")) -> Document:
     """A document that stands in no file, or that stands for a file whatever is in it now."""
-    _, problems = typed(data)
+    _, problems = parse_dataset(data)
     if problems:
         raise DatasetError(str(file), problems)
     return Document(file, strictjson.dumps(data), "", "document", data)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.resolve import Effective, resolve
+from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.store.records import PlannedAnswer
@@ -89,15 +89,15 @@ class Plan:
                             yield PlannedAnswer(cell, number, turn, prompt, target, repeat, name, category)
                         cell += 1
 
-    def resolved(self, item: Item, turn: int) -> tuple[Effective, ...]:
+    def resolved(self, item: Item, turn: int) -> tuple[EffectiveEvaluator, ...]:
         """The evaluators of a unit, as the dataset says."""
-        return resolve(self.dataset, item.units[turn])
+        return resolve_evaluators(self.dataset, item.units[turn])
 
     def evaluators(self, item: Item, turn: int, ask_of: Callable[[str | None], Ask | None]) -> list[Assigned]:
         """The evaluators of a unit, made and given their judge."""
         return [self._assigned(entry, ask_of) for entry in self.resolved(item, turn)]
 
-    def _assigned(self, entry: Effective, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
+    def _assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
         kind = self.registry.find(entry.evaluator)
         options = kind.Options.model_validate(entry.settings)
         ask = ask_of(getattr(options, "judge", None)) if kind.judged or kind.may_ask else None

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tui_evals.datasets.starter import make_project
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.store.database import open_store
 from tui_evals.store.redact import secrets_of
@@ -40,7 +40,7 @@ class Project:
     @cached_property
     def registry(self) -> Registry:
         """The evaluators of the project, with the metrics beside its prompt under test."""
-        return registry(self.root, Trust(always=self.trusting), self.prompt.parent if self.prompt else None)
+        return load_registry(self.root, Trust(always=self.trusting), self.prompt.parent if self.prompt else None)
 
     @cached_property
     def store(self) -> Path:

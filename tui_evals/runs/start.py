@@ -16,7 +16,7 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.registry import Registry, beside
+from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, FailureCause, NewRun, RunRow, StopCode, Totals
 from tui_evals.store.runlock import hold, run_lock
@@ -219,7 +219,7 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     """A stored run ready to be executed again; CannotPlan or ConfigurationError says what has changed since."""
     settings = settings_of_run(run, reader, project.settings)
     project = replace(project, settings=settings)
-    registry = beside(project.registry, metrics_folder(run, reader, project.root))
+    registry = with_prompt_metrics(project.registry, metrics_folder(run, reader, project.root))
     plan = stored_plan(run, reader, settings, project.environment, registry)
     plan.check_evaluators()
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)

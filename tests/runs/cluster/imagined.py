@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.runs import opening
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell
@@ -29,7 +29,7 @@ from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Worke
 from tui_evals.targets.base import Reply, Request, TargetConfig, TargetError, Usage
 
 THREADS = 2
-registered: Callable[[], Registry] = cache(registry)
+registered: Callable[[], Registry] = cache(load_registry)
 
 
 class Clock(asyncio.SelectorEventLoop):

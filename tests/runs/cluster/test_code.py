@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import Judge, score
-from tui_evals.evaluators.base import Evaluator, Options, verdict
-from tui_evals.evaluators.registry import Registry, built_in, registry
-from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, digest, holds
+from tui_evals.evaluators.base import Evaluator, Options, verdict_score
+from tui_evals.evaluators.registry import Registry, built_in, load_registry
+from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, code_digest, has_digest
 from tui_evals.runs.executors.cluster import code as cluster_code
 from tui_evals.runs.executors.cluster import code as cluster_parcel
 from tui_evals.runs.executors.cluster.code import pack_evaluators, unpack_evaluators
@@ -56,7 +56,7 @@ class Project:
 
     @property
     def registry(self) -> Registry:
-        return registry(self.root, Trust(), self.prompts)
+        return load_registry(self.root, Trust(), self.prompts)
 
     def packed(self, *used: str) -> dict[str, Any]:
         return pack_evaluators(self.registry, self.root, self.prompts, used)
@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 
 def sealed(files: Mapping[str, bytes], mark: str | None = None) -> dict[str, Any]:
     encoded = {name: base64.b64encode(data).decode() for name, data in files.items()}
-    return {"digest": mark or digest(files), "files": encoded}
+    return {"digest": mark or code_digest(files), "files": encoded}
 
 
 def parcel(**parts: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def test_a_parcel_is_json_and_judges_on_a_worker_as_at_home(project: Project, fo
     project.metric()
     sent = json.loads(json.dumps(project.packed("mine", "nice", "Equals")))
     found = unpack_evaluators(sent, folder, ALL)
-    home = registry(project.root, Trust(always=True), project.prompts)
+    home = load_registry(project.root, Trust(always=True), project.prompts)
     for answer in ("yes", "no"):
         there, here = (score(known.find("mine"), response=answer) for known in (found, home))
         assert there == here and there.result is not None
@@ -124,7 +124,7 @@ def test_only_what_the_used_evaluators_need_travels(project: Project) -> None:
 def test_built_in_evaluators_alone_need_nothing(project: Project, folder: Path) -> None:
     sent = project.packed("Equals", "accuracy", "EXACT_MATCH")
     assert sent == parcel()
-    assert unpack_evaluators(sent, folder, {}).by_name.keys() == registry().by_name.keys()
+    assert unpack_evaluators(sent, folder, {}).by_name.keys() == load_registry().by_name.keys()
     assert not folder.exists()
 
 
@@ -163,7 +163,7 @@ def test_metrics_beside_a_prompt_outside_the_project_travel(project: Project, tm
     beside = tmp_path / ".shared" / "prompts"
     beside.mkdir(parents=True)
     (beside / "nice.metric.prompty").write_text(METRIC)
-    sent = pack_evaluators(registry(project.root, Trust(), beside), project.root, beside, ["nice"])
+    sent = pack_evaluators(load_registry(project.root, Trust(), beside), project.root, beside, ["nice"])
     assert list(sent["metrics"]) == ["nice"]
 
 
@@ -230,7 +230,7 @@ def test_a_package_that_the_worker_lacks_is_an_error_that_names_it(project: Proj
         Options = Options
 
         def score(self, evidence: object) -> Any:
-            return verdict(True, "fine")
+            return verdict_score(True, "fine")
 
     Foreign.__module__ = "acme_evals.tone"
     known = Registry({**built_in(), "Foreign": Foreign})
@@ -248,7 +248,7 @@ def test_an_evaluator_of_the_project_wins_over_an_installed_one_of_the_worker(
     project.metric()
     sent = project.packed("mine", "nice")
     theirs = {name: built_in()["Equals"] for name in ("mine", "nice", "other")}
-    monkeypatch.setattr(cluster_code, "registry", lambda: Registry({**built_in(), **theirs}, problems=("one",)))
+    monkeypatch.setattr(cluster_code, "load_registry", lambda: Registry({**built_in(), **theirs}, problems=("one",)))
     found = unpack_evaluators(sent, folder, ALL)
     assert score(found.find("mine"), response="yes").result == "pass"
     assert found.find("nice").judged
@@ -381,7 +381,7 @@ PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0
 def test_files_with_plain_names_arrive_as_they_were(tmp_path: Path, files: dict[str, bytes]) -> None:
     names = {name for name in files if not any(other.startswith(f"{name}/") for other in files)}
     whole = {"mine.py": b"", **{name: files[name] for name in names}}
-    place = tmp_path / "code" / digest(whole)
+    place = tmp_path / "code" / code_digest(whole)
     unpack_evaluators(parcel(custom={"mine": sealed(whole)}), tmp_path / "code", ALL)
     arrived = {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()}
     assert arrived == whole
@@ -448,7 +448,7 @@ def test_code_without_its_main_file_is_refused(folder: Path) -> None:
 def test_two_evaluators_of_one_digest_share_a_folder(folder: Path) -> None:
     files = {f"{name}.py": CODE.encode() for name in ("mine", "twin")} | {"words/wanted.txt": b"yes"}
     found = unpack_evaluators(parcel(custom={"mine": sealed(files), "twin": sealed(files)}), folder, ALL)
-    assert [path.name for path in folder.iterdir()] == [digest(files)]
+    assert [path.name for path in folder.iterdir()] == [code_digest(files)]
     assert [score(found.find(name), response="yes").result for name in ("mine", "twin")] == ["pass", "pass"]
 
 
@@ -484,7 +484,9 @@ def test_whoever_comes_second_leaves_the_folder_of_the_first_in_place(
     unpack_evaluators(sent, folder, ALL)
     (folder / mark_of(sent) / ".first").touch()
     seen = iter([False])
-    monkeypatch.setattr(cluster_parcel, "holds", lambda path, mark: next(seen, None) is None and holds(path, mark))
+    monkeypatch.setattr(
+        cluster_parcel, "has_digest", lambda path, mark: next(seen, None) is None and has_digest(path, mark)
+    )
     unpack_evaluators(sent, folder, ALL)
     assert (folder / mark_of(sent) / ".first").exists()
     assert [path.name for path in folder.iterdir()] == [mark_of(sent)]

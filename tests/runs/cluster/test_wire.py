@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.cluster.wire import (
     Order,
@@ -258,7 +258,7 @@ def test_the_plan_of_a_worker_makes_the_same_chat_and_the_same_evaluators_of_a_c
     }
     dataset = Dataset.model_validate(document)
     target = TargetConfig(name="t", model="demo")
-    plan = Plan(dataset, (target,), registry(), prompts=(PromptUnderTest("p", parse_prompty(PROMPT)),))
+    plan = Plan(dataset, (target,), load_registry(), prompts=(PromptUnderTest("p", parse_prompty(PROMPT)),))
     order = Order(
         versions=versions(),
         header=dataset_header(dataset),
@@ -272,7 +272,7 @@ def test_the_plan_of_a_worker_makes_the_same_chat_and_the_same_evaluators_of_a_c
         code={},
         environment={},
     )
-    found = worker_plan(load_order(dump_order(order)), registry())
+    found = worker_plan(load_order(dump_order(order)), load_registry())
     assert found.dataset == dataset.model_copy(update={"items": []})
     assert found.judge == target and found.asked_prompts[0].name == "p"
     for item in dataset.items:

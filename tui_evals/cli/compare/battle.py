@@ -33,7 +33,7 @@ from tui_evals.compare.battles import (
 from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_comparison
 from tui_evals.compare.statistics import Interval, percent
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.evaluators.battling import CRITERIA, fingerprint
+from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.runs.battle import Battle, DueBout, estimate_battle
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Outcome
@@ -399,8 +399,10 @@ def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Proje
             "there is nothing to compare: the runs have no turn of the same item that both answered, unless the item "
             "was edited in between; `tui-evals compare` shows what they have in common"
         )
-    criteria = (wish.criteria or "").strip() or CRITERIA
-    return PreparedBattle(runs, duels, judge, criteria, fingerprint(criteria, identity(judge, here.environment)))
+    criteria = (wish.criteria or "").strip() or DEFAULT_CRITERIA
+    return PreparedBattle(
+        runs, duels, judge, criteria, judging_fingerprint(criteria, identity(judge, here.environment))
+    )
 
 
 def _note_self_judging(runs: Sequence[RunRow], judge: TargetConfig) -> None:

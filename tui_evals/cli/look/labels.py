@@ -28,7 +28,7 @@ from tui_evals.compare.blind import (
     labelling_parts,
 )
 from tui_evals.compare.labels import EvaluatorAgreement, evaluator_agreements
-from tui_evals.datasets.resolve import effective
+from tui_evals.datasets.resolve import effective_evaluators
 from tui_evals.evaluators.registry import UnknownEvaluator
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
@@ -310,7 +310,7 @@ class _BlindSession:
         turns = item.get("turns")
         unit = turns[row.turn] if isinstance(turns, list) and row.turn < len(turns) else item
         mode = unit.get("evaluators_mode")
-        found = effective(self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item")
+        found = effective_evaluators(self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item")
         entry = next((one for one in found if one.key == self._evaluator), None)
         options = {} if entry is None else {k: v for k, v in entry.settings.items() if k not in _KEPT_BACK}
         return f"{self._about}\n{strictjson.dumps(options)}" if options else self._about

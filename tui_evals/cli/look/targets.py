@@ -84,8 +84,8 @@ def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> 
     else:
         for row in report.rows:
             say(
-                f"{'✓' if row.ok else '✗'} {row.name:<28} wanted {row.wanted}, got {row.got}",
-                fg=None if row.ok else "red",
+                f"{'✓' if row.passed else '✗'} {row.name:<28} wanted {row.expected}, got {row.result}",
+                fg=None if row.passed else "red",
             )
         say(report.sentence, bold=True)
     return 0 if report.trusted else 1

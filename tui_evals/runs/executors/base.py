@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tui_evals.datasets.model import Item
-from tui_evals.evaluators.base import Hopeless
+from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode
 
@@ -32,7 +32,7 @@ class Cell:
     """Turns that are judged already as well."""
 
 
-class Stopped(Hopeless):
+class Stopped(JudgingStopped):
     """The run must not go on (no key, no such model, budget spent); what is not answered stays pending."""
 
     def __init__(self, message: str, code: StopCode = "failed") -> None:

@@ -17,7 +17,7 @@ from tui_evals.runs.prompting import asked_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import Detail, expected_of
-from tui_evals.text.safe import safe, safe_line, spell
+from tui_evals.text.safe import safe, safe_line, spell_out
 from tui_evals.tui.lines import Ground, Piece, Row, Rows, Style, fit, row
 from tui_evals.tui.parts import TAB, Blocks, Cut, Lazy
 
@@ -36,7 +36,7 @@ _Parts = list[tuple[str, Style]]
 def compared(reference: str, answer: str, raw: bool = False) -> Diff:
     """What differs; raw texts are spelt out and never read as JSON."""
     if raw:
-        return side_by_side(spell(reference), spell(answer))
+        return side_by_side(spell_out(reference), spell_out(answer))
     both = all(text.lstrip()[:1] in ("{", "[") for text in (reference, answer))
     return (diff_json if both else side_by_side)(reference, answer)
 

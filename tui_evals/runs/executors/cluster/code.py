@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error
+from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error_score
 from tui_evals.evaluators.compliance import SUFFIX, MetricEvaluator, metric_evaluator
-from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read
-from tui_evals.evaluators.registry import Registry, built_in, registry
-from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, digest, holds
+from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read_evaluator_files
+from tui_evals.evaluators.registry import Registry, built_in, load_registry
+from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, code_digest, has_digest
 from tui_evals.targets.base import ConfigurationError
 
 _TRIES = 5
@@ -64,7 +64,9 @@ class VerifiedFiles:
 
 def seal_files(files: Files) -> SealedFiles:
     """Files as text, with their digest."""
-    return SealedFiles(digest=digest(files), files={name: b64encode(data).decode() for name, data in files.items()})
+    return SealedFiles(
+        digest=code_digest(files), files={name: b64encode(data).decode() for name, data in files.items()}
+    )
 
 
 def read_parcel(data: Mapping[str, Any]) -> Parcel:
@@ -111,7 +113,7 @@ def open_sealed(name: str, seal: SealedFiles, main: str) -> VerifiedFiles:
             raise parcel_refused(f"the evaluator {name!r} has more than {MAX_FILES} files or 16 MB")
     if main not in files:
         raise parcel_refused(f"the evaluator {name!r} has no file {main!r}")
-    if (actual := digest(files)) != seal.digest:
+    if (actual := code_digest(files)) != seal.digest:
         raise parcel_refused(f"the evaluator {name!r} should have the digest {seal.digest[:64]!r} and has {actual}")
     return VerifiedFiles(actual, files)
 
@@ -133,7 +135,7 @@ def write_files(code: VerifiedFiles, folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         for _ in range(_TRIES):
-            if holds(place, code.digest):
+            if has_digest(place, code.digest):
                 return place
             _write_in_one_step(code, place, folder)
         why = "what was written there reads otherwise"
@@ -158,7 +160,7 @@ def _write_in_one_step(code: VerifiedFiles, place: Path, folder: Path) -> None:
         except OSError as problem:
             if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            if not holds(place, code.digest):  # what another process has just put there may be in use
+            if not has_digest(place, code.digest):  # what another process has just put there may be in use
                 with suppress(FileNotFoundError):
                     place.rename(Path(name) / "old")
 
@@ -189,7 +191,7 @@ def pack_evaluators(registry: Registry, root: Path, metrics: Path | None, used: 
 
 def _custom_files(name: str, folder: Path, root: Path) -> Files:
     """The files of a custom evaluator, all of them from its own folder in the project."""
-    files, home = read(name, folder), folder.resolve()
+    files, home = read_evaluator_files(name, folder), folder.resolve()
     if not _openly_inside(home, root):
         raise _cannot_send(name, f"{folder} leads to {home}", "copy that folder into the project")
     for file in files:
@@ -241,7 +243,7 @@ def unpack_evaluators(parcel: Mapping[str, Any], folder: Path, environment: Mapp
     for name in [*custom, *metrics, *sent.broken, *sent.installed]:
         if why := _name_fault(name, is_code=name in custom):
             raise parcel_refused(why)
-    known = registry()
+    known = load_registry()
     kinds = {name: _stand_in(name, away.judged, away.why, away.scope) for name, away in sent.broken.items()}
     kinds |= {name: _missing_package(name, away) for name, away in sent.installed.items() if name not in known.by_name}
     kinds |= {
@@ -265,7 +267,7 @@ def _custom_evaluator(name: str, code: VerifiedFiles, folder: Path, environment:
     judged, host = f"{name}.prompty" in code.files, socket.gethostname()
     trust_words = {word.strip().lower() for word in environment.get(TRUST, "").split(",")}
     try:
-        trusted = bool(trust_words & {"all", code.digest}) or Trust().knows(code.digest)
+        trusted = bool(trust_words & {"all", code.digest}) or Trust().knows_digest(code.digest)
     except TrustError as problem:
         return _stand_in(name, judged, f"Custom evaluator '{name}' cannot be trusted on {host}: {problem}")
     if not trusted:
@@ -276,7 +278,7 @@ def _custom_evaluator(name: str, code: VerifiedFiles, folder: Path, environment:
             f"start that worker with {TRUST}={code.digest} (or {TRUST}=all to run whatever is sent to it), or say "
             "`tui-evals trust` there to a copy of its folder",
         )
-    return custom_evaluator(name, write_files(code, folder), Trust(marks=(code.digest,)))
+    return custom_evaluator(name, write_files(code, folder), Trust(digests=(code.digest,)))
 
 
 class _AnyOptions(JudgedOptions):
@@ -294,7 +296,7 @@ class _StandIn(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Say why there is none."""
-        return error("evaluatorLoadError", self.why)
+        return error_score("evaluatorLoadError", self.why)
 
 
 def _stand_in(name: str, judged: bool, why: str, scope: str = "answer") -> type[Evaluator]:
