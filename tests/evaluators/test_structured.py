@@ -300,7 +300,7 @@ def test_a_pattern_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPat
     def slow(*_: object) -> bool:
         raise PatternTimeout("too slow")
 
-    monkeypatch.setattr(PatternBudget, "wait", slow)
+    monkeypatch.setattr(PatternBudget, "search", slow)
     record = score(JsonSchema, {"schema": {"pattern": "a"}, "negate": True}, response='"a"')
     assert (record.result, record.details["code"]) == ("error", "patternTimeout")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.generate.asking import Prompts
-from tui_evals.generate.folder import GenerationFolder
+from tui_evals.generate.folder import Folder
 from tui_evals.generate.options import Options
-from tui_evals.generate.subject import read_subject
+from tui_evals.generate.subject import subject_of
 from tui_evals.generate.work import Generation, Models
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
@@ -68,8 +68,8 @@ def work_on(
     for other, text in (beside or {}).items():
         (folder / other).write_text(text)
     given = Options(**options)
-    subject = read_subject(file, given)
-    place = GenerationFolder(folder / subject.name)
+    subject = subject_of(file, given)
+    place = Folder(folder / subject.name)
     for other, text in (files or {}).items():
         place.write(other, text)
     writer = model("writer")

@@ -201,7 +201,7 @@ def test_paths_side_by_side() -> None:
 def test_import_is_cheap_and_nothing_is_printed_or_written(tmp_path: Path) -> None:
     code = (
         "import os, sys, tui_evals.text.jsonpath as j; assert not [m for m in sys.modules if 'jsonpath_ng' in m];"
-        "j.find('$.a..b[0]', {}); print(os.listdir('.'))"
+        "j.find_by_path('$.a..b[0]', {}); print(os.listdir('.'))"
     )
     environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-W", "error", "-c", code]

@@ -86,16 +86,16 @@ def _refuse(file: File, message: str, line: int | None = None) -> DatasetError:
 
 def _read_bytes(file: File) -> bytes:
     try:
-        about = file.stat()
-        if not stat.S_ISREG(about.st_mode):
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise _refuse(file, "is not a file; name the dataset file itself")
-        if about.st_size > _MAX_BYTES:
+        if status.st_size > _MAX_BYTES:
             raise _refuse(file, f"is larger than {_MAX_BYTES // 2**20} MiB; split it into several datasets")
         return file.read_bytes()
     except FileNotFoundError:
         raise _refuse(file, "there is no such file") from None
-    except (OSError, ValueError) as problem:
-        raise _refuse(file, f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+    except (OSError, ValueError) as error:
+        raise _refuse(file, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _decode(file: File, raw: bytes) -> str:
@@ -105,9 +105,9 @@ def _decode(file: File, raw: bytes) -> str:
         raise _refuse(file, "is written in UTF-16; save it as UTF-8")
     try:
         return raw.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        byte = raw[problem.start]
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        byte = raw[error.start]
         raise _refuse(file, f"the byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8", line) from None
 
 
@@ -147,32 +147,32 @@ def _read_json(file: File, text: str, digest: str) -> Document:
         raise _refuse(file, "is empty; `tui-evals init` writes a starter dataset")
     try:
         value = strictjson.loads(text)
-    except strictjson.DuplicateKey as problem:
-        raise _refuse(file, str(problem), _duplicate_key_line(text)) from None
-    except strictjson.JsonError as problem:
-        at = f" (column {problem.column})" if problem.column else ""
-        raise _refuse(file, f"{problem}{at}", problem.line) from None
+    except strictjson.DuplicateKey as error:
+        raise _refuse(file, str(error), _duplicate_key_line(text)) from None
+    except strictjson.JsonError as error:
+        column = f" (column {error.column})" if error.column else ""
+        raise _refuse(file, f"{error}{column}", error.line) from None
     shape = shape_of(value)
     if shape is None:
         raise _refuse(file, "must hold an object with items, or a list of items", 1)
     try:
         return Document(file, text, digest, shape, as_document(value, shape))
-    except ValueError as problem:
-        raise _refuse(file, str(problem), 1) from None
+    except ValueError as error:
+        raise _refuse(file, str(error), 1) from None
 
 
 def _duplicate_key_line(text: str) -> int | None:
     """The line of the first key that an object repeats, found by walking the layout."""
     layout = Layout(text)
-    places = [layout.root]
-    while places:
-        start = places.pop()
+    waiting = [layout.root]
+    while waiting:
+        start = waiting.pop()
         seen: set[str | int] = set()
         for member in layout.members(start):
             if member.key in seen:
                 return layout.line_at(member.head)
             seen.add(member.key)
-            places.append(member.start)
+            waiting.append(member.start)
     return None
 
 

@@ -26,8 +26,8 @@ class EffectiveEvaluator:
     @property
     def evaluator(self) -> str:
         """The evaluator's name, which a label gives as its `type`."""
-        named = self.options.get("type")
-        return named if isinstance(named, str) else self.key
+        name = self.options.get("type")
+        return name if isinstance(name, str) else self.key
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def remove_evaluator(data: Data, where: Path, key: str) -> Data:
     """Without one of the evaluators written here; an inherited one can only be replaced."""
     own = _written_evaluators(data, where)
     if key not in own:
-        how = "" if where == DEFAULTS else "; switch to replace to judge without what is inherited"
-        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{how}")
+        hint = "" if where == DEFAULTS else "; switch to replace to judge without what is inherited"
+        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{hint}")
     rest = {name: options for name, options in own.items() if name != key}
     if rest or where == DEFAULTS or _replaces_defaults(data, where):
         return set_at(data, _evaluators_path(where), rest)
@@ -51,7 +51,7 @@ def set_option(data: Data, where: Path, key: str, name: str, value: Any) -> Data
     if value is not None:
         options = {**own[key], name: value}
     elif name in own[key]:
-        options = {option: given for option, given in own[key].items() if option != name}
+        options = {option: old_value for option, old_value in own[key].items() if option != name}
     else:
         return data
     return set_at(data, _evaluators_path(where), {**own, key: options})
@@ -110,17 +110,17 @@ def new_item() -> Data:
 def insert_item(data: Data, position: int, item: Data) -> Data:
     """A new item at a position; past the end is the end."""
     items = _items(data)
-    place = min(max(position, 0), len(items))
-    return set_at(data, ("items",), [*items[:place], item, *items[place:]])
+    index = min(max(position, 0), len(items))
+    return set_at(data, ("items",), [*items[:index], item, *items[index:]])
 
 
 def remove_items(data: Data, positions: Iterable[int]) -> Data:
     """Without the items at the positions; one must be left."""
     items = _items(data)
-    gone = _check_positions(items, positions)
-    if len(gone) == len(items):
+    removed = _check_positions(items, positions)
+    if len(removed) == len(items):
         raise CannotEdit("a dataset needs at least one item; add another before you delete the last")
-    return _with_items(data, items, [item for place, item in enumerate(items) if place not in gone])
+    return _with_items(data, items, [item for index, item in enumerate(items) if index not in removed])
 
 
 def move_items(data: Data, positions: Iterable[int], by: int) -> Data:
@@ -132,45 +132,45 @@ def move_items(data: Data, positions: Iterable[int], by: int) -> Data:
 def duplicate_items(data: Data, positions: Iterable[int]) -> Data:
     """A copy after each of the items: under a testId of its own, and without what a run wrote."""
     items = _items(data)
-    chosen = _check_positions(items, positions)
-    names = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
-    changed: list[Any] = []
-    for place, item in enumerate(items):
-        changed.append(item)
-        if place in chosen:
-            changed.append(_with_fresh_test_id(_without_results(unit_at(data, ("items", place))), names))
-    return _with_items(data, items, changed)
+    selected = _check_positions(items, positions)
+    taken_ids = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
+    result: list[Any] = []
+    for index, item in enumerate(items):
+        result.append(item)
+        if index in selected:
+            result.append(_with_fresh_test_id(_without_results(unit_at(data, ("items", index))), taken_ids))
+    return _with_items(data, items, result)
 
 
-def insert_turn(data: Data, item: int, place: int, turn: Data) -> Data:
+def insert_turn(data: Data, item: int, index: int, turn: Data) -> Data:
     """A new turn in a conversation; past the end is the end."""
     turns = _turns(data, item)
     if len(turns) >= MAX_TURNS:
         raise CannotEdit(f"a conversation has at most {MAX_TURNS} turns; delete one first, or begin another item")
-    place = min(max(place, 0), len(turns))
-    return set_at(data, ("items", item, "turns"), [*turns[:place], turn, *turns[place:]])
+    index = min(max(index, 0), len(turns))
+    return set_at(data, ("items", item, "turns"), [*turns[:index], turn, *turns[index:]])
 
 
-def remove_turn(data: Data, item: int, place: int) -> Data:
+def remove_turn(data: Data, item: int, index: int) -> Data:
     """The conversation without one of its turns; one must be left."""
     turns = _turns(data, item)
-    _check_positions(turns, [place], "turn")
+    _check_positions(turns, [index], "turn")
     if len(turns) == 1:
         raise CannotEdit("a conversation needs at least one turn; delete the item, or make it a single prompt")
-    return remove_at(data, ("items", item, "turns", place))
+    return remove_at(data, ("items", item, "turns", index))
 
 
-def move_turn(data: Data, item: int, place: int, by: int) -> Data:
+def move_turn(data: Data, item: int, index: int, by: int) -> Data:
     """A turn moved within its conversation, as far as it can go."""
     turns = _turns(data, item)
-    moved = _move_entries(turns, _check_positions(turns, [place], "turn"), by)
+    moved = _move_entries(turns, _check_positions(turns, [index], "turn"), by)
     return data if _same_elements(turns, moved) else set_at(data, ("items", item, "turns"), moved)
 
 
-def duplicate_turn(data: Data, item: int, place: int) -> Data:
+def duplicate_turn(data: Data, item: int, index: int) -> Data:
     """A copy after a turn, without what a run wrote."""
-    _check_positions(_turns(data, item), [place], "turn")
-    return insert_turn(data, item, place + 1, _without_results(unit_at(data, ("items", item, "turns", place))))
+    _check_positions(_turns(data, item), [index], "turn")
+    return insert_turn(data, item, index + 1, _without_results(unit_at(data, ("items", item, "turns", index))))
 
 
 def to_conversation(data: Data, item: int) -> Data:
@@ -189,8 +189,8 @@ def to_single(data: Data, item: int) -> Data:
     """A conversation of one turn as a single prompt; what both of them hold is joined."""
     turns = _turns(data, item)
     if len(turns) > 1:
-        lost = f"the {len(turns) - 1} turns after the first" if len(turns) > 2 else "the turn after the first"
-        raise CannotEdit(f"a single prompt has room for one turn and {lost} would be lost; delete them first")
+        lost_turns = f"the {len(turns) - 1} turns after the first" if len(turns) > 2 else "the turn after the first"
+        raise CannotEdit(f"a single prompt has room for one turn and {lost_turns} would be lost; delete them first")
     turn = unit_at(data, ("items", item, "turns", 0))
     single = {name: value for name, value in unit_at(data, ("items", item)).items() if name != "turns"}
     for name, value in turn.items():
@@ -204,8 +204,8 @@ def set_field(data: Data, unit_path: Path, name: str, value: Any) -> Data:
     if value is None or value == "":
         if name == "prompt" and not _can_do_without_prompt(data, unit_path, unit):
             return set_at(data, (*unit_path, name), "")
-        kept = remove_at(data, (*unit_path, name))
-        return remove_at(kept, (*unit_path, f"{name}_mode")) if name in ("evaluators", "allowed_tools") else kept
+        changed = remove_at(data, (*unit_path, name))
+        return remove_at(changed, (*unit_path, f"{name}_mode")) if name in ("evaluators", "allowed_tools") else changed
     if "turns" in unit and name in _ON_TURNS:
         raise CannotEdit(f"'{name}' belongs to the turns of a conversation; set it on the turn it is about")
     if len(unit_path) == 4 and name in _ITEM_ONLY_FIELDS:
@@ -242,19 +242,19 @@ def _same_elements(before: list[Any], after: list[Any]) -> bool:
     return len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True))
 
 
-def _check_positions(entries: list[Any], positions: Iterable[int], called: str = "item") -> frozenset[int]:
-    chosen = frozenset(positions)
-    if absent := [place for place in sorted(chosen) if not 0 <= place < len(entries)]:
-        raise CannotEdit(f"there is no {called} {absent[0]} any more; choose again")
-    return chosen
+def _check_positions(entries: list[Any], positions: Iterable[int], word: str = "item") -> frozenset[int]:
+    selected = frozenset(positions)
+    if missing := [index for index in sorted(selected) if not 0 <= index < len(entries)]:
+        raise CannotEdit(f"there is no {word} {missing[0]} any more; choose again")
+    return selected
 
 
-def _move_entries(entries: list[Any], chosen: frozenset[int], by: int) -> list[Any]:
-    if not chosen:
+def _move_entries(entries: list[Any], selected: frozenset[int], by: int) -> list[Any]:
+    if not selected:
         return entries
-    by = min(max(by, -min(chosen)), len(entries) - 1 - max(chosen))
-    rest = iter([entry for place, entry in enumerate(entries) if place not in chosen])
-    return [entries[place - by] if place - by in chosen else next(rest) for place in range(len(entries))]
+    by = min(max(by, -min(selected)), len(entries) - 1 - max(selected))
+    rest = iter([entry for index, entry in enumerate(entries) if index not in selected])
+    return [entries[index - by] if index - by in selected else next(rest) for index in range(len(entries))]
 
 
 def _without_results(unit: Data) -> Data:
@@ -264,17 +264,17 @@ def _without_results(unit: Data) -> Data:
     return copied
 
 
-def _with_fresh_test_id(item: Data, names: set[Any]) -> Data:
+def _with_fresh_test_id(item: Data, taken_ids: set[Any]) -> Data:
     name = item.get("testId")
     if not isinstance(name, str):
         return item
     base = _COPY_SUFFIX.sub("", name)
-    number, fresh = 1, f"{base}-copy"
-    while fresh in names:
+    number, candidate = 1, f"{base}-copy"
+    while candidate in taken_ids:
         number += 1
-        fresh = f"{base}-copy{number}"
-    names.add(fresh)
-    return {**item, "testId": fresh}
+        candidate = f"{base}-copy{number}"
+    taken_ids.add(candidate)
+    return {**item, "testId": candidate}
 
 
 _JOINS: dict[str, Callable[[Any, Any], Any]] = {

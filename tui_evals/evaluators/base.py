@@ -99,11 +99,11 @@ def negated_score(record: Score) -> Score:
     """The opposite verdict; a yes-or-no score turns with it, a measured number stays, an error stays."""
     if record.result not in ("pass", "fail"):
         return record
-    turned: Result = "fail" if record.result == "pass" else "pass"
+    opposite: Result = "fail" if record.result == "pass" else "pass"
     score = record.score
     if record.threshold is None and score in (0, 1):
         score = 1.0 - score
-    return replace(record, result=turned, score=score, reason=f"negated: {record.reason}")
+    return replace(record, result=opposite, score=score, reason=f"negated: {record.reason}")
 
 
 class NoValueToJudge(Exception):
@@ -212,14 +212,14 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
     try:
         outcome = evaluator.score(evidence)
         record = await outcome if isawaitable(outcome) else outcome
-    except NoValueToJudge as unmet:
-        return verdict_score(False, str(unmet))
-    except CannotJudge as cannot:
-        return error_score(cannot.code, str(cannot), **cannot.details)
+    except NoValueToJudge as no_value:
+        return verdict_score(False, str(no_value))
+    except CannotJudge as refusal:
+        return error_score(refusal.code, str(refusal), **refusal.details)
     except JudgingStopped:
         raise
-    except Exception as problem:  # a broken evaluator must not end a run
-        return error_score("evaluatorError", f"Evaluator failed: {str(problem) or type(problem).__name__}")
+    except Exception as failure:  # a broken evaluator must not end a run
+        return error_score("evaluatorError", f"Evaluator failed: {str(failure) or type(failure).__name__}")
     return negated_score(record) if evaluator.options.negate else record
 
 
@@ -262,12 +262,12 @@ def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, 
             return (response,)
         raise NoValueToJudge(f"the answer is {problem}, so the path {json_path} has nothing to point at") from None
     try:
-        found: tuple[object, ...] = find_by_path(json_path, document)
+        values: tuple[object, ...] = find_by_path(json_path, document)
     except PathError as problem:
         raise CannotJudge("evaluatorConfigurationError", str(problem)) from None
-    if not found:
+    if not values:
         raise NoValueToJudge(f"nothing in the answer matches the path {json_path}")
-    return found
+    return values
 
 
 def as_text(value: object) -> str:

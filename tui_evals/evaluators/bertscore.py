@@ -77,8 +77,8 @@ def load_scorer(model: str, num_layers: int | None) -> Any:
         )
     try:
         library, tables, logging = map(import_module, ("bert_score", "bert_score.utils", "transformers.utils.logging"))
-    except ImportError as problem:
-        return f"the bert-score library is not installed ({problem}): pip install 'tui-evals[bertscore]'"
+    except ImportError as error:
+        return f"the bert-score library is not installed ({error}): pip install 'tui-evals[bertscore]'"
     layer = num_layers or tables.model2layers.get(model)
     if layer is None:
         return f"the bert-score library knows no layer to compare for the model {model}: give num_layers"
@@ -86,9 +86,9 @@ def load_scorer(model: str, num_layers: int | None) -> Any:
     logging.disable_progress_bar()
     try:
         scorer = library.BERTScorer(model_type=model, num_layers=layer)
-    except Exception as problem:  # a loader of models raises whatever it met
-        why = " ".join(str(problem).split())[:300]
-        return f"the model {model} could not be loaded; is it a folder, or a name on the hub? {why}"
+    except Exception as error:  # a loader of models raises whatever it met
+        cause = " ".join(str(error).split())[:300]
+        return f"the model {model} could not be loaded; is it a folder, or a name on the hub? {cause}"
     positions = getattr(scorer._model.config, "max_position_embeddings", 0)
     # Without this a tokenizer that states no limit overflows, and a long answer would take memory by its square.
     scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, positions if positions > 0 else 512)
@@ -134,14 +134,14 @@ class BertScore(Evaluator):
         """The weighted likeness to the reference the answer is most like."""
         weight = self.options.precision_weight
         text = answer_text(evidence, self.options.json_path)
-        found = await bert_similarity(self.options, text, evidence.references)
-        scores = [weight * each.precision + (1 - weight) * each.recall for each in found]
+        similarities = await bert_similarity(self.options, text, evidence.references)
+        scores = [weight * similarity.precision + (1 - weight) * similarity.recall for similarity in similarities]
         best = max(range(len(scores)), key=scores.__getitem__)
         return measured_score(
             scores[best],
             self.options.threshold,
-            f"precision {found[best].precision:.2f}, recall {found[best].recall:.2f}",
+            f"precision {similarities[best].precision:.2f}, recall {similarities[best].recall:.2f}",
             reference=best,
             model=self.options.model,
-            **asdict(found[best]),
+            **asdict(similarities[best]),
         )

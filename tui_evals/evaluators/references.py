@@ -112,12 +112,12 @@ class MultipleChoice(Evaluator):
             starting_option(fold(text), options, _ends_a_letter)
             for text in response_texts(evidence, self.options.json_path)
         ]
-        given = [options[answer] for answer in answers if answer is not None]
-        picked = next((letter for letter in given if letter in right), given[0] if given else None)
-        wanted = " or ".join(sorted(right))
-        found = f"chose {picked}" if picked else "starts with no letter of a choice"
+        chosen = [options[answer] for answer in answers if answer is not None]
+        picked = next((letter for letter in chosen if letter in right), chosen[0] if chosen else None)
+        right_letters = " or ".join(sorted(right))
+        choice_words = f"chose {picked}" if picked else "starts with no letter of a choice"
         return verdict_score(
-            picked in right, f"the answer {found}, right is {wanted}", picked=picked, right=sorted(right)
+            picked in right, f"the answer {choice_words}, right is {right_letters}", picked=picked, right=sorted(right)
         )
 
 
@@ -125,14 +125,14 @@ def _ends_a_letter(character: str) -> bool:
     return not (character.islower() or character.isupper() or character.isdigit())
 
 
-def _known_choices(evidence: Evidence, given: Sequence[str] | None) -> list[str]:
-    found = evidence.variables.get("choices") if given is None else given
-    if found is None:
+def _known_choices(evidence: Evidence, choices: Sequence[str] | None) -> list[str]:
+    values = evidence.variables.get("choices") if choices is None else choices
+    if values is None:
         return []
-    if not isinstance(found, list) or len(found) > _CHOICES:
+    if not isinstance(values, list) or len(values) > _CHOICES:
         reason = f"the variable `choices` must be a list of at most {_CHOICES} choices"
         raise CannotJudge("evaluatorConfigurationError", reason)
-    return [as_text(choice) for choice in found]
+    return [as_text(choice) for choice in values]
 
 
 def _right_letter(reference: str, choices: Sequence[str], letters: str, fold: Callable[[str], str]) -> str:
@@ -173,8 +173,8 @@ def token_f1(answer: str, reference: str) -> float:
     return overlap_f1(normalize(answer).split(), normalize(reference).split())
 
 
-def _contains_either(one: str, other: str) -> bool:
-    return one == other if not one or not other else one in other or other in one
+def _contains_either(left: str, right: str) -> bool:
+    return left == right if not left or not right else left in right or right in left
 
 
 class FuzzyMatchOptions(ValueOptions):

@@ -94,16 +94,16 @@ def built_in() -> Mapping[str, type[Evaluator]]:
 def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
     """The evaluators of the project at `root`, with the metrics beside its prompt under test."""
     trust = trust or Trust()
-    found = dict(built_in())
+    installed = dict(built_in())
     problems: list[str] = []
-    found |= _installed_evaluators(problems)
+    installed |= _installed_evaluators(problems)
     own: dict[str, type[Evaluator]] = {}
     for name, folder in discover_custom_evaluators(root).items() if root else ():
         if problem := name_problem(name, built_in()):
             problems.append(problem)
         else:
             own[name] = custom_evaluator(name, folder, trust)
-    return with_prompt_metrics(Registry({**found, **own}, tuple(own), tuple(problems)), prompt_folder)
+    return with_prompt_metrics(Registry({**installed, **own}, tuple(own), tuple(problems)), prompt_folder)
 
 
 def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Registry:
@@ -122,7 +122,7 @@ def allowing_code(registry: Registry, root: Path) -> Registry:
 
 def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:
     """Evaluators of installed packages; a package that cannot be loaded is a problem, not the end."""
-    found: dict[str, type[Evaluator]] = {}
+    installed: dict[str, type[Evaluator]] = {}
     for point in entry_points(group=GROUP):
         try:
             kind = point.load()
@@ -134,5 +134,5 @@ def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:
         elif kind.name in built_in():
             problems.append(f"the installed evaluator '{kind.name}' has the name of a built-in one and is left out")
         else:
-            found |= dict.fromkeys((kind.name, *kind.aliases), kind)
-    return found
+            installed |= dict.fromkeys((kind.name, *kind.aliases), kind)
+    return installed

@@ -145,8 +145,8 @@ def _set_limits(seconds: float, memory: int, processes: int) -> None:
     limits = {"RLIMIT_DATA": memory, "RLIMIT_CPU": cpu, "RLIMIT_FSIZE": MAX_FILE, "RLIMIT_CORE": 0}
     for name, value in limits.items():
         kind = getattr(resource, name)
-        _, most = resource.getrlimit(kind)
-        allowed = value if most == resource.RLIM_INFINITY else min(value, most)
+        _, hard_limit = resource.getrlimit(kind)
+        allowed = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
         resource.setrlimit(kind, (allowed, allowed))
     signal.alarm(math.ceil(seconds) + 5)
     os.register_at_fork(after_in_child=lambda: signal.alarm(math.ceil(seconds) + 5) and None)

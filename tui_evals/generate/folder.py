@@ -21,7 +21,7 @@ EARLIER = "earlier"
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def make_folder(folder: Path) -> None:
+def made(folder: Path) -> None:
     """Make a folder where there is none; CannotSave says why it cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def make_folder(folder: Path) -> None:
         raise CannotSave(f"the folder {folder} cannot be made: {problem.strerror}") from None
 
 
-class GenerationFolder:
+class Folder:
     """The files of a generation; what replaces a file keeps the one before under `earlier/`."""
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class GenerationFolder:
 
     def write(self, name: str, text: str) -> None:
         """Put a text into a file, whole or not at all."""
-        make_folder(self.path)
+        made(self.path)
         write_atomically(self.path / name, text.encode("utf-8", "backslashreplace"))
 
     def set_aside(
@@ -64,7 +64,7 @@ class GenerationFolder:
         stamp, number = (now or datetime.now()).strftime("%Y%m%d-%H%M%S"), 0
         while (place := self.path / EARLIER / f"{stamp}{f'-{number}' if number else ''}").exists():
             number += 1
-        make_folder(place)
+        made(place)
         try:
             for file in copied:
                 shutil.copy2(file, place / file.name)

@@ -14,7 +14,7 @@ _CANNOT = re.compile(r"\bcan(?:no|['\u2019])t\b|\bunable\b|\bnot able\b|\bwon['\
 _HEADING = re.compile(r"^[#*\s]*test case\s*[0-9]*\s*[:.]?[*\s]*$|^[#*\s]*test case\s*[0-9]+\s*:[*]*", re.IGNORECASE)
 
 
-def strip_fence(text: str) -> str:
+def unfenced(text: str) -> str:
     """The text without a code fence around all of it."""
     found = _FENCE.fullmatch(text)
     return found[2] if found else text
@@ -32,7 +32,7 @@ def is_refusal(text: str) -> bool:
 def tidy_rules(text: str) -> str:
     """One rule a line, without the fence, numbers and bullets that models put around them."""
     found = []
-    for line in strip_fence(text).replace("\r\n", "\n").split("\n"):
+    for line in unfenced(text).replace("\r\n", "\n").split("\n"):
         rule = _BULLET.sub("", line, count=1) if _BULLET.match(line) else line
         rule = rule.rstrip()
         if unwrapped := _LIST.fullmatch(rule.strip()):
@@ -42,10 +42,10 @@ def tidy_rules(text: str) -> str:
     return "\n".join(found)
 
 
-def split_baseline_inputs(text: str) -> list[str]:
+def baseline_inputs(text: str) -> list[str]:
     """The texts between lines of `===`, without headings such as "Test Case 2"."""
     found = []
-    for part in re.split(r"^\s*={3,}\s*$", strip_fence(text), flags=re.MULTILINE):
+    for part in re.split(r"^\s*={3,}\s*$", unfenced(text), flags=re.MULTILINE):
         lines = part.strip().split("\n")
         lines[0] = _HEADING.sub("", lines[0])
         if plain := "\n".join(lines).strip():

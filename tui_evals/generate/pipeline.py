@@ -16,14 +16,14 @@ from tui_evals.text.tokens import estimate_tokens
 
 from . import reviewing, truth, writing
 from .asking import CannotGenerate, Halted
-from .shapes import Test, UnreadableFile, chunk_rules, number_rules, rows_text, rule_lines
-from .steps import BY_NAME, STEPS, Step, dependent_steps, needed_steps
+from .shapes import Test, UnreadableFile, chunks, lines_of, numbered, rows_text
+from .steps import BY_NAME, STEPS, Step, after, before
 from .work import Generation
 
 State = Literal["kept", "started", "made", "failed"]
-StepReport = Callable[[Step, State, str], None]
-ConfirmStep = Callable[[Step], Awaitable[bool]]
-_STEP_ERRORS = (CannotGenerate, UnreadableFile, DatasetError, CannotSave, ChangedOnDisk)
+Told = Callable[[Step, State, str], None]
+Confirmed = Callable[[Step], Awaitable[bool]]
+_MISTAKES = (CannotGenerate, UnreadableFile, DatasetError, CannotSave, ChangedOnDisk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,19 @@ class PipelineOutcome:
     halted: bool = False
 
 
-def choose_steps(work: Generation, until: str | None) -> list[Step]:
+def chosen(work: Generation, until: str | None) -> list[Step]:
     """The steps of a generation up to one of them, without those nobody asked for."""
-    wanted = needed_steps([until]) if until else set(BY_NAME)
+    wanted = before([until]) if until else set(BY_NAME)
     return [step for step in STEPS if step.name in wanted and (step.wanted(work.options) or step.name == until)]
 
 
-def set_results_aside(work: Generation, *names: str) -> Path | None:
+def begin_again(work: Generation, *names: str) -> Path | None:
     """Set aside what some steps and those after them wrote, or keep a copy of what some rules change; where to."""
     if not names:
         return work.folder.set_aside(
             copies=["tests.json"] * bool(work.again) + ["inverse_rules.txt"] * bool(work.invert)
         )
-    steps = dependent_steps(*names)
+    steps = after(*names)
     owned = {step.file: step.name for step in reversed(STEPS) if step.file}
     files = [step.file for step in steps if owned.get(step.file) == step.name]
     if "dataset" in names:
@@ -58,11 +58,11 @@ def set_results_aside(work: Generation, *names: str) -> Path | None:
     tests = [test for test in work.tests if test.testinputOriginal is not None] if longer else []
     place = work.folder.set_aside(dict.fromkeys(files), copies=["tests.json"] * bool(tests))
     if tests:
-        work.folder.write("tests.json", rows_text([_with_original_input(test) for test in work.tests]))
+        work.folder.write("tests.json", rows_text([_shorter(test) for test in work.tests]))
     return place
 
 
-def _with_original_input(test: Test) -> Test:
+def _shorter(test: Test) -> Test:
     """A test as it was before its input was made longer."""
     before = {"testinput": test.testinputOriginal, "testinputOriginal": None}
     return test if test.testinputOriginal is None else test.model_copy(update=before)
@@ -71,9 +71,7 @@ def _with_original_input(test: Test) -> Test:
 class Pipeline:
     """One generation under way."""
 
-    def __init__(
-        self, work: Generation, steps: Sequence[Step], told: StepReport, confirmed: ConfirmStep | None = None
-    ) -> None:
+    def __init__(self, work: Generation, steps: Sequence[Step], told: Told, confirmed: Confirmed | None = None) -> None:
         self._work = work
         self._steps = list(steps)
         self._told = told
@@ -109,10 +107,10 @@ class Pipeline:
     async def _when_ready(self, step: Step) -> None:
         """Take a step after those it needs; one that lacks something is not taken."""
         try:
-            for need in needed_steps(step.needs):
+            for need in before(step.needs):
                 if need in self._over:
                     await self._over[need].wait()
-            if not self._halted and self._stopped is None and not self._failed & needed_steps(step.needs):
+            if not self._halted and self._stopped is None and not self._failed & before(step.needs):
                 await self._take(step)
             else:
                 self._failed.add(step.name)
@@ -134,7 +132,7 @@ class Pipeline:
             self._failed.add(step.name)
             self._stopped = self._stopped or stopped
             self._quiet()
-        except _STEP_ERRORS as problem:
+        except _MISTAKES as problem:
             self._failed.add(step.name)
             self._problems.append(f"{step.name}: {problem}")
             self._told(step, "failed", str(problem))
@@ -160,17 +158,17 @@ class Pipeline:
                 self.halt()
 
 
-_TYPICAL_RULES = 10
+_RULES = 10
 """How many rules a prompt has, before anybody has counted them."""
-_OUTPUT_TOKENS = {"intent": 40, "inputspec": 120, "rules": 300, "inverse": 300, "review": 150, "groundedness": 60}
-_STEPS_WITHOUT_MODEL = ("labels", "dataset", "exports")
+_WRITTEN = {"intent": 40, "inputspec": 120, "rules": 300, "inverse": 300, "review": 150, "groundedness": 60}
+_FREE = ("labels", "dataset", "exports")
 """The steps that ask nobody."""
 _TEST_TOKENS = 90
-_PROMPT_OVERHEAD = 500
+_ASKED_AROUND = 500
 
 
 @dataclass(frozen=True, slots=True)
-class StepEstimate:
+class Share:
     """What one step takes; no cost where a price is not known, no calls where its file is there."""
 
     step: str
@@ -181,7 +179,7 @@ class StepEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlannedTests:
+class _Tests:
     """The tests there will be: those that stay, and how many are still to be written."""
 
     kept: Sequence[Test]
@@ -195,21 +193,21 @@ class _PlannedTests:
         return self.of_rules + self.baseline + sum(again or test.testuid in names for test in self.kept)
 
 
-def estimate_steps(work: Generation, steps: Sequence[Step], again: Collection[str] = ()) -> list[StepEstimate]:
+def shares(work: Generation, steps: Sequence[Step], again: Collection[str] = ()) -> list[Share]:
     """The share of each step; those in `again` are taken whatever is there."""
-    rules = _count_rules(work, again)
-    tests = _plan_tests(work, again, rules)
-    return [_estimate_step(work, step, again, rules, tests) for step in steps if step.name not in _STEPS_WITHOUT_MODEL]
+    rules = _rules(work, again)
+    tests = _tests(work, again, rules)
+    return [_share(work, step, again, rules, tests) for step in steps if step.name not in _FREE]
 
 
-def _count_rules(work: Generation, again: Collection[str]) -> int:
-    known = 0 if "rules" in again else len(rule_lines(work.folder.read("rules.txt")))
-    return known or work.options.max_rules or _TYPICAL_RULES
+def _rules(work: Generation, again: Collection[str]) -> int:
+    known = 0 if "rules" in again else len(lines_of(work.folder.read("rules.txt")))
+    return known or work.options.max_rules or _RULES
 
 
-def _plan_tests(work: Generation, again: Collection[str], rules: int) -> _PlannedTests:
+def _tests(work: Generation, again: Collection[str], rules: int) -> _Tests:
     options, scenarios = work.options, len(work.subject.scenarios)
-    every = number_rules(["rule"] * rules, ["rule"] * rules, options.max_rules)
+    every = numbered(["rule"] * rules, ["rule"] * rules, options.max_rules)
     chosen = [rule for rule in every if not work.again or rule.number in work.again]
     kept = [] if "tests" in again else [test for test in work.tests if test.ruleid not in work.again]
     if "baseline" in again:
@@ -217,39 +215,37 @@ def _plan_tests(work: Generation, again: Collection[str], rules: int) -> _Planne
     rounds = scenarios * options.test_generations
     writes = "tests" in again or bool(work.again) or not work.tests
     new = len(chosen) * rounds * options.tests_per_rule if writes else 0
-    parts = chunk_rules(chosen, options.max_rules_per_test_generation, options.split_rules)
+    parts = chunks(chosen, options.max_rules_per_test_generation, options.split_rules)
     baseline = options.baseline_tests and ("baseline" in again or work.folder.read("baseline_tests.txt") is None)
     ruled = new + sum(1 for test in kept if not test.baseline)
-    return _PlannedTests(kept, new, len(parts) * rounds if writes else 0, ruled if baseline else 0)
+    return _Tests(kept, new, len(parts) * rounds if writes else 0, ruled if baseline else 0)
 
 
-def _estimate_step(
-    work: Generation, step: Step, again: Collection[str], rules: int, tests: _PlannedTests
-) -> StepEstimate:
+def _share(work: Generation, step: Step, again: Collection[str], rules: int, tests: _Tests) -> Share:
     options, anew = work.options, step.name in again
     ruled = replace(tests, kept=[test for test in tests.kept if not test.baseline], baseline=0)
     calls = {
         "tests": tests.questions,
         "inverse": len(work.invert) or int(anew or not step.done(work)),
-        "groundedness": rules if anew else len(reviewing.rules_to_ground(work)) or rules * (not work.rules),
-        "expansion": ruled.rows(writing.tests_to_expand(work), anew) * options.test_expansions,
-        "review": tests.rows(reviewing.tests_to_review(work), anew) * (options.validity + 2 * options.coverage),
-        "groundtruth": tests.rows(truth.tests_without_truth(work), anew) * (1 + len(work.models.groundtruth_judges)),
+        "groundedness": rules if anew else len(reviewing.ungrounded(work)) or rules * (not work.rules),
+        "expansion": ruled.rows(writing.unexpanded(work), anew) * options.test_expansions,
+        "review": tests.rows(reviewing.unreviewed(work), anew) * (options.validity + 2 * options.coverage),
+        "groundtruth": tests.rows(truth.untold(work), anew) * (1 + len(work.models.groundtruth_judges)),
     }.get(step.name, int(anew or not step.done(work)))
     written = {
         "tests": tests.of_rules * _TEST_TOKENS,
         "baseline": tests.baseline * _TEST_TOKENS,
-    }.get(step.name, calls * _OUTPUT_TOKENS.get(step.name, 150))
-    read = calls * (estimate_tokens(work.body) + _PROMPT_OVERHEAD)
+    }.get(step.name, calls * _WRITTEN.get(step.name, 150))
+    read = calls * (estimate_tokens(work.body) + _ASKED_AROUND)
     known = "rules" not in again and work.folder.read("rules.txt") is not None
     of_tests = step.name in ("expansion", "review", "groundtruth")
     certain = (
         not (tests.of_rules or tests.baseline) if of_tests else known or step.name not in ("tests", "groundedness")
     )
-    return StepEstimate(step.name, calls, _mean_cost(_models_for(work, step), read, written) if calls else 0.0, certain)
+    return Share(step.name, calls, _cost(_asked(work, step), read, written) if calls else 0.0, certain)
 
 
-def _models_for(work: Generation, step: Step) -> Sequence[PricedTarget]:
+def _asked(work: Generation, step: Step) -> Sequence[PricedTarget]:
     models = work.models
     if step.name == "groundtruth":
         return (models.groundtruth, *models.groundtruth_judges)
@@ -258,7 +254,7 @@ def _models_for(work: Generation, step: Step) -> Sequence[PricedTarget]:
     return (models.baseline if step.name == "baseline" else models.rules,)
 
 
-def _mean_cost(asked: Sequence[PricedTarget], read: int, written: int) -> float | None:
+def _cost(asked: Sequence[PricedTarget], read: int, written: int) -> float | None:
     """The mean of those asked, each of whom takes its share of the calls."""
     prices = [one.price for one in asked]
     if any(price is None for price in prices):

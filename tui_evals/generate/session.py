@@ -14,16 +14,17 @@ from typing import Any
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
+from tui_evals.runs.engine import STOPPED
 from tui_evals.runs.opening import opened
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import NewRun, RunRow
+from tui_evals.store.records import NewRun, RunRow, StopCode
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
 
-from .folder import GenerationFolder
+from .folder import Folder
 from .shapes import short_hash
 from .subject import Subject
 from .work import Models
@@ -72,16 +73,19 @@ class Roles:
 
 
 @dataclass(slots=True)
-class GenerationSession:
+class Session:
     """A generation that is being executed; `finished` is what its run will say of it."""
 
     run: RunRow
     spent: float
     finished: bool = field(default=False)
+    message: str = ""
+    """Why it is not finished, once that is known."""
+    code: StopCode = "asked"
 
 
 @contextlib.contextmanager
-def claim_folder(folder: GenerationFolder, store: Path) -> Iterator[None]:
+def claimed(folder: Folder, store: Path) -> Iterator[None]:
     """Nobody else generates into a folder for a block; what a killed process left half-written in it goes."""
     lock = run_lock(store, f"generate-{short_hash(str(folder.path.resolve()))}")
     with contextlib.ExitStack() as stack:
@@ -99,27 +103,30 @@ def claim_folder(folder: GenerationFolder, store: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def open_session(
-    subject: Subject, folder: GenerationFolder, cast: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
-) -> Iterator[GenerationSession]:
+def session(
+    subject: Subject, folder: Folder, cast: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
+) -> Iterator[Session]:
     """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one."""
-    run = None if anew else _unfinished_run(folder, reader)
+    run = None if anew else _unfinished(folder, reader)
     if run is None:
-        run = _new_run(subject, folder, cast, writer)
+        run = _new(subject, folder, cast, writer)
         folder.note(run=run.key)
     with hold(run_lock(store, run.key)):
         begun = run.started or time.time()
         writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
-        current = GenerationSession(run, reader.spent(run.id)[0])
+        current = Session(run, reader.spent(run.id)[0])
         try:
             yield current
         finally:
-            ended = {"finished": time.time()} if current.finished else {}
-            writer.run_status(run.id, "finished" if current.finished else "interrupted", **ended)
+            if current.finished:
+                writer.run_status(run.id, "finished", finished=time.time())
+            else:
+                message = current.message or STOPPED.message
+                writer.run_status(run.id, "interrupted", message=message, code=current.code)
             writer.flush()
 
 
-def _unfinished_run(folder: GenerationFolder, reader: Reader) -> RunRow | None:
+def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:
     key = folder.record.get("run")
     try:
         run = reader.find_run(key) if isinstance(key, str) and key else None
@@ -128,7 +135,7 @@ def _unfinished_run(folder: GenerationFolder, reader: Reader) -> RunRow | None:
     return run if run is not None and GENERATION in run.config and run.status != "finished" else None
 
 
-def _new_run(subject: Subject, folder: GenerationFolder, cast: Roles, writer: Writer) -> RunRow:
+def _new(subject: Subject, folder: Folder, cast: Roles, writer: Writer) -> RunRow:
     """A run without answers; its snapshot is the prompt, so that one can see what it was about."""
     document = {
         "schemaVersion": CURRENT_VERSION,

@@ -98,13 +98,13 @@ class UnreadableFile(ValueError):
     """A file of the generation cannot be read; the message says where and what is needed."""
 
 
-def parse_rows(kind: type[Row], name: str, text: str) -> list[Row]:
+def rows_of(kind: type[Row], name: str, text: str) -> list[Row]:
     """The rows of a JSON file, or what is wrong in which of them."""
-    return list(_parse_rows(kind, name, text))
+    return list(_rows(kind, name, text))
 
 
 @lru_cache(maxsize=8)
-def _parse_rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
+def _rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
     """The same, read once for as long as the file holds the same."""
     try:
         found = strictjson.loads(text)
@@ -128,28 +128,28 @@ def rows_text(rows: Sequence[_Row]) -> str:
     return json.dumps([row.dumped() for row in rows], ensure_ascii=False, indent=2) + "\n"
 
 
-def rule_lines(text: str | None) -> list[str]:
+def lines_of(text: str | None) -> list[str]:
     """The lines of a file of rules, those without text left out."""
     return [line.strip() for line in (text or "").split("\n") if line.strip()]
 
 
-def number_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+def numbered(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
     """Output rules, then inverse rules, each list cut to `most`, numbered through."""
     kept, turned = rules[:most], inverse[:most]
     found = [Rule(number, text, False, number) for number, text in enumerate(kept, 1)]
     return found + [Rule(len(kept) + place, text, True, place) for place, text in enumerate(turned, 1)]
 
 
-def chunk_rules(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
+def chunks(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
     """The rules one question for tests shows at once; `split` keeps inverse rules apart, 0 shows all."""
     groups = [[rule for rule in rules if rule.inverse == turned] for turned in (False, True)] if split else [rules]
     size = most or max(len(rules), 1)
     return [list(group[at : at + size]) for group in groups for at in range(0, len(group), size)]
 
 
-def all_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+def every_rule(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
     """The rules numbered through, and those behind `most`, which no tests are made for, under the number 0."""
-    known = {(rule.inverse, rule.of): rule for rule in number_rules(rules, inverse, most)}
+    known = {(rule.inverse, rule.of): rule for rule in numbered(rules, inverse, most)}
     return [
         known.get((turned, place)) or Rule(0, text, turned, place)
         for turned, texts in ((False, rules), (True, inverse))
@@ -157,7 +157,7 @@ def all_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = N
     ]
 
 
-class TestRule(NamedTuple):
+class RuleTold(NamedTuple):
     """What a test says of its rule: the text it had when the test was made, whether it is inverse, and its number."""
 
     text: str | None
@@ -165,7 +165,7 @@ class TestRule(NamedTuple):
     number: int | None
 
 
-def match_rules(tests: Sequence[TestRule], rules: Sequence[Rule]) -> list[Rule | None]:
+def rules_told(tests: Sequence[RuleTold], rules: Sequence[Rule]) -> list[Rule | None]:
     """The rule of each test, as the rules are now; None where there is none.
 
     A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
@@ -184,9 +184,9 @@ def match_rules(tests: Sequence[TestRule], rules: Sequence[Rule]) -> list[Rule |
     return found
 
 
-def renumber_tests(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
+def relinked(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
     """The tests under the numbers their rules have by now; none where no tests are made for it, or it is gone."""
-    told = match_rules([TestRule(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
+    told = rules_told([RuleTold(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
     numbers = [rule.number or None if rule is not None else None for rule in told]
     return [
         test if test.ruleid == number else test.model_copy(update={"ruleid": number})
@@ -194,7 +194,7 @@ def renumber_tests(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
     ]
 
 
-def evaluator_key(name: str) -> str:
+def label(name: str) -> str:
     """A name as a key of evaluators may be."""
     plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
     return plain if plain[:1].isalpha() else f"m_{plain}"

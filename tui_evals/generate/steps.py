@@ -10,10 +10,10 @@ from tui_evals.evaluators.compliance import discover_metrics
 from . import reviewing, testing, truth, writing
 from . import writing as expanding
 from .dataset import write_dataset
-from .openai_exports import PromptFacts, all_exports
+from .openai_exports import Facts, exports
 from .options import Options
 from .shapes import rows_text
-from .testing import baseline_tests, name_tests
+from .testing import baseline_rows, named
 from .work import PROMPT, Generation
 
 
@@ -40,10 +40,10 @@ class Step:
 async def _baseline_joined(work: Generation) -> str:
     """The tests with the baseline tests behind them."""
     own = [test for test in work.tests if not test.baseline]
-    return rows_text([*name_tests(work, own), *baseline_tests(work)])
+    return rows_text([*named(work, own), *baseline_rows(work)])
 
 
-def _labels_missing(work: Generation) -> bool:
+def _unjoined(work: Generation) -> bool:
     """Whether tests lack a name of their own, or baseline tests are not among them yet."""
     tests = work.tests
     if not all(test.testuid for test in tests) or len({test.testuid for test in tests}) < len(tests):
@@ -51,7 +51,7 @@ def _labels_missing(work: Generation) -> bool:
     if not work.options.baseline_tests:
         return False
     known = {test.testinput for test in tests if test.baseline}
-    return any(test.testinput not in known for test in baseline_tests(work))
+    return any(test.testinput not in known for test in baseline_rows(work))
 
 
 def _labelled_or_joined(work: Generation) -> Awaitable[str]:
@@ -59,19 +59,19 @@ def _labelled_or_joined(work: Generation) -> Awaitable[str]:
 
 
 async def _labelled(work: Generation) -> str:
-    return rows_text(name_tests(work, work.tests))
+    return rows_text(named(work, work.tests))
 
 
-async def _write_dataset(work: Generation) -> str:
+async def _dataset(work: Generation) -> str:
     return write_dataset(work)
 
 
-async def _write_exports(work: Generation) -> str:
+async def _exports(work: Generation) -> str:
     """Write what other programs take; a file that somebody changed stays."""
-    facts = PromptFacts(work.text("intent.txt"), work.text("input_spec.txt"), work.text("rules.txt"))
+    facts = Facts(work.text("intent.txt"), work.text("input_spec.txt"), work.text("rules.txt"))
     metrics = discover_metrics(work.subject.file.parent)
     written = []
-    for export in all_exports(work.subject, work.tests, list(work.truths.values()), facts, metrics, work.under_test):
+    for export in exports(work.subject, work.tests, list(work.truths.values()), facts, metrics, work.under_test):
         for said in export.left_out:
             work.tell(f"{export.filename}: {said}")
         if work.folder.edited(export.filename):
@@ -83,14 +83,14 @@ async def _write_exports(work: Generation) -> str:
 
 
 STEPS: tuple[Step, ...] = (
-    Step("intent", "intent.txt", (), writing.write_intent, "what the prompt is for", (PROMPT,)),
-    Step("inputspec", "input_spec.txt", (), writing.write_input_spec, "what limits its input", (PROMPT,)),
-    Step("rules", "rules.txt", (), writing.write_rules, "what every output has to keep", (PROMPT,)),
+    Step("intent", "intent.txt", (), writing.intent, "what the prompt is for", (PROMPT,)),
+    Step("inputspec", "input_spec.txt", (), writing.inputspec, "what limits its input", (PROMPT,)),
+    Step("rules", "rules.txt", (), writing.rules, "what every output has to keep", (PROMPT,)),
     Step(
         "inverse",
         "inverse_rules.txt",
         ("rules",),
-        writing.write_inverse_rules,
+        writing.inverse,
         "what would break each rule",
         ("rules.txt",),
         left=lambda work: bool(work.invert) or work.folder.read("inverse_rules.txt") is None,
@@ -99,16 +99,16 @@ STEPS: tuple[Step, ...] = (
         "groundedness",
         "rule_evals.json",
         ("rules",),
-        reviewing.check_groundedness,
+        reviewing.groundedness,
         "whether the prompt says what the rules say",
         wanted=lambda options: options.groundedness,
-        left=lambda work: not work.rules or bool(reviewing.rules_to_ground(work)),
+        left=lambda work: not work.rules or bool(reviewing.ungrounded(work)),
     ),
     Step(
         "tests",
         "tests.json",
         ("inputspec", "inverse"),
-        testing.write_tests,
+        testing.tests,
         "inputs that test the rules",
         ("input_spec.txt", "rules.txt", "inverse_rules.txt"),
         left=lambda work: bool(work.again) or work.folder.read("tests.json") is None,
@@ -117,49 +117,47 @@ STEPS: tuple[Step, ...] = (
         "baseline",
         "baseline_tests.txt",
         ("tests",),
-        testing.write_baseline,
+        testing.baseline,
         "inputs made from the prompt alone",
         wanted=lambda options: options.baseline_tests,
     ),
-    Step(
-        "labels", "tests.json", ("tests", "baseline"), _labelled_or_joined, "a name for each test", left=_labels_missing
-    ),
+    Step("labels", "tests.json", ("tests", "baseline"), _labelled_or_joined, "a name for each test", left=_unjoined),
     Step(
         "expansion",
         "tests.json",
         ("intent", "labels"),
-        expanding.expand_tests,
+        expanding.expansion,
         "inputs made longer",
         wanted=lambda options: options.test_expansions > 0,
-        left=lambda work: not work.tests or bool(expanding.tests_to_expand(work)),
+        left=lambda work: not work.tests or bool(expanding.unexpanded(work)),
     ),
     Step(
         "review",
         "test_evals.json",
         ("intent", "expansion"),
-        reviewing.review_tests,
+        reviewing.review,
         "whether tests are valid and rules say enough",
         wanted=lambda options: options.validity or options.coverage,
-        left=lambda work: not work.tests or bool(reviewing.tests_to_review(work)),
+        left=lambda work: not work.tests or bool(reviewing.unreviewed(work)),
     ),
     Step(
         "groundtruth",
         "test_groundtruth.json",
         ("intent", "expansion"),
-        truth.write_groundtruth,
+        truth.groundtruth,
         "what a trusted model answers",
         wanted=lambda options: options.groundtruth,
-        left=lambda work: not work.tests or bool(truth.tests_without_truth(work)),
+        left=lambda work: not work.tests or bool(truth.untold(work)),
     ),
     Step(
         "dataset",
         "",
         ("intent", "groundedness", "review", "groundtruth"),
-        _write_dataset,
+        _dataset,
         "items to run",
         left=lambda work: True,
     ),
-    Step("exports", "", ("dataset",), _write_exports, "the tests for other programs", left=lambda work: True),
+    Step("exports", "", ("dataset",), _exports, "the tests for other programs", left=lambda work: True),
 )
 BY_NAME = {step.name: step for step in STEPS}
 _SYNONYMS = {
@@ -176,7 +174,7 @@ def step_named(word: str) -> Step | None:
     return BY_NAME.get(_SYNONYMS.get(word, word))
 
 
-def needed_steps(names: Iterable[str]) -> set[str]:
+def before(names: Iterable[str]) -> set[str]:
     """Some steps with all they need."""
     found: set[str] = set()
     waiting = list(names)
@@ -188,6 +186,6 @@ def needed_steps(names: Iterable[str]) -> set[str]:
     return found
 
 
-def dependent_steps(*names: str) -> list[Step]:
+def after(*names: str) -> list[Step]:
     """Some steps with all that need one of them, in order."""
-    return [step for step in STEPS if needed_steps([step.name]) & {*names}]
+    return [step for step in STEPS if before([step.name]) & {*names}]

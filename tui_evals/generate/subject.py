@@ -19,12 +19,12 @@ from .options import Options
 from .shapes import short_hash
 
 ONLY_INPUT = "input_text"
-_ONLY_INPUT_DESCRIPTION = "What the prompt is to work on."
+_ABOUT_ONLY = "What the prompt is to work on."
 _LITERALS: Mapping[type, str] = {bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
 
 
 @dataclass(frozen=True, slots=True)
-class PromptInput:
+class Input:
     """One input of a prompt; `default` is None where it has none."""
 
     name: str
@@ -42,7 +42,7 @@ class Subject:
     prompty: Prompty
     body: str
     """Its text with the lines that say who speaks."""
-    inputs: tuple[PromptInput, ...]
+    inputs: tuple[Input, ...]
     scenarios: tuple[Scenario, ...]
     samples: tuple[Mapping[str, Any], ...]
     instructions: Mapping[str, str]
@@ -63,7 +63,7 @@ class Subject:
         names = {one.name for one in self.inputs}
         return {name: value for name, value in (scenario.parameters or {}).items() if name in names}
 
-    def open_inputs(self, scenario: Scenario) -> tuple[PromptInput, ...]:
+    def open_inputs(self, scenario: Scenario) -> tuple[Input, ...]:
         """The inputs whose values a test brings: those that scenario and defaults leave; all, if they leave none."""
         free = tuple(one for one in self.inputs if one.name not in self.fixed(scenario))
         return tuple(one for one in free if one.default is None) or free or self.inputs[:1]
@@ -72,20 +72,20 @@ class Subject:
 UNNAMED = Scenario(name="")
 
 
-def read_subject(file: Path, options: Options, seed: int | None = None) -> Subject:
+def subject_of(file: Path, options: Options, seed: int | None = None) -> Subject:
     """Read a prompt under test; DatasetError says what is wrong, in which file and line."""
     prompt = load_prompt(file)
     if not prompt.sections:
         raise DatasetError(str(file), [Problem("holds no text below its front matter; write the prompt there")])
     front = FrontMatter.model_validate(prompt.front)
-    declared = _prompt_inputs(prompt)
+    declared = _inputs(prompt)
     body = prompt.body.strip()
     return Subject(
         name=prompt_name(file),
         file=file,
         prompty=prompt,
         body=body if declared else f"{body}\n{{{{{ONLY_INPUT}}}}}",
-        inputs=declared or (PromptInput(ONLY_INPUT, description=_ONLY_INPUT_DESCRIPTION),),
+        inputs=declared or (Input(ONLY_INPUT, description=_ABOUT_ONLY),),
         scenarios=tuple(front.scenarios or ()) or (UNNAMED,),
         samples=_samples(file, front.testSamples or (), prompt, options, seed),
         instructions=_instructions(front.instructions or {}, options),
@@ -93,22 +93,20 @@ def read_subject(file: Path, options: Options, seed: int | None = None) -> Subje
     )
 
 
-def _prompt_inputs(prompt: Prompty) -> tuple[PromptInput, ...]:
+def _inputs(prompt: Prompty) -> tuple[Input, ...]:
     """The inputs that are declared, then those that only stand in the text."""
     given = prompt.front.get("inputs")
-    found: dict[str, PromptInput] = {}
+    found: dict[str, Input] = {}
     for name, about in given.items() if isinstance(given, dict) else ():
         if isinstance(about, dict):
             kind = about.get("type")
             described = str(about.get("description") or "")
-            found[name] = PromptInput(
-                name, kind if isinstance(kind, str) else "string", described, about.get("default")
-            )
+            found[name] = Input(name, kind if isinstance(kind, str) else "string", described, about.get("default"))
         else:
-            found[name] = PromptInput(name, _LITERALS.get(type(about), "string"), "", about)
+            found[name] = Input(name, _LITERALS.get(type(about), "string"), "", about)
     for section in prompt.sections:
         for name in template_variables(section.text):
-            found.setdefault(name, PromptInput(name))
+            found.setdefault(name, Input(name))
     return tuple(found.values())
 
 
@@ -128,13 +126,13 @@ def _samples(
 ) -> tuple[Mapping[str, Any], ...]:
     found: list[Mapping[str, Any]] = []
     for one in given:
-        found += _load_samples(file, one, prompt) if isinstance(one, str) else [one]
+        found += _loaded(file, one, prompt) if isinstance(one, str) else [one]
     if options.test_samples_shuffle:
         random.Random(seed).shuffle(found)
     return tuple(found[: options.test_samples_count])
 
 
-def _load_samples(file: Path, named: str, prompt: Prompty) -> list[Mapping[str, Any]]:
+def _loaded(file: Path, named: str, prompt: Prompty) -> list[Mapping[str, Any]]:
     """The samples of a file beside the prompt: a list of objects, or an object whose one value is such a list."""
 
     def refuse(said: str) -> DatasetError:
@@ -153,7 +151,7 @@ def _load_samples(file: Path, named: str, prompt: Prompty) -> list[Mapping[str, 
     return value
 
 
-def _parse_yaml(text: str) -> object:
+def _sloppy(text: str) -> object:
     try:
         return load_yaml(text)
     except YamlError:
@@ -164,18 +162,18 @@ class Unbindable(ValueError):
     """A test's input does not fit the inputs of the prompt."""
 
 
-def bind_inputs(subject: Subject, scenario: Scenario, testinput: str) -> dict[str, Any]:
+def bound(subject: Subject, scenario: Scenario, testinput: str) -> dict[str, Any]:
     """The value of every input for one test: the scenario's, the defaults, and the test's for the rest."""
     values = {one.name: one.default for one in subject.inputs if one.default is not None} | subject.fixed(scenario)
     missing = [one.name for one in subject.inputs if one.name not in values]
     if not missing:
         # Everything has a value already, so the test's replaces it for the inputs that no scenario fixes.
         names = [one.name for one in subject.open_inputs(scenario)]
-        given = _parse_object(testinput)
+        given = _object(testinput)
         if given is not None and given.keys() & set(names):
             return values | {name: given[name] for name in names if name in given}
         return values | {names[0]: testinput}
-    given = _parse_object(testinput)
+    given = _object(testinput)
     if len(missing) == 1:
         name = missing[0]
         return values | {name: given[name] if given is not None and name in given else testinput}
@@ -186,12 +184,12 @@ def bind_inputs(subject: Subject, scenario: Scenario, testinput: str) -> dict[st
     return values | {name: given[name] for name in missing}
 
 
-def _parse_object(text: str) -> dict[str, Any] | None:
+def _object(text: str) -> dict[str, Any] | None:
     """The object a test's input is: JSON, or what YAML and JSON5 allow besides, such as bare names."""
     if not text.lstrip().startswith("{"):
         return None
     try:
         value = strictjson.loads(text)
     except strictjson.JsonError:
-        value = _parse_yaml(text)
+        value = _sloppy(text)
     return value if isinstance(value, dict) else None

@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.text.safe import without_sequences
 
-from .asking import CannotGenerate, Messages, ModelAsker, Prompts
-from .folder import GenerationFolder
+from .asking import CannotGenerate, Messages, Prompts, Talk
+from .folder import Folder
 from .options import Options
 from .parsing import is_refusal
-from .shapes import Rule, Test, Truth, all_rules, number_rules, parse_rows, renumber_tests, rule_lines
+from .shapes import Rule, Test, Truth, every_rule, lines_of, numbered, relinked, rows_of
 from .subject import Subject
 
 PROMPT = "prompt"
 """The prompt under test, as a source of what is made from it."""
-MAX_RULES = 100
+MOST_RULES = 100
 """More rules than this are a reply gone wrong, or thousands of questions."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -55,10 +55,10 @@ class Generation:
 
     subject: Subject
     options: Options
-    folder: GenerationFolder
+    folder: Folder
     prompts: Prompts
     models: Models
-    talk: ModelAsker | None = None
+    talk: Talk | None = None
     """Without it nothing can be asked, which is enough to say what there is to do."""
     groundtruth_metric: Path | None = None
     """The user's own way of judging ground truth, in place of ours."""
@@ -89,22 +89,22 @@ class Generation:
     @property
     def rules(self) -> list[Rule]:
         """The rules that tests are made for, output rules first."""
-        return number_rules(*self._lines(), self.options.max_rules)
+        return numbered(*self._lines(), self.options.max_rules)
 
     def _lines(self) -> tuple[list[str], list[str]]:
-        return rule_lines(self.folder.read("rules.txt")), rule_lines(self.folder.read("inverse_rules.txt"))
+        return lines_of(self.folder.read("rules.txt")), lines_of(self.folder.read("inverse_rules.txt"))
 
     @property
     def tests(self) -> list[Test]:
         """The tests as they stand, baseline tests included, under the numbers of the rules as they stand."""
-        found = parse_rows(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
-        return renumber_tests(found, all_rules(*self._lines(), self.options.max_rules))
+        found = rows_of(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
+        return relinked(found, every_rule(*self._lines(), self.options.max_rules))
 
     @property
     def truths(self) -> dict[str, Truth]:
         """The ground truth as it stands, by test."""
         text = self.folder.read("test_groundtruth.json") or "[]"
-        return {truth.testuid: truth for truth in parse_rows(Truth, self._place("test_groundtruth.json"), text)}
+        return {truth.testuid: truth for truth in rows_of(Truth, self._place("test_groundtruth.json"), text)}
 
     def _place(self, name: str) -> str:
         return str(self.folder.path / name)
@@ -118,9 +118,7 @@ class Generation:
         """What the model writes for a file, tidied: empty where it wrote nothing, an error where it declined."""
         said = await self.say(self.models.rules, messages, file, attempt=attempt, params=CREATIVE)
         if is_refusal(said):
-            raise CannotGenerate(
-                f"{self.models.rules.config.name} declined: “{_first_words(said)}”. {self._way_out(file)}"
-            )
+            raise CannotGenerate(f"{self.models.rules.config.name} declined: “{_start(said)}”. {self._way_out(file)}")
         # People read these files with whatever shows files, and a terminal obeys what is in them.
         return tidy(_CONTROLS.sub("", without_sequences(said)))
 
@@ -138,12 +136,12 @@ class Generation:
 CREATIVE: Mapping[str, float] = {"temperature": 1}
 
 
-def _first_words(text: str) -> str:
+def _start(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 80 else f"{line[:79]}…"
 
 
-async def make_each(
+async def each(
     work: Generation, step: str, things: Sequence[T], make: Callable[[T], Awaitable[R]]
 ) -> tuple[list[R], list[CannotGenerate], BaseException | None]:
     """Make something of every thing, all at once: what came of it, what did not, and what ended it all, if anything."""

@@ -93,7 +93,7 @@ def run_facts(run: RunRow, totals: Totals, unpriced: int = 0) -> RunFacts:
 
 def stop_reason(run: RunRow) -> str:
     """Why a run stopped, in the sentence the user saw; empty while it goes on or is finished."""
-    return str(getattr(run, "message", ""))
+    return run.message
 
 
 def run_seconds(run: RunRow) -> float | None:

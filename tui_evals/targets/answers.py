@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .base import MAX_TOKENS, Reply, TargetError, Usage
+from .base import MOST_TOKENS, Reply, TargetError, Usage
 
 _KEYS = ("text", "tool_calls", "usage", "cost", "model", "finish_reason", "diagnostics")
 
@@ -29,13 +29,13 @@ def content_text(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
+def question_of(messages: Sequence[Mapping[str, Any]]) -> str:
     """What is asked: the last message of the user, else the last message."""
     asked = [message for message in messages if message.get("role") == "user"] or list(messages)
     return content_text(asked[-1].get("content")) if asked else ""
 
 
-def parse_tool_calls(value: object) -> tuple[dict[str, str], ...]:
+def tool_calls_of(value: object) -> tuple[dict[str, str], ...]:
     """Tool calls in our form or a chat completion's, the arguments an object or its text; ValueError says why not."""
     if not isinstance(value, list | tuple):
         raise ValueError("tool_calls must be a list")
@@ -51,15 +51,15 @@ def _tool_call(call: object, number: int) -> dict[str, str]:
     return {"id": str(call.get("id") or f"call_{number}"), "name": inner["name"], "arguments": text}
 
 
-def parse_reply(value: object, who: str) -> Reply:
+def reply_of(value: object, who: str) -> Reply:
     """The reply that a text or an object with a text stands for; TargetError names what does not fit."""
     try:
-        return Reply(text=value) if isinstance(value, str) else _reply_from_object(value)
+        return Reply(text=value) if isinstance(value, str) else _reply(value)
     except (ValueError, TypeError, RecursionError) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
 
 
-def _reply_from_object(value: object) -> Reply:
+def _reply(value: object) -> Reply:
     if not isinstance(value, Mapping):
         raise ValueError(f"it is of type {type(value).__name__}; text or an object with a text is expected")
     for key in value:
@@ -75,23 +75,23 @@ def _reply_from_object(value: object) -> Reply:
     if not isinstance(given.get("diagnostics", {}), Mapping):
         raise ValueError("its diagnostics are not an object")
     given.setdefault("text", "")
-    given["tool_calls"] = parse_tool_calls(given.get("tool_calls", ()))
+    given["tool_calls"] = tool_calls_of(given.get("tool_calls", ()))
     if "usage" in given:
-        given["usage"] = _parse_usage(given["usage"])
+        given["usage"] = _usage(given["usage"])
     if "cost" in given:
-        given["cost"] = _parse_cost(given["cost"])
+        given["cost"] = _cost(given["cost"])
     return Reply(**given)
 
 
-def _parse_usage(value: object) -> Usage:
+def _usage(value: object) -> Usage:
     given = value if isinstance(value, Mapping) else {}
     asked, said = given.get("input_tokens"), given.get("output_tokens")
-    if type(asked) is not int or type(said) is not int or not 0 <= min(asked, said) <= max(asked, said) <= MAX_TOKENS:
+    if type(asked) is not int or type(said) is not int or not 0 <= min(asked, said) <= max(asked, said) <= MOST_TOKENS:
         raise ValueError("its usage must hold input_tokens and output_tokens, whole numbers from 0")
     return Usage(asked, said)
 
 
-def _parse_cost(value: object) -> float:
+def _cost(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ValueError("its cost must be a number of US dollars from 0")
     return float(value)

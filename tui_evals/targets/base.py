@@ -33,7 +33,7 @@ class Request:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
-MAX_TOKENS = 2**53
+MOST_TOKENS = 2**53
 """Beyond this a count is no count, and no store and no wire holds it."""
 
 

@@ -16,12 +16,12 @@ from typing import Any, cast
 
 from tui_evals.text import strictjson
 
-from .answers import last_question, one_line, parse_reply
+from .answers import one_line, question_of, reply_of
 from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetError
-from .function import request_data
+from .function import plain
 
-_ERROR_TAIL = 4_000
-_END_SECONDS = 1.0
+_TAIL = 4_000
+_PATIENCE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Process(asyncio.SubprocessProtocol):
         if fd == 1:
             self._heard(data)
         else:
-            self._complaints = (self._complaints + data)[-_ERROR_TAIL:]
+            self._complaints = (self._complaints + data)[-_TAIL:]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has exited and everything it wrote was heard."""
@@ -106,7 +106,7 @@ class Process(asyncio.SubprocessProtocol):
         try:
             self.kill()
             with suppress(TimeoutError):  # what left the session may hold a pipe for as long as it likes
-                await asyncio.wait_for(self._ended.wait(), _END_SECONDS)
+                await asyncio.wait_for(self._ended.wait(), _PATIENCE)
         finally:
             self._transport.close()
 
@@ -116,7 +116,7 @@ MAX_OUTPUT = 16 * 2**20
 
 def command_target(config: TargetConfig, environment: Mapping[str, str], root: Path) -> Target:
     """The target a command line stands for."""
-    program = _find_program(config.model.removeprefix("command:"), environment, root)
+    program = _program(config.model.removeprefix("command:"), environment, root)
     params = dict(config.params)
     protocol = params.pop("protocol", "text")
     if protocol == "jsonl":
@@ -127,7 +127,7 @@ def command_target(config: TargetConfig, environment: Mapping[str, str], root: P
     return Command(program)
 
 
-def _find_program(line: str, environment: Mapping[str, str], root: Path) -> Program:
+def _program(line: str, environment: Mapping[str, str], root: Path) -> Program:
     try:
         argv = shlex.split(line)
     except ValueError as problem:
@@ -162,13 +162,13 @@ class Command:
         process = Process(self._program, heard, done.set)
         await process.start()
         try:
-            process.input.write(last_question(request.messages).encode("utf-8", "replace"))
+            process.input.write(question_of(request.messages).encode("utf-8", "replace"))
             process.input.write_eof()
             await done.wait()
         finally:
             await process.end()
         if len(said) > MAX_OUTPUT:
-            raise _too_much_output(self._program)
+            raise _too_much(self._program)
         if process.status != 0:
             raise TargetError("agentRequestFailed", process.fate)
         try:
@@ -200,11 +200,11 @@ class JsonLines:
                 self._worker = worker
             worker = self._worker
         params = {name: value for name, value in request.params.items() if name != "protocol"}
-        reply = await worker.ask({**request_data(request), "params": {**self._params, **params}})
+        reply = await worker.ask({**plain(request), "params": {**self._params, **params}})
         if "error" in reply:
             said = f"{self._program.name}: {one_line(str(reply['error']))}"
             raise TargetError("agentRequestFailed", said, retryable=reply.get("retryable") is True)
-        return parse_reply({key: value for key, value in reply.items() if key != "id"}, self._program.name)
+        return reply_of({key: value for key, value in reply.items() if key != "id"}, self._program.name)
 
     async def close(self) -> None:
         """End the process."""
@@ -271,7 +271,7 @@ class _Worker:
                 self._answer(line)
         self._rest += rest
         if len(self._rest) > MAX_OUTPUT:
-            self._give_up(_too_much_output(self._program))
+            self._give_up(_too_much(self._program))
 
     def _answer(self, line: bytes) -> None:
         try:
@@ -304,5 +304,5 @@ class _Worker:
                 waiting.set_result(problem)
 
 
-def _too_much_output(program: Program) -> TargetError:
+def _too_much(program: Program) -> TargetError:
     return TargetError("agentResponseUnparseable", f"{program.name} wrote more than {MAX_OUTPUT // 2**20} MiB")

@@ -14,8 +14,8 @@ from .base import ErrorCode, TargetError
 
 MAX_BODY = 32_000_000
 """Bytes of an answer beyond which it is not read on."""
-MAX_ERROR_BODY = 20_000
-MAX_EXCERPT = 300
+READ = 20_000
+EXCERPT = 300
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _BEARER = re.compile(r"\bbearer\s[^\s\"']+", re.IGNORECASE)
 _NO_CREDIT = "The account is out of credit; top it up."
@@ -53,7 +53,7 @@ class Failures:
             _CODES.get(status, "agentRequestFailed"),
             f"{self.where} answered {status}: {self._said(body)}. {_NO_CREDIT if out_of_credit else advice}",
             retryable=passing and not out_of_credit,
-            retry_after=retry_seconds(retry_after),
+            retry_after=seconds(retry_after),
             status=status,
         )
 
@@ -84,19 +84,19 @@ class Failures:
         for secret in sorted({*hidden, *self.secrets}, key=len, reverse=True):
             text = text.replace(secret, "[hidden]")
         line = " ".join(_BEARER.sub("Bearer [hidden]", text).split())
-        return line if len(line) <= MAX_EXCERPT else line[: MAX_EXCERPT - 1] + "…"
+        return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
 
     def _said(self, body: str) -> str:
         """What a body says went wrong."""
-        body = body[:MAX_ERROR_BODY].strip()
+        body = body[:READ].strip()
         if not body:
             return "nothing at all"
         if body.startswith("<"):
             return "an HTML page"
-        return self.readable(_error_message(body)).rstrip(".")
+        return self.readable(_message(body)).rstrip(".")
 
 
-def _error_message(body: str) -> str:
+def _message(body: str) -> str:
     """The message in an error body of the usual shapes, else the body."""
     try:
         document = json.loads(body)
@@ -107,7 +107,7 @@ def _error_message(body: str) -> str:
     return said if isinstance(said, str) else body
 
 
-def retry_seconds(retry_after: str | None) -> float | None:
+def seconds(retry_after: str | None) -> float | None:
     """How long to wait, from a Retry-After header of either form."""
     if retry_after is None:
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json, warn
-from tui_evals.cli.project import World, world
+from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.compare.battles import (
     Match,
@@ -40,6 +40,7 @@ from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Outcome
 from tui_evals.runs.opening import opened, price_for
 from tui_evals.runs.plan import limited
+from tui_evals.runs.project import Project
 from tui_evals.store.bouts import bouts
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -342,7 +343,7 @@ class PreparedBattle:
 def battle(words: Sequence[str], **options: Any) -> int:
     """Let a judge choose between the answers of the runs that a person means."""
     wish = BattleOptions(**options)
-    here = world(wish.env_name, trusting=False)
+    here = open_project(wish.env_name, trusting=False)
     with project.reader() as reader:
         ring = _ring(reader, words, wish, here)
         due = ring.due(ring.matches(reader))
@@ -362,7 +363,7 @@ def battle(words: Sequence[str], **options: Any) -> int:
         say_battle(found)
     if not outcome.finished:
         warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
-        return 130 if interrupted else 3 if outcome.configuration else 1
+        return 130 if interrupted else 3 if outcome.code == "configuration" else 1
     if due and not any(own.judged for own in found.tallies):
         warn(f"{ring.judge.name} gave not a single verdict: {_why(found)}")
         return 1
@@ -377,7 +378,7 @@ def _why(found: BattleState) -> str:
 # -- what is put to the judge
 
 
-def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: World) -> PreparedBattle:
+def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Project) -> PreparedBattle:
     if not 2 <= len(words) <= MAX_RUNS:
         raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given")
     if wish.seed is not None and wish.limit is None:
@@ -453,7 +454,7 @@ def _say_plan(ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_j
 
 
 def _fight(
-    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: World
+    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: Project
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
     try:

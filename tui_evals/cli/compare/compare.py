@@ -14,7 +14,7 @@ from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.trend import How, opponent
+from tui_evals.compare.trend import OpponentKind, default_opponent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import cut, table, wrap
@@ -126,10 +126,10 @@ def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     chosen = baseline_of(reader, dataset)
     baseline = reader.run(chosen.run) if chosen else None
     others = (other for other in every_run(reader) if key(other.source) == dataset)
-    found = opponent(run, baseline, _parent(reader, run), others)
+    found = default_opponent(run, baseline, _parent(reader, run), others)
     if found is None:
         return None
-    reasons: Mapping[How, str] = {
+    reasons: Mapping[OpponentKind, str] = {
         "baseline": f"the baseline of {dataset}" + (f", set by {chosen.author}" if chosen else ""),
         "parent": f"the run that {run.key} was made from",
         "before": f"the finished run of {dataset} before {run.key}",

@@ -10,7 +10,7 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, colour, columns, say
-from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_rows
+from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.present.answers import error_text, prompt_text, reference_text
 from tui_evals.present.columns import cut, fit, wrap
 from tui_evals.present.status import ANSWER_LOOKS, run_look
@@ -49,7 +49,7 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
 def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
     """What was expected above what was answered, in one column."""
     ends = _ends(diff)
-    for row in diff.rows if diff.same else unified_rows(diff, _CONTEXT):
+    for row in diff.rows if diff.same else unified_diff(diff, _CONTEXT):
         if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
