@@ -81,10 +81,10 @@ def mean_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}" if abs(value) < 10 else short_number(value)
 
 
-def signed(value: float, decimals: int = 2) -> str:
-    """A difference, always with its sign unless it is nothing."""
-    text = f"{value:+.{decimals}f}"
-    return text if float(text) else f"{0:.{decimals}f}"
+def signed(value: float, form: str) -> str:
+    """A change with its sign; none before a zero. `form` is how its digits are written, such as `.1f`."""
+    shown = f"{round(value, 9):+{form}}"  # Sums of floats leave a trace where nothing changed.
+    return shown if float(shown) else shown[1:]
 
 
 def local_time(time: float) -> str:

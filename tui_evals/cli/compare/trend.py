@@ -20,7 +20,7 @@ from tui_evals.compare.trend import bars, column_names, ends, lined_up, rate, sc
 from tui_evals.compare.verdicts import between, measured, sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import cell_width, fit, table, wrap
-from tui_evals.present.figures import local_time
+from tui_evals.present.figures import local_time, signed
 from tui_evals.present.runs import Cost, run_cost
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.baselines import dataset_key
@@ -110,12 +110,6 @@ class Trend:
         return ComparedRun(
             run, rows, reader.snapshot(run.snapshot), [one for one in judged if one.key == self.evaluator]
         )
-
-
-def signed(value: float, form: str) -> str:
-    """A change with its sign; none before a zero."""
-    shown = f"{round(value, 9):+{form}}"  # Sums of floats leave a trace where nothing changed.
-    return shown if float(shown) else shown[1:]
 
 
 def of_passes(reader: Reader, runs: Sequence[RunRow]) -> Trend:
