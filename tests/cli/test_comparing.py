@@ -14,7 +14,7 @@ from tests.cli.past import Said, passing, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import compare
-from tui_evals.compare.verdicts import sentence
+from tui_evals.compare.verdicts import difference_sentence
 from tui_evals.store.baselines import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -57,7 +57,7 @@ def test_the_verdict_is_the_sentence_of_every_other_place(shell):
     first, later = past(*passing(20, 20)), past(*passing(20, 8))
     with compare.project.reader() as reader:
         found = compare.read_comparison(reader, [first.id, later.id])
-    says = sentence(found.against[0], "A", "B")
+    says = difference_sentence(found.against[0], "A", "B")
     assert "12 fewer" in says and "shown" in says
     done = shell("compare", first.key, later.key)
     assert says in done.out

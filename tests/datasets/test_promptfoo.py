@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
 from tui_evals.text.prompty import parse_prompty
@@ -519,7 +519,7 @@ def stays(data: dict[str, Any]) -> bool:
 @settings(max_examples=150, deadline=None)
 @given(documents().filter(stays))
 def test_what_both_can_say_survives_the_way_there_and_back(data: dict[str, Any]) -> None:
-    assert typed(data)[1] == []
+    assert parse_dataset(data)[1] == []
     text, losses = write_config(data)
     assert [loss.what for loss in losses.of("left out")] == ["providers"]
     back, found = read(text)

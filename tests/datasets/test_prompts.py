@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.problems import DatasetError, sentence
+from tui_evals.datasets.problems import DatasetError, problem_with_place
 from tui_evals.datasets.prompts import github_text, is_prompt, load_prompt, prompt_name
 from tui_evals.runs.start import prompts_from
 from tui_evals.text.prompty import Section
@@ -49,7 +49,7 @@ def written(folder: Path, name: str, text: str) -> Path:
 def complaints(folder: Path, name: str, text: str) -> list[str]:
     with pytest.raises(DatasetError) as raised:
         load_prompt(written(folder, name, text))
-    return [sentence(name, problem) for problem in raised.value.problems]
+    return [problem_with_place(name, problem) for problem in raised.value.problems]
 
 
 @pytest.mark.parametrize("suffix", [".prompt.yml", ".prompt.yaml", ".Prompt.YML"])

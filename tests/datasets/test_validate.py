@@ -7,9 +7,9 @@ import pytest
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.datasets.problems import DatasetError, sentence
+from tui_evals.datasets.problems import DatasetError, problem_with_place
 from tui_evals.datasets.prompts import load_prompt
-from tui_evals.datasets.validate import dataset_of, refusal, validate
+from tui_evals.datasets.validate import dataset_of, runevals_refusal, validate
 
 BROKEN = Path(__file__).parent / "broken"
 
@@ -78,7 +78,7 @@ def sentences(file: Path) -> list[str]:
         problems = validate(load(file), PUBLIC).problems
     except DatasetError as error:
         problems = error.problems
-    return [sentence(file.name, problem) for problem in problems]
+    return [problem_with_place(file.name, problem) for problem in problems]
 
 
 @pytest.mark.parametrize("file", sorted(BROKEN.iterdir()), ids=lambda file: file.name)
@@ -167,7 +167,7 @@ def test_an_invalid_document_has_no_dataset(tmp_path):
 
 
 def test_refusal_says_why_runevals_would_not_take_an_evaluator():
-    assert refusal("Relevance", {"threshold": 4}) is None
-    assert refusal("Relevance", {"weight": 0.5}) == "unknown field 'weight'"
-    assert refusal("Equals", {}) == "'Equals' is not an evaluator of runevals"
-    assert refusal("polite", {"threshold": 1}, ["polite"]) is None
+    assert runevals_refusal("Relevance", {"threshold": 4}) is None
+    assert runevals_refusal("Relevance", {"weight": 0.5}) == "unknown field 'weight'"
+    assert runevals_refusal("Equals", {}) == "'Equals' is not an evaluator of runevals"
+    assert runevals_refusal("polite", {"threshold": 1}, ["polite"]) is None

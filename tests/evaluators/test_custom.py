@@ -15,7 +15,7 @@ from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators import custom, sandbox
 from tui_evals.evaluators.base import CannotJudge, Question
 from tui_evals.evaluators.base import Score as Record
-from tui_evals.evaluators.custom import custom_evaluator, discover, name_problem
+from tui_evals.evaluators.custom import custom_evaluator, discover_custom_evaluators, name_problem
 from tui_evals.evaluators.trust import Trust
 
 CLASS = "class Evaluator:\n    def __init__(self, **settings): self.settings = settings\n"
@@ -551,12 +551,12 @@ def test_code_that_seems_to_want_a_judge_is_warned_about(project: Path, word: st
 
 
 def test_discover(project: Path) -> None:
-    assert discover(project) == {}
+    assert discover_custom_evaluators(project) == {}
     for name in ("b", "a", "__pycache__", ".hidden"):
         (project / "custom-evaluators" / name).mkdir(parents=True)
     (project / "custom-evaluators" / "README.md").write_text("x")
     folder = project / "custom-evaluators"
-    assert list(discover(project).items()) == [("a", folder / "a"), ("b", folder / "b")]
+    assert list(discover_custom_evaluators(project).items()) == [("a", folder / "a"), ("b", folder / "b")]
 
 
 @pytest.mark.parametrize(

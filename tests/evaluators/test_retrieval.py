@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.evaluators.helpers import Judge, score
 from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import Evaluator, Score
-from tui_evals.evaluators.judging import Unreadable
+from tui_evals.evaluators.judging import UnreadableReply
 from tui_evals.evaluators.retrieval import RetrievalQuery, RetrievalResult, read_entailment
 
 SHARE = "OneDriveAndSharePoint"
@@ -359,7 +359,7 @@ def test_a_verdict_inside_an_extract_is_not_the_judges() -> None:
     ],
 )
 def test_entailment_that_cannot_be_read(reply: str) -> None:
-    with pytest.raises(Unreadable, match="one JSON object"):
+    with pytest.raises(UnreadableReply, match="one JSON object"):
         read_entailment(reply)
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators.base import Evaluator, Question
-from tui_evals.evaluators.judging import Unreadable, fence_mark, question
+from tui_evals.evaluators.judging import UnreadableReply, fence_mark, judge_question
 from tui_evals.evaluators.rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity, read_rating
 
 EVERY = [Relevance, Coherence, Groundedness, Similarity, Rubric]
@@ -233,13 +233,13 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("reply", UNREADABLE, ids=lambda reply: reply[:20])
 def test_what_cannot_be_read(reply: str) -> None:
-    with pytest.raises(Unreadable, match="from 1 to 5 was expected"):
+    with pytest.raises(UnreadableReply, match="from 1 to 5 was expected"):
         read_rating(reply)
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_reply_is_a_rating_or_unreadable(reply: str) -> None:
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(UnreadableReply):
         assert 1 <= read_rating(reply).score <= 5
 
 
@@ -292,7 +292,9 @@ def test_injected_text_stays_inside_its_fence(injection: str, evaluator: type[Ev
 
 @given(st.text(st.characters(exclude_categories=()), min_size=1))
 def test_any_answer_can_be_read_back_from_its_fence(answer: str) -> None:
-    assert fenced(question("relevance", {"conversation": "", "request": "r", "answer": answer}))["answer"] == answer
+    assert (
+        fenced(judge_question("relevance", {"conversation": "", "request": "r", "answer": answer}))["answer"] == answer
+    )
 
 
 @pytest.mark.parametrize("injection", INJECTIONS)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators.base import Evaluator, Evidence, evaluate
 from tui_evals.evaluators.structured import JsonMatch, JsonSchema, JsonValid
-from tui_evals.evaluators.values import Patience
+from tui_evals.evaluators.values import PatternBudget
 from tui_evals.text.patterns import PatternTimeout
 
 DEEP = "[" * 200_000
@@ -300,7 +300,7 @@ def test_a_pattern_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPat
     def slow(*_: object) -> bool:
         raise PatternTimeout("too slow")
 
-    monkeypatch.setattr(Patience, "wait", slow)
+    monkeypatch.setattr(PatternBudget, "search", slow)
     record = score(JsonSchema, {"schema": {"pattern": "a"}, "negate": True}, response='"a"')
     assert (record.result, record.details["code"]) == ("error", "patternTimeout")
 

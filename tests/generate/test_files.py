@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.generate.scripted import notes_of, work_on
 from tui_evals.datasets.document import load
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.generate import testing, writing
 from tui_evals.generate.dataset import _merged, built, dataset_file, write_dataset
 from tui_evals.generate.folder import Folder
@@ -188,7 +188,7 @@ def test_tests_become_items_that_a_run_can_ask(tmp_path):
         _pair(4, baseline=True).model_copy(update={"ruleid": None}),
     ]
     data = built(_made(tmp_path, tests, truths, runs_per_test=2))
-    dataset, problems = typed(data)
+    dataset, problems = parse_dataset(data)
     assert dataset is not None and not problems
     first, second, third, fourth = data["items"]
     assert first["variables"] == {"a": "a1", "b": "b1"} and first["expected_response"] == "good"

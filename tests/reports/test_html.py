@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.reports.made import add_run, plain, store
 from tests.store.helpers import judged, new_run, said
 from tui_evals.compare.runs import read_comparison
-from tui_evals.compare.verdicts import sentence
+from tui_evals.compare.verdicts import difference_sentence
 from tui_evals.reports.html import chunks, page
 from tui_evals.reports.page.texts import MOST, marks, text
 from tui_evals.store.reader import Reader
@@ -267,7 +267,7 @@ async def test_a_comparison_says_what_the_verdicts_say(tmp_path):
         found = read_comparison(reader, ids)
         said_there = Census(page(reader, [reader.run(one) for one in ids])).text
     for letter, one in zip("BC", found.against, strict=True):
-        assert sentence(one, "A", letter) in said_there
+        assert difference_sentence(one, "A", letter) in said_there
         assert f"{one.counts['broken']} broken" in said_there
         for test in one.tests:
             assert re.search(rf"{test.what} {test.items} [\d.]+ [\d.]+ [+-]?[\d.]+", said_there), test.what

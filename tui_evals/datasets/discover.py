@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-NAMES = ("prompts.json", "evals.json", "tests.json")
+_DATASET_NAMES = ("prompts.json", "evals.json", "tests.json")
 STARTER = Path("evals", "evals.json")
 
 
-_STEPS = frozenset(
+_GENERATION_FILES = frozenset(
     f"{name}.json"
     for name in (
         *("tests", "test_groundtruth", "test_evals", "rule_evals", "generation", "evals.create", "evals.run"),
@@ -18,15 +18,15 @@ _STEPS = frozenset(
 """What a generation of tests writes besides its dataset, and what PromptPex wrote."""
 
 
-def discover(folder: Path) -> Path | None:
+def find_dataset(folder: Path) -> Path | None:
     """The first dataset among the six usual places: the folder itself, then its `evals/`."""
-    places = [place / name for place in (folder, folder / "evals") for name in NAMES]
-    return next((place for place in places if place.is_file() and not is_step(place)), None)
+    places = [place / name for place in (folder, folder / "evals") for name in _DATASET_NAMES]
+    return next((place for place in places if place.is_file() and not is_generation_file(place)), None)
 
 
-def is_step(file: Path) -> bool:
+def is_generation_file(file: Path) -> bool:
     """Whether a file is one that a generation works with, and no dataset: it lies beside the rules."""
-    return file.name in _STEPS and (file.parent / "rules.txt").exists()
+    return file.name in _GENERATION_FILES and (file.parent / "rules.txt").exists()
 
 
 def project_of(file: Path) -> Path:

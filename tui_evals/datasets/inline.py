@@ -9,7 +9,7 @@ from .model import CURRENT_VERSION
 from .problems import DatasetError, Problem
 
 
-def inline(prompts: Sequence[str], expected: Sequence[str] = ()) -> dict[str, Any]:
+def inline_document(prompts: Sequence[str], expected: Sequence[str] = ()) -> dict[str, Any]:
     """The eval document of prompts and, where given, one expected response for each."""
     if expected and len(expected) != len(prompts):
         message = f"there are {len(prompts)} prompts but {len(expected)} expected responses; give one for each"

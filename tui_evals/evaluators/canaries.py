@@ -17,7 +17,7 @@ class Canary:
 
     name: str
     evaluator: type[Evaluator]
-    wanted: Result
+    expected: Result
     answer: str
 
 
@@ -26,9 +26,9 @@ class CanaryRow:
     """What a judge made of one canary."""
 
     name: str
-    wanted: Result
-    got: Result | None
-    ok: bool
+    expected: Result
+    result: Result | None
+    passed: bool
     reply: str
 
 
@@ -41,18 +41,18 @@ class CanaryReport:
     @property
     def trusted(self) -> bool:
         """Whether the judge gave every known verdict."""
-        return all(row.ok for row in self.rows)
+        return all(row.passed for row in self.rows)
 
     @property
     def sentence(self) -> str:
         """The report in a sentence or a few."""
-        right, total = sum(row.ok for row in self.rows), len(self.rows)
-        if right == total:
+        correct, total = sum(row.passed for row in self.rows), len(self.rows)
+        if correct == total:
             return f"The judge gave the known verdict on all {total} canaries."
-        parts = [f"The judge gave the known verdict on {right} of {total} canaries; do not rely on it."]
-        for start, got in _FAULTS.items():
-            if names := [row.name for row in self.rows if row.got == got and not row.ok]:
-                parts.append(f"{start}: {', '.join(names)}.")
+        parts = [f"The judge gave the known verdict on {correct} of {total} canaries; do not rely on it."]
+        for fault, result in _FAULTS.items():
+            if names := [row.name for row in self.rows if row.result == result and not row.passed]:
+                parts.append(f"{fault}: {', '.join(names)}.")
         return " ".join(parts)
 
 
@@ -111,4 +111,4 @@ async def _row(canary: Canary, ask: Ask) -> CanaryRow:
     evidence = Evidence(prompt=_REQUEST, response=canary.answer, expected=_REFERENCE)
     record = await evaluate(canary.evaluator(ask=ask), evidence)
     reply = record.details.get("reply", record.reason)
-    return CanaryRow(canary.name, canary.wanted, record.result, record.result == canary.wanted, str(reply))
+    return CanaryRow(canary.name, canary.expected, record.result, record.result == canary.expected, str(reply))

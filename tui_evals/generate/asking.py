@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt
-from tui_evals.evaluators.judging import explained, fence_mark, fenced
+from tui_evals.evaluators.judging import fence_mark, fenced_text, with_fence_notice
 from tui_evals.runs.asking import PricedTarget, recalled
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
@@ -61,12 +61,12 @@ class Prompts:
     ) -> Messages:
         """The question of a step; the texts stand between marks, unless it is to look like an ordinary chat."""
         mark = fence_mark(texts)
-        shown = {key: text if plain or not text else fenced(mark, key, text) for key, text in texts.items()}
+        shown = {key: text if plain or not text else fenced_text(mark, key, text) for key, text in texts.items()}
         try:
             asked = render_messages(self._prompt(name), {**(values or {}), **shown})
         except TemplateError as problem:
             raise CannotGenerate(f"the step prompt {self._file(name)} cannot be filled in: {problem}") from None
-        return tuple(asked) if plain or not any(texts.values()) else explained(mark, asked, _NOTICE)
+        return tuple(asked) if plain or not any(texts.values()) else with_fence_notice(mark, asked, _NOTICE)
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.prompty"

@@ -10,7 +10,7 @@ from typing import Any
 
 from tui_evals.datasets.discover import project_of
 from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.save import save
 from tui_evals.evaluators.compliance import discover_metrics
@@ -145,7 +145,7 @@ def write_dataset(work: Generation) -> str:
     before = work.folder.record.get("items")
     known = before if isinstance(before, dict) else {}
     if not file.exists():
-        work.folder.write(file.name, pretty(fresh))
+        work.folder.write(file.name, pretty_json(fresh))
         said = _many(fresh["items"])
     else:
         document = load(file)

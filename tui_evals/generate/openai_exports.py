@@ -12,7 +12,7 @@ from typing import Any
 from tui_evals.datasets.prompts import PARAMETERS, github_text
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
-from tui_evals.text.templates import render
+from tui_evals.text.templates import render_template
 
 from .parsing import model_slug
 from .shapes import Test, Truth
@@ -95,7 +95,7 @@ def rows_of_tests(
         try:
             values = bound(subject, subject.scenario(test.scenario), test.testinput)
             values = {name: "" if value is None else value for name, value in values.items()}
-            rendered = {key: render(template, values) for key, template in computed.items()}
+            rendered = {key: render_template(template, values) for key, template in computed.items()}
         except (Unbindable, TemplateError) as problem:
             left_out.append(f"{test.testuid or f'test {place}'}: {problem}")
             continue

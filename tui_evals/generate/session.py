@@ -14,11 +14,12 @@ from typing import Any
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
+from tui_evals.runs.engine import STOPPED
 from tui_evals.runs.opening import opened
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import NewRun, RunRow
+from tui_evals.store.records import NewRun, RunRow, StopCode
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
@@ -78,6 +79,9 @@ class Session:
     run: RunRow
     spent: float
     finished: bool = field(default=False)
+    message: str = ""
+    """Why it is not finished, once that is known."""
+    code: StopCode = "asked"
 
 
 @contextlib.contextmanager
@@ -114,8 +118,11 @@ def session(
         try:
             yield current
         finally:
-            ended = {"finished": time.time()} if current.finished else {}
-            writer.run_status(run.id, "finished" if current.finished else "interrupted", **ended)
+            if current.finished:
+                writer.run_status(run.id, "finished", finished=time.time())
+            else:
+                message = current.message or STOPPED.message
+                writer.run_status(run.id, "interrupted", message=message, code=current.code)
             writer.flush()
 
 

@@ -12,7 +12,7 @@ from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import FrontMatter, Scenario, load_prompt, prompt_name
 from tui_evals.text import strictjson
 from tui_evals.text.prompty import Prompty
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 
 from .options import Options
@@ -105,7 +105,7 @@ def _inputs(prompt: Prompty) -> tuple[Input, ...]:
         else:
             found[name] = Input(name, _LITERALS.get(type(about), "string"), "", about)
     for section in prompt.sections:
-        for name in variables(section.text):
+        for name in template_variables(section.text):
             found.setdefault(name, Input(name))
     return tuple(found.values())
 

@@ -81,12 +81,6 @@ def mean_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}" if abs(value) < 10 else short_number(value)
 
 
-def signed(value: float, form: str) -> str:
-    """A change with its sign; none before a zero. `form` is how its digits are written, such as `.1f`."""
-    shown = f"{round(value, 9):+{form}}"  # Sums of floats leave a trace where nothing changed.
-    return shown if float(shown) else shown[1:]
-
-
 def local_time(time: float) -> str:
     """A moment in the time of this machine, to the minute."""
     return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")

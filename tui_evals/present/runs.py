@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import wilson
-from tui_evals.compare.verdicts import between
+from tui_evals.compare.verdicts import interval_percent
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.records import RunRow, Totals
 
@@ -93,7 +93,7 @@ def run_facts(run: RunRow, totals: Totals, unpriced: int = 0) -> RunFacts:
 
 def stop_reason(run: RunRow) -> str:
     """Why a run stopped, in the sentence the user saw; empty while it goes on or is finished."""
-    return str(getattr(run, "message", ""))
+    return run.message
 
 
 def run_seconds(run: RunRow) -> float | None:
@@ -115,8 +115,8 @@ def next_step(run: RunRow) -> str:
 
 
 def run_data(run: RunRow) -> dict[str, Any]:
-    """A run as plain data, with why it stopped or null."""
-    return {**asdict(run), "message": stop_reason(run) or None}
+    """A run as plain data, with null where it did not stop."""
+    return {**asdict(run), "message": stop_reason(run) or None, "code": run.code or None}
 
 
 def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def counts_sentence(totals: Totals) -> str:
     parts = [f"{totals.passed:,} of {judged:,} pass"]
     if (interval := wilson(totals.passed, judged)) is not None:
         rate = 100 * totals.passed / judged
-        parts[0] += f" ({rate:.1f} %, 95 % interval {between(interval)})"
+        parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
     parts += [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
     return " · ".join(parts)
 

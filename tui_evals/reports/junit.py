@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from tui_evals.compare.diff import Gap, Row, side_by_side, unified
+from tui_evals.compare.diff import DiffGap, DiffRow, side_by_side, unified_diff
 from tui_evals.compare.sides import column_name
 from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened
 from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_facts
@@ -114,14 +114,14 @@ def _body(answered: AnswerEntry, why: Sequence[str]) -> Iterator[str]:
         yield f"\nprompt\n{shortened(prompt, _LONGEST)}"
     if wanted and said:
         yield "\n--- expected\n+++ answer"
-        for row in unified(side_by_side(shortened(wanted, _LONGEST), shortened(said, _LONGEST))):
+        for row in unified_diff(side_by_side(shortened(wanted, _LONGEST), shortened(said, _LONGEST))):
             yield _diff_line(row)
     elif wanted or said:
         yield f"\n{'expected' if wanted else 'answer'}\n{shortened(wanted or said, _LONGEST)}"
 
 
-def _diff_line(row: Row | Gap) -> str:
-    if isinstance(row, Gap):
+def _diff_line(row: DiffRow | DiffGap) -> str:
+    if isinstance(row, DiffGap):
         return f"@@ {row.count} equal lines @@"
     sign = {"removed": "-", "added": "+"}.get(row.kind, " ")
     side = row.left or row.right

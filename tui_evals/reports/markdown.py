@@ -13,7 +13,7 @@ from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, read_comparison
 from tui_evals.compare.sides import Rate, column_name
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, between, sentence
+from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.present.answers import answer_name, complaints, expected_text, prompt_text, shortened
 from tui_evals.present.comparisons import difference_text, kind_counts, stop_notes
 from tui_evals.present.figures import counted, mean_text
@@ -125,7 +125,7 @@ def _of_comparison(reader: Reader, runs: Sequence[RunRow]) -> str:
         rows.append([f"{name} {code(side.run.name)} {code(side.run.key)}", targets, *cells])
     head = [
         "## " + ", ".join(f"{name} {code(run.name)}" for name, run in zip(names, runs, strict=True)) + " compared",
-        *(f"**{sentence(against, names[0], name)}**" for name, against in later),
+        *(f"**{difference_sentence(against, names[0], name)}**" for name, against in later),
         table(["run", "target", "pass", "95 % interval", "cost"], rows, _ROWS),
         *(
             f"{name} against {names[0]}: {', '.join(kind_counts(against)) or 'no answer in common'}."
@@ -218,4 +218,4 @@ def _share(rate: Rate) -> str:
 
 
 def _rate(rate: Rate) -> list[str]:
-    return [_share(rate), between(rate.interval) or "n/a"]
+    return [_share(rate), interval_percent(rate.interval) or "n/a"]

@@ -12,7 +12,7 @@ from typing import Any
 from tui_evals.present.runs import standing_data
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
-from tui_evals.text.cells import csv_line, guard
+from tui_evals.text.cells import csv_line, escape_formula
 from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
@@ -202,7 +202,7 @@ def table(reader: Reader, run: RunRow, *, raw: bool = False) -> str:
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> str:
     """A table as CSV; formulas are made harmless unless `raw`, in the header too."""
     lines = ([_cell(value) for value in row] for row in (columns, *rows))
-    return "".join(csv_line(cells if raw else map(guard, cells)) for cells in lines)
+    return "".join(csv_line(cells if raw else map(escape_formula, cells)) for cells in lines)
 
 
 _PARTS = ("score", "result", "threshold", "reason")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.grading_specs import load_spec, shipped_specs
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.openai_evals import Registry, load
@@ -39,7 +39,7 @@ def one(tmp_path: Path, samples: list[Any] | str | bytes, args: str = "", kind: 
 
 def document(registry: Registry, name: str = "x.dev.v0", most: int | None = None) -> dict[str, Any]:
     data, _ = registry.find(name)[0].document(most)
-    assert typed(data)[1] == []
+    assert parse_dataset(data)[1] == []
     return data
 
 

@@ -11,7 +11,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.figures import local_time
 from tui_evals.present.runs import next_step
-from tui_evals.present.status import run_look
+from tui_evals.runs.gates import why_no_baseline
 from tui_evals.store.baselines import (
     Baseline,
     author_here,
@@ -25,19 +25,6 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
 
-def key_of(run: RunRow, root: Path) -> str:
-    """The dataset of a stored run, as baselines know it."""
-    return dataset_key(run.source, root, root)
-
-
-def why_no_baseline(reader: Reader, run: RunRow) -> str | None:
-    """Why nothing can be measured against a run."""
-    if run.status != "finished":
-        return f"{run.key} is {run_look(run).word}, and what it has not answered would be missing from every comparison"
-    total = reader.totals(run.id)
-    return None if total.passed + total.failed else f"{run.key} has not a single answer that was judged"
-
-
 def set_run(word: str) -> None:
     """Make a run the baseline of its dataset, and say what it replaces."""
     with project.reader() as reader:
@@ -45,7 +32,8 @@ def set_run(word: str) -> None:
         if (why := why_no_baseline(reader, run)) is not None:
             go_on = next_step(run)
             raise Stop(f"{why}, so it cannot be a baseline{'; ' + go_on if go_on else ''}")
-        dataset = key_of(run, project_root(Path.cwd()))
+        root = project_root(Path.cwd())
+        dataset = dataset_key(run.source, root, root)
         before = baseline_of(reader, dataset)
         if before is not None and before.run == run.id:
             say(f"{run.key} is the baseline of {dataset} already")

@@ -13,25 +13,25 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json, warn
-from tui_evals.cli.project import World, world
+from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.compare.battles import (
-    Lean,
     Match,
+    PositionLean,
     Rating,
     Tally,
-    corrected,
-    lean,
+    battle_sentence,
+    correct_tallies,
     lean_sentence,
-    meetings,
+    position_lean,
     ratings,
-    sentence,
-    tally,
+    shares_by_item,
+    tally_matches,
 )
-from tui_evals.compare.runs import MOST, ComparedLine, read_comparison
+from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_comparison
 from tui_evals.compare.statistics import Interval, percent
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.evaluators.battling import CRITERIA, fingerprint
+from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.present.columns import table, wrap
 from tui_evals.present.figures import counted, estimated_cost, money
 from tui_evals.present.pace import Pace, pace_parts
@@ -40,6 +40,7 @@ from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Outcome
 from tui_evals.runs.opening import opened, price_for
 from tui_evals.runs.plan import limited
+from tui_evals.runs.project import Project
 from tui_evals.store.bouts import bouts
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -142,21 +143,21 @@ class BattleState:
     duels: Sequence[Duel]
     matches: Sequence[Sequence[Match]]
     tallies: Sequence[Tally]
-    lean: Lean | None
+    lean: PositionLean | None
     ratings: Sequence[Rating]
     """Empty without a verdict."""
 
 
 def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequence[Sequence[Match]]) -> BattleState:
     """What matches come to."""
-    met = meetings({duel.places: own for duel, own in zip(duels, matches, strict=True)})
-    tallies = corrected([tally(own) for own in matches])
+    met = shares_by_item({duel.places: own for duel, own in zip(duels, matches, strict=True)})
+    tallies = correct_tallies([tally_matches(own) for own in matches])
     return BattleState(
         runs,
         duels,
         matches,
         tallies,
-        lean(match for own in matches for match in own),
+        position_lean(match for own in matches for match in own),
         ratings(met, len(runs)) if any(own.judged for own in tallies) else (),
     )
 
@@ -190,7 +191,7 @@ def say_battle(found: BattleState) -> None:
     for duel, own in zip(found.duels, found.tallies, strict=True):
         left, right = _names(duel)
         say()
-        _say(sentence(own, left, right), bold=True)
+        _say(battle_sentence(own, left, right), bold=True)
         _say(_counted(own, left, right))
         if own.judged and own.share is not None and own.interval is not None:
             ends = f"{percent(own.interval.low)} to {percent(own.interval.high)}"
@@ -277,11 +278,11 @@ def _duel_json(runs: Sequence[RunRow], duel: Duel, own: Tally) -> dict[str, Any]
         "interval": None if own.share is None else _ends(own.interval),
         "p": own.test.p,
         "adjusted_p": own.test.adjusted,
-        "verdict": sentence(own, *_names(duel)),
+        "verdict": battle_sentence(own, *_names(duel)),
     }
 
 
-def _lean(found: Lean) -> dict[str, Any]:
+def _lean(found: PositionLean) -> dict[str, Any]:
     numbers = {"first_shown": found.share, "interval": _ends(found.interval), "p": found.p, "items": found.items}
     return {**numbers, "real": found.real, "verdict": lean_sentence(found)}
 
@@ -342,7 +343,7 @@ class PreparedBattle:
 def battle(words: Sequence[str], **options: Any) -> int:
     """Let a judge choose between the answers of the runs that a person means."""
     wish = BattleOptions(**options)
-    here = world(wish.env_name, trusting=False)
+    here = open_project(wish.env_name, trusting=False)
     with project.reader() as reader:
         ring = _ring(reader, words, wish, here)
         due = ring.due(ring.matches(reader))
@@ -362,7 +363,7 @@ def battle(words: Sequence[str], **options: Any) -> int:
         say_battle(found)
     if not outcome.finished:
         warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
-        return 130 if interrupted else 3 if outcome.configuration else 1
+        return 130 if interrupted else 3 if outcome.code == "configuration" else 1
     if due and not any(own.judged for own in found.tallies):
         warn(f"{ring.judge.name} gave not a single verdict: {_why(found)}")
         return 1
@@ -377,9 +378,9 @@ def _why(found: BattleState) -> str:
 # -- what is put to the judge
 
 
-def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: World) -> PreparedBattle:
-    if not 2 <= len(words) <= MOST:
-        raise Stop(f"a battle is between 2 to {MOST} runs; {len(words)} given")
+def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Project) -> PreparedBattle:
+    if not 2 <= len(words) <= MAX_RUNS:
+        raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given")
     if wish.seed is not None and wish.limit is None:
         raise Stop("--seed belongs to --limit: it says which pairs are drawn")
     judge = target_or_stop(wish.judge or here.settings.judge, here.settings)
@@ -400,8 +401,10 @@ def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: World
             "there is nothing to compare: the runs have no turn of the same item that both answered, unless the item "
             "was edited in between; `tui-evals compare` shows what they have in common"
         )
-    criteria = (wish.criteria or "").strip() or CRITERIA
-    return PreparedBattle(runs, duels, judge, criteria, fingerprint(criteria, identity(judge, here.environment)))
+    criteria = (wish.criteria or "").strip() or DEFAULT_CRITERIA
+    return PreparedBattle(
+        runs, duels, judge, criteria, judging_fingerprint(criteria, identity(judge, here.environment))
+    )
 
 
 def _note_self_judging(runs: Sequence[RunRow], judge: TargetConfig) -> None:
@@ -451,7 +454,7 @@ def _say_plan(ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_j
 
 
 def _fight(
-    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: World
+    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: Project
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
     try:

@@ -12,10 +12,10 @@ from tui_evals.cli.output import Stop, colour, columns, say, say_json
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, MOST, ComparedLine, Comparison, read_comparison
+from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.trend import How, opponent
-from tui_evals.compare.verdicts import NAMES, between, sentence
+from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
+from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import cut, table, wrap
 from tui_evals.present.comparisons import KIND_LOOKS, difference_text, kind_counts, stop_notes
@@ -33,7 +33,7 @@ def run_table(found: Comparison, room: int | None) -> list[str]:
     for name, side in zip(NAMES, found.sides, strict=False):
         run, rate = side.run, side.rate
         targets = ", ".join(run.targets)
-        ends = between(rate.interval)
+        ends = interval_percent(rate.interval)
         rows.append([name, run.key, run.name, targets, percent(rate.share), f"{rate.passed}/{rate.judged}", ends])
     return table(rows, right=(4, 5), elastic=(2, 3), room=room)
 
@@ -85,7 +85,6 @@ def count_line(against: RunDifference) -> str:
     return "Answers: " + " · ".join(kind_counts(against))
 
 
-_PAGE = 200
 _PREVIEW = 80
 """Characters of an answer that lists hold; there may be more."""
 
@@ -126,10 +125,10 @@ def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     chosen = baseline_of(reader, dataset)
     baseline = reader.run(chosen.run) if chosen else None
     others = (other for other in every_run(reader) if key(other.source) == dataset)
-    found = opponent(run, baseline, _parent(reader, run), others)
+    found = default_opponent(run, baseline, _parent(reader, run), others)
     if found is None:
         return None
-    reasons: Mapping[How, str] = {
+    reasons: Mapping[OpponentKind, str] = {
         "baseline": f"the baseline of {dataset}" + (f", set by {chosen.author}" if chosen else ""),
         "parent": f"the run that {run.key} was made from",
         "before": f"the finished run of {dataset} before {run.key}",
@@ -144,18 +143,10 @@ def _parent(reader: Reader, run: RunRow) -> RunRow | None:
         return None  # Somebody deleted it; the run before is as good as anything.
 
 
-def every_run(reader: Reader) -> Iterator[RunRow]:
-    """All runs, the latest first."""
-    offset = 0
-    while page := reader.runs(limit=_PAGE, offset=offset):
-        yield from page
-        offset += len(page)
-
-
 def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
     """The runs to compare, and what is to be said of how they were chosen."""
-    if len(words) > MOST:
-        raise Stop(f"{len(words)} runs are too many beside each other; give {MOST} at most")
+    if len(words) > MAX_RUNS:
+        raise Stop(f"{len(words)} runs are too many beside each other; give {MAX_RUNS} at most")
     runs = project.runs_meant(reader, words or ("last",))
     if len(runs) == 1:
         other = other_of(reader, runs[0])
@@ -183,7 +174,7 @@ def _say_numbers(found: Comparison, why: str) -> None:
             say(line, dim=True)
     for name, against in zip(NAMES[1:], found.against, strict=False):
         say()
-        for line in wrap(sentence(against, "A", name), room):
+        for line in wrap(difference_sentence(against, "A", name), room):
             say(line, bold=True)
         for line in wrap(count_line(against), room):
             say(line)
@@ -228,9 +219,7 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
             if several:
                 say(f"    {name} – not asked", dim=True)
             continue
-        # What a run that stopped had in flight is no more running than what it never began.
-        status = "pending" if answer.status == "running" else answer.status
-        mark = ANSWER_LOOKS[status]
+        mark = ANSWER_LOOKS[answer.status]
         what = f"{kind or '':<15}" if several else ""
         text = previews.get(answer.id, "")
         text = text.rstrip() + "…" if len(text) >= _PREVIEW else text

@@ -10,7 +10,7 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, colour, columns, say
-from tui_evals.compare.diff import Diff, Gap, Kind, Row, Side, diff_json, side_by_side, unified
+from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.present.answers import error_text, prompt_text, reference_text
 from tui_evals.present.columns import cut, fit, wrap
 from tui_evals.present.status import ANSWER_LOOKS, run_look
@@ -37,7 +37,7 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
     yield f"  {fit('expected', half)} │ answer", None
     ends = _ends(diff)
     for row in _near(diff):
-        if isinstance(row, Gap):
+        if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
         left, right = (wrap(_marked(side, row, ends), half) if side else [] for side in (row.left, row.right))
@@ -49,8 +49,8 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
 def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
     """What was expected above what was answered, in one column."""
     ends = _ends(diff)
-    for row in diff.rows if diff.same else unified(diff, _CONTEXT):
-        if isinstance(row, Gap):
+    for row in diff.rows if diff.same else unified_diff(diff, _CONTEXT):
+        if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
         side = row.right or row.left
@@ -58,11 +58,11 @@ def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
             yield f"{_SIGNS[row.kind]} {line}".rstrip(), _COLOURS[row.kind]
 
 
-def _skipped(gap: Gap, diff: Diff) -> str:
+def _skipped(gap: DiffGap, diff: Diff) -> str:
     return f"⋯ {gap.count:,} {_UNITS[diff.unit]} alike"
 
 
-def _near(diff: Diff) -> Iterator[Row | Gap]:
+def _near(diff: Diff) -> Iterator[DiffRow | DiffGap]:
     """The rows without those that are far from every change; all of them where nothing changed."""
     blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
     for number, (same, block) in enumerate(blocks):
@@ -72,11 +72,11 @@ def _near(diff: Diff) -> Iterator[Row | Gap]:
             yield from block
         else:
             yield from block[:head]
-            yield Gap(tail - head)
+            yield DiffGap(tail - head)
             yield from block[tail:]
 
 
-def _marked(side: Side, row: Row, ends: Collection[int]) -> str:
+def _marked(side: DiffSide, row: DiffRow, ends: Collection[int]) -> str:
     """A side as text, with marks around what changed where that is not all of it; a line end only it has is shown."""
     whole = all(span.changed for span in side.spans)
     opening, closing = ("{+", "+}") if side is row.right else ("[-", "-]")

@@ -10,7 +10,7 @@ from tui_evals.cli import project
 from tui_evals.cli.output import Stop, columns, say, say_data
 from tui_evals.cli.project import evaluators, store_path
 from tui_evals.cli.run.finishing import kind_named, write_report, write_results
-from tui_evals.compare.runs import MOST
+from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
 from tui_evals.present import columns as layout
 from tui_evals.present.columns import cell_width, wrap
@@ -125,7 +125,7 @@ def _overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, 
         overview(reader, _named(reader, words, None), kind, output, raw_csv)
 
 
-def _named(reader: Reader, words: str, most: int | None = MOST) -> list[RunRow]:
+def _named(reader: Reader, words: str, most: int | None = MAX_RUNS) -> list[RunRow]:
     """The runs that a person means by names with commas between them."""
     names = [word.strip() for word in words.split(",") if word.strip()]
     if not names or (most is not None and len(names) > most):

@@ -154,7 +154,7 @@ def say_end(
         warn(problem)
     if ended.stopped is not None:
         warn(f"stopped: {str(ended.stopped).rstrip('.')}. What was made is kept; the same command goes on")
-        return 3 if ended.stopped.configuration else 1
+        return 3 if ended.stopped.code == "configuration" else 1
     if ended.halted:
         warn("stopped before the end. What was made is kept; the same command goes on")
         return 130 if interrupted else 0

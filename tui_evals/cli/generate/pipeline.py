@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say_data, warn
-from tui_evals.cli.project import world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave
 from tui_evals.evaluators.compliance import discover_metrics
@@ -84,7 +84,7 @@ def generate(**given: Any) -> int:
     """Make a test collection for a prompt, or go on with one."""
     if given["show_prompt"] is not None:
         return _show_prompt(given["show_prompt"])
-    here = world(given["env_name"], trusting=False)
+    here = open_project(given["env_name"], trusting=False)
     try:
         file, folder = prompt_and_folder(given)
         saved, targets = saved_of(folder)
@@ -154,6 +154,10 @@ def _go(given: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget,
                 work = replace(work, talk=talk)
                 ended, interrupted = asyncio.run(_alive(work, wish, board))
                 current.finished = ended.finished
+                if ended.stopped is not None:
+                    current.message, current.code = str(ended.stopped), ended.stopped.code
+                elif ended.problems and not ended.halted:
+                    current.message, current.code = ended.problems[0], "failed"
     for step in wish.begin:
         if place is not None and step.name in ended.made and _same(work.folder.path / step.file, place / step.file):
             board.tell(f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again")

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
-from tui_evals.compare.repeats import Column, Repeats, read_repeats
+from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
@@ -60,7 +60,7 @@ def ways(run: RunRow, found: Repeats) -> list[str]:
     return said
 
 
-def _say_column(column: Column, passes: int) -> None:
+def _say_column(column: RepeatColumn, passes: int) -> None:
     found, room = column.together, columns()
     say(f"{column.name}: {found.items} items judged, {found.repeated} of them more than once")
     if found.repeated:

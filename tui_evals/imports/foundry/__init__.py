@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tui_evals.imports.foundry.file import is_foundry
-from tui_evals.imports.foundry.reading import read
-from tui_evals.imports.foundry.writing import write
+from .file import is_foundry
+from .reading import read
+from .writing import write
 
 __all__ = ["is_foundry", "read", "write"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.compare.diff import Diff, Row, Span, diff_json, side_by_side
+from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
 from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.present.answers import answer_facts, error_text, missing_text, opinion, pretty_json
 from tui_evals.present.figures import short_number
@@ -50,8 +50,8 @@ _SHARED = 0.2  # share of the shorter text that must stand in both before marks 
 class Text:
     """A text in spans, its beginning apart from the rest where it is long."""
 
-    head: tuple[Span, ...]
-    rest: tuple[Span, ...] = ()
+    head: tuple[DiffSpan, ...]
+    rest: tuple[DiffSpan, ...] = ()
     more: int = 0
     """Characters in the rest."""
     left_out: int = 0
@@ -64,13 +64,13 @@ class Text:
 class Marks:
     """Two texts with the words marked that the other one lacks."""
 
-    left: tuple[Span, ...]
-    right: tuple[Span, ...]
+    left: tuple[DiffSpan, ...]
+    right: tuple[DiffSpan, ...]
 
 
-def text(value: str, spans: Sequence[Span] = ()) -> Text:
+def text(value: str, spans: Sequence[DiffSpan] = ()) -> Text:
     """A text to show, with the marks it has, if any."""
-    pieces = tuple(spans) or (Span(value, False),)
+    pieces = tuple(spans) or (DiffSpan(value, False),)
     whole = sum(len(span.text) for span in pieces)
     code = value.lstrip()[:1] in ("{", "[") or "```" in value
     if whole > MOST:
@@ -104,29 +104,29 @@ def marks(left: str, right: str) -> Marks | None:
     return found if shared >= _SHARED * min(len(left.strip()), len(right.strip())) else None
 
 
-def _joined(diff: Diff, side: str) -> tuple[Span, ...]:
+def _joined(diff: Diff, side: str) -> tuple[DiffSpan, ...]:
     """One side of a diff as a text again: neighbours of a kind together, and no space marked around words."""
-    found: list[Span] = []
+    found: list[DiffSpan] = []
     for span in _spans(diff.rows, side):
         for part in _bare(span):
             if found and found[-1].changed == part.changed:
-                found[-1] = Span(found[-1].text + part.text, part.changed)
+                found[-1] = DiffSpan(found[-1].text + part.text, part.changed)
             elif part.text:
                 found.append(part)
     return tuple(found)
 
 
-def _bare(span: Span) -> tuple[Span, ...]:
+def _bare(span: DiffSpan) -> tuple[DiffSpan, ...]:
     """A marked piece without the mark on the space around it."""
     words = span.text.strip()
     if not span.changed or not words:
         return (span,)
     start = span.text.index(words)
     end = start + len(words)
-    return Span(span.text[:start], False), Span(words, True), Span(span.text[end:], False)
+    return DiffSpan(span.text[:start], False), DiffSpan(words, True), DiffSpan(span.text[end:], False)
 
 
-def _spans(rows: Iterable[Row], side: str) -> Iterable[Span]:
+def _spans(rows: Iterable[DiffRow], side: str) -> Iterable[DiffSpan]:
     for row in rows:
         part = row.left if side == "left" else row.right
         yield from part.spans if part else ()
@@ -150,17 +150,17 @@ def _fold(value: str) -> int | None:
     return at
 
 
-def _split(pieces: Sequence[Span], at: int) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    head: list[Span] = []
-    rest: list[Span] = []
+def _split(pieces: Sequence[DiffSpan], at: int) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
+    head: list[DiffSpan] = []
+    rest: list[DiffSpan] = []
     for span in pieces:
         if at >= len(span.text):
             head.append(span)
         elif at <= 0:
             rest.append(span)
         else:
-            head.append(Span(span.text[:at], span.changed))
-            rest.append(Span(span.text[at:], span.changed))
+            head.append(DiffSpan(span.text[:at], span.changed))
+            rest.append(DiffSpan(span.text[at:], span.changed))
         at -= len(span.text)
     return tuple(head), tuple(rest)
 
@@ -230,7 +230,7 @@ def answer_block(
     scores: Iterable[ScoreRecord],
     labels: Iterable[Label],
     reference: str,
-    spans: Sequence[Span] | None = None,
+    spans: Sequence[DiffSpan] | None = None,
     together: Iterable[ScoreRecord] = (),
 ) -> AnswerBlock:
     """An answer marked against what was expected, or with the marks that are given."""

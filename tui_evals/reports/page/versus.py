@@ -10,8 +10,8 @@ from statistics import fmean
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
-from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
+from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.present.comparisons import KIND_LOOKS, difference_text, direction
 from tui_evals.present.figures import counted, mean_text, universal_time
 from tui_evals.present.runs import judge_name, run_cost, stop_reason, target_names
@@ -129,7 +129,7 @@ def _items(groups: Sequence[Sequence[ComparedLine]], kind: Kind) -> int:
     return sum(any(kind in line.kinds for line in group) for group in groups)
 
 
-def _ran(reader: Reader, letter: str, side: Side) -> RunColumn:
+def _ran(reader: Reader, letter: str, side: RunSide) -> RunColumn:
     run, totals = side.run, reader.totals(side.run.id)
     known = walked(reader, run)
     left = waiting_count(totals)
@@ -159,7 +159,7 @@ def _pair(letter: str, place: int, found: RunDifference, groups: Sequence[Sequen
     points = [pair for group in groups if (pair := _scores(group, place + 1))]
     return Pair(
         letter=letter,
-        sentence=sentence(found, "A", letter),
+        sentence=difference_sentence(found, "A", letter),
         counts=counts,
         tests=tuple(tests),
         scatter=scatter(points, "A", letter),
@@ -194,7 +194,7 @@ def _measured(test: MeasuredDifference, name: str = "") -> Measured:
     )
 
 
-def _spreads(sides: Sequence[Side], evaluators: Sequence[str]) -> Iterator[Spread]:
+def _spreads(sides: Sequence[RunSide], evaluators: Sequence[str]) -> Iterator[Spread]:
     for key in evaluators:
         scores = [side.scores.get(key, ()) for side in sides]
         if found := steps(scores):

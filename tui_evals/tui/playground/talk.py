@@ -22,7 +22,7 @@ from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Ta
 from tui_evals.targets.config import Settings, is_model, target_named
 from tui_evals.targets.opening import open_target
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 
 
 class CannotTalk(Exception):
@@ -88,7 +88,7 @@ def _prompt(document: Document) -> PromptUnderTest | None:
 def _names(prompt: PromptUnderTest) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for text in templates(prompt):
-        found |= dict.fromkeys(variables(text))
+        found |= dict.fromkeys(template_variables(text))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tui_evals.datasets.paths import CannotEdit, put
+from tui_evals.datasets.paths import CannotEdit, set_at
 from tui_evals.datasets.prompts import prompt_name
 from tui_evals.generate.folder import RECORD, Folder
 from tui_evals.generate.shapes import (
@@ -354,8 +354,8 @@ def rewritten(data: Data, sheet: RuleSheet, after: Texts) -> Data:
         for position in line.tests:
             items[position] = _of(items[position], became[line.key])
     for name, texts in (("rules", after.output), ("inverseRules", after.inverse)):
-        data = put(data, ("extensions", "promptpex", name), "\n".join(texts))
-    return put(data, ("items",), items)
+        data = set_at(data, ("extensions", "promptpex", name), "\n".join(texts))
+    return set_at(data, ("items",), items)
 
 
 def _of(item: Data, rule: Rule | None) -> Data:
@@ -369,8 +369,8 @@ def _of(item: Data, rule: Rule | None) -> Data:
         told = {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
         changed = {**facts, **({"ruleid": rule.number} if rule.number else {}), **told}
         after = f"rule-{changed.get('ruleid')}"
-    found = item if changed == facts else put(item, ("extensions", "promptpex"), changed)
-    return put(found, ("category",), after) if category == before and category != after else found
+    found = item if changed == facts else set_at(item, ("extensions", "promptpex"), changed)
+    return set_at(found, ("category",), after) if category == before and category != after else found
 
 
 def says_deleted(tests: int) -> str:
