@@ -63,5 +63,6 @@ def test_chance_is_never_rounded_to_nothing():
     assert [chance(p) for p in (0.00001, 0.049, 0.5)] == ["<0.001", "0.049", "0.50"]
 
 
-def test_runs_that_came_to_their_end_need_no_note():
+def test_only_runs_that_stopped_need_a_note():
     assert list(stop_notes([a_run(), a_run()])) == []
+    assert list(stop_notes([a_run(), a_run(message="it was killed")])) == ["B stopped: it was killed"]

@@ -1,7 +1,5 @@
 """The facts of a run."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from tests.present.rows import a_run, totals
@@ -37,7 +35,7 @@ def test_a_run_that_stopped_says_what_goes_on_with_it():
 
 def test_why_a_run_stopped_is_what_its_row_says():
     assert stop_reason(a_run()) == ""
-    assert stop_reason(SimpleNamespace(message="main cannot be reached")) == "main cannot be reached"
+    assert stop_reason(a_run(message="main cannot be reached")) == "main cannot be reached"
 
 
 def test_the_judges_and_what_nobody_knows_the_price_of_are_in_the_cost():

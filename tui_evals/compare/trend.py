@@ -30,6 +30,8 @@ BARS = "▁▂▃▄▅▆▇█"
 
 _VERDICT_VALUES: Mapping[Verdict, float | None] = {"pass": 1.0, "fail": 0.0, "errored": None, "unjudged": None}
 
+_PAGE = 200
+
 
 class UnknownTrend(LookupError):
     """The runs have no such category, evaluator or item."""
@@ -245,6 +247,14 @@ def _bar_character(share: float) -> str:
 
 
 OpponentKind = Literal["baseline", "parent", "before"]
+
+
+def every_run(reader: Reader) -> Iterator[RunRow]:
+    """All runs, the latest first."""
+    offset = 0
+    while page := reader.runs(limit=_PAGE, offset=offset):
+        yield from page
+        offset += len(page)
 
 
 def default_opponent(

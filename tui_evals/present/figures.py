@@ -81,12 +81,6 @@ def mean_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}" if abs(value) < 10 else short_number(value)
 
 
-def signed(value: float, decimals: int = 2) -> str:
-    """A difference, always with its sign unless it is nothing."""
-    text = f"{value:+.{decimals}f}"
-    return text if float(text) else f"{0:.{decimals}f}"
-
-
 def local_time(time: float) -> str:
     """A moment in the time of this machine, to the minute."""
     return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")

@@ -115,8 +115,8 @@ def next_step(run: RunRow) -> str:
 
 
 def run_data(run: RunRow) -> dict[str, Any]:
-    """A run as plain data, with why it stopped or null."""
-    return {**asdict(run), "message": stop_reason(run) or None}
+    """A run as plain data, with null where it did not stop."""
+    return {**asdict(run), "message": stop_reason(run) or None, "code": run.code or None}
 
 
 def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.trend import OpponentKind, default_opponent
+from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import cut, table, wrap
@@ -85,7 +85,6 @@ def count_line(against: RunDifference) -> str:
     return "Answers: " + " · ".join(kind_counts(against))
 
 
-_PAGE = 200
 _PREVIEW = 80
 """Characters of an answer that lists hold; there may be more."""
 
@@ -142,14 +141,6 @@ def _parent(reader: Reader, run: RunRow) -> RunRow | None:
         return None if run.parent is None else reader.run(run.parent)
     except LookupError:
         return None  # Somebody deleted it; the run before is as good as anything.
-
-
-def every_run(reader: Reader) -> Iterator[RunRow]:
-    """All runs, the latest first."""
-    offset = 0
-    while page := reader.runs(limit=_PAGE, offset=offset):
-        yield from page
-        offset += len(page)
 
 
 def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
@@ -228,9 +219,7 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
             if several:
                 say(f"    {name} – not asked", dim=True)
             continue
-        # What a run that stopped had in flight is no more running than what it never began.
-        status = "pending" if answer.status == "running" else answer.status
-        mark = ANSWER_LOOKS[status]
+        mark = ANSWER_LOOKS[answer.status]
         what = f"{kind or '':<15}" if several else ""
         text = previews.get(answer.id, "")
         text = text.rstrip() + "…" if len(text) >= _PREVIEW else text

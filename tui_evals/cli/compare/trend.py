@@ -21,6 +21,7 @@ from tui_evals.compare.trend import (
     category_trend,
     draw_bars,
     evaluator_trend,
+    every_run,
     item_trend,
     known_span,
     pass_rate_trend,
@@ -35,8 +36,6 @@ from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
-
-from .compare import every_run
 
 _SIGNS: Mapping[Verdict, str] = {
     "pass": ANSWER_LOOKS["pass"].glyph,
@@ -198,7 +197,7 @@ def _statuses(rows: Sequence[AnswerRow]) -> str:
     counts = dict.fromkeys(row.status for row in rows)
     several = len(rows) > 1
     return " · ".join(
-        ANSWER_LOOKS[status].text + (f" ×{sum(row.status == status for row in rows)}" if several else "")
+        f"{ANSWER_LOOKS[status].text}" + (f" ×{sum(row.status == status for row in rows)}" if several else "")
         for status in counts
     )
 

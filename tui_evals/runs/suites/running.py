@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tui_evals.compare.trend import every_run
 from tui_evals.datasets.document import Document
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.runs.project import Project
@@ -22,7 +23,6 @@ from .cases import Column, UserTypeError, UserValueError
 from .suite import FOLDER, MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
 
 METADATA = ("model_name", "model_version", "foundation_model", "prompt_template")
-_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +144,6 @@ def runs_of(reader: Reader, suite: str) -> list[RunRow]:
     """The runs of a suite, the first one first."""
     file = (FOLDER / f"{suite}.json").as_posix()
     return [run for run in every_run(reader) if run.suite == suite and run.source.endswith(file)][::-1]
-
-
-def every_run(reader: Reader) -> Iterator[RunRow]:
-    """All runs of all suites, the latest first."""
-    offset = 0
-    while page := reader.runs(_PAGE, offset):
-        yield from (run for run in page if run.suite)
-        offset += len(page)
 
 
 def metadata_of(reader: Reader, run: RunRow) -> dict[str, str]:
