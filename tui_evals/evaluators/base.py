@@ -1,4 +1,4 @@
-"""The three words of judging: what is judged (Evidence), who judges (Evaluator), the record (Score)."""
+"""The interface of evaluators: what is judged (Evidence), what judges it (Evaluator), the record (Score)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def measured_score(
 
 
 def error_score(code: str, reason: str, **details: object) -> Score:
-    """Could not be judged; never counted as a fail or a zero."""
+    """A record of what could not be judged; it never counts as a fail or a zero."""
     return Score(result="error", reason=reason, details={"code": code, **details})
 
 
@@ -202,11 +202,11 @@ class Evaluator:
 
 
 class JudgingStopped(Exception):
-    """Raised on the way to a judge when no judging can succeed any more: it is not about this answer."""
+    """No judge can be asked any more, because the run is ending; `evaluate` lets it pass and makes no record of it."""
 
 
 async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
-    """The record of one evaluator on one answer; whatever goes wrong inside is one of error."""
+    """The record of one evaluator on one answer; a failure inside becomes an error record."""
     if absent := _missing_evidence(evaluator, evidence):
         return absent
     try:
@@ -251,7 +251,7 @@ def _missing_evidence(evaluator: Evaluator, evidence: Evidence) -> Score | None:
 
 
 def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, ...]:
-    """What of the answer is compared: all of it, or every value at the JSON path, in document order."""
+    """The part of the answer to compare: all of it, or every value at the JSON path, in document order."""
     response = evidence.response or ""
     if json_path is None:
         return (response,)

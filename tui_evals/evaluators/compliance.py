@@ -186,7 +186,7 @@ def _read_prompty(path: Path) -> Prompty:
 
 
 def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
-    """What a metric may name, fenced where there is something to show; any other name is a variable of the item."""
+    """The question of a metric: the values its prompt names, fenced; unknown names are variables of the item."""
     if not prompt.sections:
         raise PromptyError("there is no text below its front matter")
     known = {

@@ -22,7 +22,7 @@ from .choices import (
     quoted_choices,
 )
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
-from .judging import chat_to_text, is_chat
+from .judging import chat_to_text, is_chat, without_thoughts
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -136,7 +136,7 @@ _MAX_REASON = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class _MetricResult:
-    """What one grading call came to."""
+    """The result of one grading call."""
 
     choice: str
     score: float | None
@@ -218,7 +218,7 @@ class ModelGraded(Evaluator):
         return self.spec.template_for(name if name in self.outputs else self.outputs[0])
 
     def _inputs(self, evidence: Evidence) -> dict[str, Sequence[str]]:
-        """What was asked and what would be right, under the names of their fields."""
+        """The conversation and the references, under the names of their prompt fields."""
         request = ({"role": "user", "content": evidence.prompt},) if evidence.prompt else ()
         inputs: dict[str, Sequence[str]] = {}
         if messages := (*evidence.history, *request):
@@ -275,8 +275,7 @@ class ModelGraded(Evaluator):
         """The choice in a reply, its score and whether it passes."""
         options, text = self.options, reply
         if not options.compat:
-            thoughts, end, rest = reply.lstrip().partition("</think>")
-            text = rest if end and thoughts.startswith("<think>") else reply
+            text = without_thoughts(reply)
             if self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
                 choices = sorted(choices, key=len, reverse=True)
         choice = parse_choice(text, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
