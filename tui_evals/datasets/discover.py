@@ -30,10 +30,10 @@ def is_generation_file(file: Path) -> bool:
 
 
 def project_of(file: Path) -> Path:
-    """The project folder of a file: the nearest above it with `.evals/`, else the working directory if that is above it."""
-    root, here = project_root(file.absolute().parent), Path.cwd().resolve()
-    known = (root / ".evals").is_dir() or not root.is_relative_to(here)
-    return root if known else here
+    """The project folder of a file: the nearest above it with `.evals/`, else the working directory around it."""
+    root, working_folder = project_root(file.absolute().parent), Path.cwd().resolve()
+    is_project = (root / ".evals").is_dir() or not root.is_relative_to(working_folder)
+    return root if is_project else working_folder
 
 
 def project_root(folder: Path) -> Path:

@@ -286,9 +286,9 @@ _JOINS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _join_field(name: str, mine: Any, turn: Any) -> Any:
-    if same_data(mine, turn) and name != "messages":
-        return mine
-    if name in _JOINS and type(mine) is type(turn) and isinstance(mine, (list, dict)):
-        return _JOINS[name](mine, turn)
+def _join_field(name: str, item_value: Any, turn_value: Any) -> Any:
+    if same_data(item_value, turn_value) and name != "messages":
+        return item_value
+    if name in _JOINS and type(item_value) is type(turn_value) and isinstance(item_value, (list, dict)):
+        return _JOINS[name](item_value, turn_value)
     raise CannotEdit(f"the item and its turn both have '{name}', with different values; keep one of them")

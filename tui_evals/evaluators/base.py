@@ -119,6 +119,13 @@ class CannotJudge(Exception):
         self.details = details
 
 
+class Misconfigured(CannotJudge):
+    """The evaluator's options, its judge or the item lack what it needs."""
+
+    def __init__(self, reason: str, **details: object) -> None:
+        super().__init__("evaluatorConfigurationError", reason, **details)
+
+
 class Options(BaseModel):
     """What every evaluator takes."""
 
@@ -193,7 +200,7 @@ class Evaluator:
     def ask(self) -> Ask:
         """The judge this evaluator was given."""
         if self._ask is None:
-            raise CannotJudge("evaluatorConfigurationError", f"{self.name} needs a judge and none was named")
+            raise Misconfigured(f"{self.name} needs a judge and none was named")
         return self._ask
 
     def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
@@ -264,7 +271,7 @@ def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, 
     try:
         values: tuple[object, ...] = find_by_path(json_path, document)
     except PathError as problem:
-        raise CannotJudge("evaluatorConfigurationError", str(problem)) from None
+        raise Misconfigured(str(problem)) from None
     if not values:
         raise NoValueToJudge(f"nothing in the answer matches the path {json_path}")
     return values

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import AliasChoices, Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured_score
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
 from .readability import answer_text
 
 READ_CHARS = 20_000
@@ -52,7 +52,7 @@ async def bert_similarity(options: ModelOptions, text: str, references: Sequence
     loop = asyncio.get_running_loop()
     scorer = await loop.run_in_executor(_worker, load_scorer, options.model, options.num_layers)
     if isinstance(scorer, str):
-        raise CannotJudge("evaluatorConfigurationError", scorer)
+        raise Misconfigured(scorer)
     text = _tokenizer_text(text)
     return [await loop.run_in_executor(_worker, _compare, scorer, text, _tokenizer_text(other)) for other in references]
 

@@ -201,8 +201,8 @@ def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> 
     names = template_variables(prompt.body)
     item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in names}
     texts = {name: as_text(value) for name, value in {**item, **known}.items() if value}
-    shown = {name: text for name, text in texts.items() if name in names}
-    return judge_question(prompt, shown, {name: "" for name in names if name not in shown}, judge=judge)
+    named_texts = {name: text for name, text in texts.items() if name in names}
+    return judge_question(prompt, named_texts, {name: "" for name in names if name not in named_texts}, judge=judge)
 
 
 def _without_roles(template: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Result, Score, as_text
+from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
 from .choices import (
     INVALID,
     NUMBERED,
@@ -129,7 +129,6 @@ def _check_options(options: ModelGradedOptions, spec: Spec) -> None:
     expand_args(spec.args)
 
 
-_CONFIGURATION_ERROR = "evaluatorConfigurationError"
 _WORST_FIRST: tuple[Result | None, ...] = ("fail", "error", None)
 _MAX_REASON = 300  # characters
 
@@ -200,7 +199,7 @@ class ModelGraded(Evaluator):
         try:
             choices = self.spec.choices(n)
         except ValueError as problem:
-            raise CannotJudge(_CONFIGURATION_ERROR, str(problem)) from None
+            raise Misconfigured(str(problem)) from None
         instruction = "" if self.spec.eval_type else answer_instruction(choices, self._eval_type)
         metrics = {}
         for metric, values in self._calls(evidence).items():
@@ -237,7 +236,7 @@ class ModelGraded(Evaluator):
         if len(answers) < 2 if expected == "from_models" else len(answers) != expected:
             number = "at least 2" if expected == "from_models" else expected
             reason = f"{self.spec.name} judges {number} answers of a group together, and there are {len(answers)}"
-            raise CannotJudge(_CONFIGURATION_ERROR, reason)
+            raise Misconfigured(reason)
         if not any(answer.strip() for answer in answers):
             raise CannotJudge("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
         if one_field_each:
@@ -266,9 +265,7 @@ class ModelGraded(Evaluator):
         if not self.options.metaeval:
             return None
         if metric not in evidence.variables:
-            raise CannotJudge(
-                _CONFIGURATION_ERROR, f"metaeval compares with the item's variable {metric!r}, and there is none"
-            )
+            raise Misconfigured(f"metaeval compares with the item's variable {metric!r}, and there is none")
         return as_text(evidence.variables[metric])
 
     def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:

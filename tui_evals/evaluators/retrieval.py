@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Options, Score, measured_score
+from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Options, Score, measured_score
 from .judging import ask_judge, judge_question, required_verdict
 from .values import quoted, quoted_list
 
@@ -74,7 +74,7 @@ def _executions(evidence: Evidence, capability: str, code: str) -> list[Mapping[
     executions = (evidence.diagnostics or {}).get("retrieval_executions")
     if not isinstance(executions, list | tuple):
         reason = "the diagnostics hold no list of retrieval_executions, so what was retrieved is not known"
-        raise CannotJudge("evaluatorConfigurationError", reason, diagnostic_code=code)
+        raise Misconfigured(reason, diagnostic_code=code)
     return [row for row in _object_rows(executions) if row.get("capability") == capability]
 
 

@@ -24,6 +24,7 @@ from .base import (
     CannotJudge,
     Evaluator,
     Evidence,
+    Misconfigured,
     NoValueToJudge,
     Options,
     Score,
@@ -329,7 +330,7 @@ def _reference_value(text: str) -> object:
         return strictjson.loads(text, duplicates=True)
     except strictjson.JsonError as problem:
         reason = f"the reference {quoted(text)} cannot be read as JSON: {_json_problem(problem)}"
-        raise CannotJudge("evaluatorConfigurationError", reason) from None
+        raise Misconfigured(reason) from None
 
 
 class JsonSchemaOptions(ValueOptions):

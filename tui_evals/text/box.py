@@ -150,8 +150,8 @@ def _calculate(meter: Meter, operate: Callable[[Any, Any], object], sign: str, l
 
 def name_list(names: Iterable[object]) -> str:
     """Names as a list for a sentence; long names and long lists are cut."""
-    shown = [str(name)[:40] for name in names]
-    return ", ".join(shown[:12] + ["…"] * (len(shown) > 12)) or "none"
+    cut_names = [str(name)[:40] for name in names]
+    return ", ".join(cut_names[:12] + ["…"] * (len(cut_names) > 12)) or "none"
 
 
 def _lookup(environment: Any, container: Any, key: Any) -> Any:
