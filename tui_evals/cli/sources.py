@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.inline import inline_document
+from tui_evals.datasets.document import Document, inline_document, load
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_of

@@ -1,4 +1,4 @@
-"""The state of one open dataset that is being edited: its present data, what can be undone, and what is not saved."""
+"""One dataset being edited: its current data, undo and redo, and what is not saved yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_evals.text import strictjson
 
-from .document import Dialect, Document, load
+from .document import Document, dialect_of_name, load
 from .layout import pretty_json
 from .model import CURRENT_VERSION
 from .paths import CannotEdit, Data, same_data
@@ -23,7 +23,7 @@ _MAX_UNDO = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What was done, the data on the other side of it, and where one was before and after."""
+    """One undoable step, the data on its other side, and the caller's cursor before and after it."""
 
     description: str
     data: Data
@@ -41,41 +41,41 @@ class Editing:
         self._undo: list[_Step] = []
         self._redo: list[_Step] = []
         self.cursor: object = None
-        """Where one was, in the caller's words, when the data was as undo or redo has just made it."""
+        """The caller's cursor that belongs to the data which undo or redo has just restored."""
         self._merge: str | None = None
         self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
 
     @classmethod
     def new_file(cls, file: File) -> Editing:
-        """A new dataset that is in no file yet; saving it makes the file, where none has appeared meanwhile."""
-        if _dialect_of_name(file) != "document" or file.name.lower().endswith(".gz"):
+        """A new dataset without a file; saving creates the file unless one has appeared meanwhile."""
+        if dialect_of_name(file) != "document" or file.name.lower().endswith(".gz"):
             raise CannotSave(f"{file} is no name for a new dataset; give it one that ends in .json")
         data = {"schemaVersion": CURRENT_VERSION, "items": [new_item()]}
         return cls(Document(file, pretty_json(data), "", "document", data))
 
     @property
     def in_file(self) -> bool:
-        """Whether there is a file that was read or written; a fresh dataset has none."""
+        """Whether the dataset was read from a file or written to one."""
         return bool(self.document.digest)
 
     @property
     def dirty(self) -> bool:
-        """Whether there is anything that no file holds yet."""
+        """Whether there are changes that the file does not hold."""
         return not self.in_file or not same_data(self.data, self.document.data)
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
+        """Whether there is a step to undo."""
         return bool(self._undo)
 
     @property
     def can_redo(self) -> bool:
-        """Whether a step that was taken back can be done again."""
+        """Whether there is a step to redo."""
         return bool(self._redo)
 
     def changed_items(self) -> frozenset[int]:
-        """The positions of the items that the file does not hold as they are; an item that only moved is not one."""
+        """The positions of items that differ from the file; an item that only moved does not count."""
         if self._changed is None or self._changed[0] is not self.document or self._changed[1] != self.version:
             self._changed = (self.document, self.version, self._changed_now())
         return self._changed[2]
@@ -99,7 +99,7 @@ class Editing:
         )
 
     def apply(self, data: Data, description: str, merge: str | None = None, cursor: object = None) -> None:
-        """Take one step from where one is; steps that follow each other with the same `merge` are undone together."""
+        """Take one step; consecutive steps with the same `merge` are undone together."""
         if data is self.data:
             return
         merged = merge is not None and merge == self._merge and bool(self._undo)
@@ -118,18 +118,18 @@ class Editing:
         self._set_data(data)
 
     def set_cursor(self, cursor: object) -> None:
-        """Where one is since the last step, so that doing it again leads there."""
+        """Set the cursor after the last step, which redo restores."""
         if self._undo:
             self._undo[-1] = replace(self._undo[-1], after=cursor)
 
     def undo(self) -> str | None:
-        """Take back the last step and say which it was; None when there is none."""
+        """Undo the last step and return its description; None when there is none."""
         step = self._step(self._undo, self._redo)
         self.cursor = step.before if step else None
         return step.description if step else None
 
     def redo(self) -> str | None:
-        """Do again the step that was taken back last and say which it was; None when there is none."""
+        """Redo the step undone last and return its description; None when there is none."""
         step = self._step(self._redo, self._undo)
         self.cursor = step.after if step else None
         return step.description if step else None
@@ -148,7 +148,7 @@ class Editing:
         self.version += 1
 
     def save(self) -> Saved:
-        """Write the data to its file; ChangedOnDisk when it is no longer the file that was read."""
+        """Write the data to its file; ChangedOnDisk when the file has changed since it was read."""
         if not self.in_file and os.path.lexists(self.document.file):
             raise ChangedOnDisk(
                 f"{self.document.file} has been made by someone else; "
@@ -161,10 +161,10 @@ class Editing:
         return self._write(self.document, overwrite)
 
     def save_as(self, file: File) -> Saved:
-        """Write the data to a new file, which is the one that is edited from now on."""
+        """Write the data to a new file and go on editing that one."""
         if os.path.lexists(file):
             raise CannotSave(f"{file} is already there; choose another name")
-        dialect = _dialect_of_name(file)
+        dialect = dialect_of_name(file)
         current = self.document
         if dialect == current.dialect:
             return self._write(replace(current, file=file), overwrite)
@@ -192,18 +192,18 @@ class Editing:
         return Saved(self.document, saved.backup)
 
     def reload(self) -> None:
-        """Read the file again; the edits are dropped in one step, so that undo brings them back unsaved."""
+        """Read the file again as one step, so that undo brings the dropped edits back."""
         document = load(self.document.file)
         reloaded = _reuse_items(self.data, document.data)
         self.document = replace(document, data=reloaded)
         self.apply(reloaded, "reading the file again")
 
     def draft(self) -> str:
-        """The data as a text to keep until it is saved."""
+        """The unsaved data as text, for a recovery file."""
         return json.dumps(self.data)
 
     def restore(self, text: str) -> None:
-        """Take up a draft, as one step that undo takes back."""
+        """Load a draft as one undoable step."""
         try:
             data = strictjson.loads(text)
         except strictjson.JsonError as problem:
@@ -214,7 +214,7 @@ class Editing:
 
 
 def _reuse_items(old: Data, new: Data) -> Data:
-    """The new data made of the old items wherever these are the same; the old data itself where nothing differs."""
+    """The new data with the old item objects wherever they are equal; the old data itself where nothing differs."""
     if same_data(old, new):
         return old
     known = {json.dumps(item, sort_keys=True): item for item in _items(old)}
@@ -230,10 +230,3 @@ def _items(data: Data) -> list[Any]:
 
 def _item_ids(data: Data) -> frozenset[int]:
     return frozenset(map(id, _items(data)))
-
-
-def _dialect_of_name(file: File) -> Dialect:
-    name = file.name.lower().removesuffix(".gz")
-    if name.endswith(".csv"):
-        return "csv"
-    return "jsonl" if name.endswith((".jsonl", ".ndjson")) else "document"

@@ -1,4 +1,4 @@
-"""A chat as an item: what was asked becomes prompts, what was answered the expected responses."""
+"""Turn a chat into an item: user messages become prompts, the replies expected responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A question that can be asked again, where it stands in the chat, and what belongs before it."""
+    """A prompt of the chat with its index, its reply, and the messages that have to come before it."""
 
     index: int
     before: tuple[Message, ...]
@@ -22,14 +22,14 @@ class _Exchange:
     answer: str | None
 
     def as_turn(self, history: Sequence[Message]) -> Data:
-        """The turn, or single prompt, that asks it."""
+        """The turn, or single prompt, that asks it again after a history."""
         turn: Data = {"messages": _without_nulls(history)} if history else {}
         turn["prompt"] = self.prompt
         return turn if self.answer is None else {**turn, "expected_response": self.answer}
 
 
 def item_of_messages(messages: Sequence[Message], variables: Mapping[str, Any] | None = None) -> Data:
-    """The item that asks a chat again; exchanges before the last twenty, and what is no exchange, become history."""
+    """The item that repeats a chat; exchanges before the last twenty, and unanswered messages, become history."""
     if not messages:
         raise CannotEdit("nothing has been said yet; ask something first")
     item: Data = {"variables": dict(variables)} if variables else {}
@@ -46,7 +46,7 @@ def item_of_messages(messages: Sequence[Message], variables: Mapping[str, Any] |
 
 
 def _find_exchanges(messages: Sequence[Message], prompt_indexes: Sequence[int]) -> list[_Exchange]:
-    """The questions that were answered, and the last one in any case; the others wait for the next as its history."""
+    """The answered prompts and the last one; other messages become history of the next prompt."""
     exchanges: list[_Exchange] = []
     waiting: list[Message] = [*messages[: prompt_indexes[0]]]
     for index, end in zip(prompt_indexes, [*prompt_indexes[1:], len(messages)], strict=True):
@@ -61,7 +61,7 @@ def _find_exchanges(messages: Sequence[Message], prompt_indexes: Sequence[int]) 
 
 
 def _item_of_history(messages: Sequence[Message], prompt_indexes: Sequence[int]) -> Data:
-    """An item whose last question is no plain text, such as an image: the chat up to it is what is asked."""
+    """An item for a chat whose last question is not plain text (an image, say): the chat becomes its messages."""
     end = prompt_indexes[-1] + 1 if prompt_indexes else len(messages)
     answer = _last_reply(messages[end:])
     item: Data = {"messages": _without_nulls(messages[:end])}
@@ -74,7 +74,7 @@ def _last_reply(replies: Sequence[Message]) -> str | None:
 
 
 def _message_text(message: Message) -> str | None:
-    """What a message says, where that is text and nothing else."""
+    """The text of a message, None if it holds anything but text."""
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]

@@ -1,4 +1,4 @@
-"""Where each value of a JSON text stands, and that text again with only some values changed."""
+"""Locate the values of a JSON text, and rewrite only those values that changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Member:
 
 
 class Layout:
-    """A valid JSON text with the places of its values, found when asked for."""
+    """The positions of the values of a valid JSON text, computed on demand."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -97,7 +97,7 @@ class Layout:
         return self.line_at(self.locate(path))
 
     def line_at(self, offset: int) -> int:
-        """The line, counted from 1, of a place in the text."""
+        """The line, counted from 1, of an offset in the text."""
         return bisect_left(self._breaks, offset) + 1
 
     @cached_property
@@ -106,7 +106,7 @@ class Layout:
 
 
 def rewrite_json(text: str, new: object) -> str:
-    """The JSON text with just those values rewritten that differ from `new`; all else stays to the byte."""
+    """The JSON text with only those values rewritten that differ from `new`; all other bytes stay."""
     layout = Layout(text)
     start = layout.root
     end = layout.end(start)
@@ -123,7 +123,7 @@ def _same_json(left: object, right: object) -> bool:
 
 
 class _MemberText(NamedTuple):
-    """A member on its way into the new text; a fresh one has no white space of its own before it."""
+    """A member of the new text; one that was added has no white space of its own (`lead`) yet."""
 
     lead: str | None
     body: str
@@ -151,7 +151,7 @@ class _Rewriter:
         return self._new_value(new, None if inline else self._line_indent(start))
 
     def _join(self, members: list[Member], end: int, parts: Sequence[_MemberText]) -> str:
-        """The members again: the first keeps the white space of the first, the others that of the second."""
+        """The members joined: the first keeps the white space of the old first, added ones take that of the second."""
         first_lead, rest_lead = self._lead_of(members[0]), self._lead_of(members[-1 if len(members) == 1 else 1])
         if len(members) == 1 and not rest_lead:
             rest_lead = " "
@@ -209,7 +209,7 @@ class _Rewriter:
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def _new_value(self, value: object, base: str | None) -> str:
-        """A new value: over several lines from the indentation `base` on, or in one line like its neighbours."""
+        """The text of a new value: indented from `base` on, or in one line where its neighbours are."""
         if self.indent is None or base is None:
             return json.dumps(value, ensure_ascii=self.ascii)
         lines = json.dumps(value, indent=self.indent, ensure_ascii=self.ascii)
@@ -217,7 +217,7 @@ class _Rewriter:
 
 
 def _align_elements(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
-    """Ranges of old and new elements that belong together: equal ones pair off, what lies between is changed."""
+    """Pairs of ranges of old and new elements: equal elements are paired, what lies between has changed."""
     before, after = [json.dumps(value) for value in old], [json.dumps(value) for value in new]
     short = min(len(old), len(new))
     head = next((i for i in range(short) if before[i] != after[i]), short)

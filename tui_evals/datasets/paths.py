@@ -1,4 +1,4 @@
-"""Plain JSON data read and changed by path: what is given stays as it was, and what is returned shares the rest."""
+"""Read and change plain JSON data by path; changes return new data that shares the unchanged parts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def get_at(data: Data, path: Path) -> Any:
 
 
 def set_at(data: Data, path: Path, value: Any) -> Data:
-    """The data with another value at a path; objects that are missing on the way are made."""
+    """The data with a value set at a path; missing objects on the way are created."""
     result = _replace_at(data, path, 0, value)
     if not isinstance(result, dict):
         raise CannotEdit("a dataset must stay an object")
@@ -107,7 +107,7 @@ def unit_at(data: Data, path: Path) -> Data:
 
 
 def with_field(node: Mapping[str, Any], key: str, value: Any, order: Sequence[str] = UNIT_FIELDS) -> Data:
-    """The object with a field set: a known one is where it is, or goes to its place in the order; others to the end."""
+    """The object with a field set; a new field goes to its place in the order, an unknown one to the end."""
     if key in node or key not in order:
         return {**node, key: value}
     earlier = [name for name in order[: order.index(key)] if name in node]
@@ -168,7 +168,7 @@ def _replace_at(node: Any, path: Path, depth: int, value: Any) -> Any:
 
 
 def _is_unchanged(old: Any, new: Any) -> bool:
-    """Whether nothing was changed; objects and lists are asked for identity only, so that an edit stays cheap."""
+    """Whether a value is unchanged; objects and lists are compared by identity only, so that an edit stays cheap."""
     return old is new or (type(old) is type(new) and not isinstance(old, (dict, list)) and old == new)
 
 

@@ -1,4 +1,4 @@
-"""Prompt files of GitHub Models (`.prompt.yml`): read as a prompty, and written."""
+"""Prompt files: prompty, GitHub Models (`.prompt.yml`) and plain text, all read as a prompty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .yaml_lines import Places, line_in, places_in
 GITHUB_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 PROVIDER = "github:"
 PARAMETERS = {"maxTokens": "max_tokens", "topP": "top_p"}
-"""The parameters of a model that a prompty spells otherwise."""
+"""The model parameters with another name in a prompty."""
 
 _Role = Annotated[
     Literal["system", "user", "assistant"],
@@ -44,7 +44,7 @@ class Message(BaseModel):
 
 
 class GitHubPrompt(BaseModel):
-    """What is read of the file; other keys are kept as they are."""
+    """The keys of a GitHub Models prompt file that are used; others are kept."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -57,7 +57,7 @@ class GitHubPrompt(BaseModel):
 
 
 def parse_github_prompt(text: str, source: str) -> Prompty:
-    """The prompty that says the same; DatasetError holds every problem of the file."""
+    """A GitHub Models prompt as a prompty; DatasetError holds every problem of the file."""
     try:
         data, lines = load_mapping(text)
     except YamlError as error:
@@ -77,7 +77,7 @@ def parse_github_prompt(text: str, source: str) -> Prompty:
 
 
 def _front_matter(prompt: GitHubPrompt) -> dict[str, object]:
-    """The front matter a prompty would have."""
+    """The front matter of the equivalent prompty."""
     model: dict[str, Any] = {}
     if prompt.model is not None:
         model["configuration"] = {"name": PROVIDER + prompt.model}
@@ -94,7 +94,7 @@ def _front_matter(prompt: GitHubPrompt) -> dict[str, object]:
 
 
 def _key_lines(prompt: GitHubPrompt, lines: Mapping[str, int]) -> dict[str, int]:
-    """On which line stands what each key of the front matter was made of."""
+    """The line of each key of the front matter: the first line of what it was made from."""
     sources: dict[str, Sequence[str]] = {
         "name": ("name",),
         "description": ("description",),
@@ -125,7 +125,7 @@ _NOT_IN_BLOCKS = re.compile(r"[^\n\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff
 
 
 def github_text(document: Mapping[str, Any]) -> str:
-    """A document as YAML that every reader takes for the same: lines as blocks, what could be a number in quotes."""
+    """A document as YAML that all parsers read alike: several lines as a block, ambiguous words in quotes."""
     from ruamel.yaml import YAML
 
     writer = YAML()
@@ -164,7 +164,7 @@ def _quote_unless_plain(text: str) -> str:
 
 
 OWN_SUFFIXES = (".prompty", *GITHUB_SUFFIXES)
-"""What only prompt files are named like."""
+"""Suffixes that only prompt files have."""
 SUFFIXES = (*OWN_SUFFIXES, ".md", ".txt")
 INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "testExpansion")
 
@@ -180,7 +180,7 @@ class Scenario(BaseModel):
 
 
 def _one_of_types(wanted: str, *types: type) -> BeforeValidator:
-    """What may be of several kinds, so that a sentence names them instead of one problem for each."""
+    """A validator for several types that gives one sentence instead of one problem for each type."""
 
     def check(value: object) -> object:
         if not isinstance(value, types) or isinstance(value, bool):
@@ -198,7 +198,7 @@ _Version = Annotated[str | float, _one_of_types("text or a number", str, int, fl
 
 
 class FrontMatter(BaseModel):
-    """What may stand in the front matter of a prompt file."""
+    """The fields of a prompt file's front matter."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -226,7 +226,7 @@ def is_prompt(file: Path) -> bool:
 
 
 def prompt_name(file: Path) -> str:
-    """What a prompt is called: its file's name without what says of which kind it is."""
+    """The name of a prompt: its file name without the suffix."""
     suffix = next((suffix for suffix in SUFFIXES if file.name.lower().endswith(suffix)), "")
     return file.name[: len(file.name) - len(suffix)] or file.name
 

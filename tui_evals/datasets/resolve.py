@@ -1,4 +1,4 @@
-"""Which evaluators judge a unit, with which options, and who said so."""
+"""Which evaluators judge a unit, with which options, and where that was set."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def resolve_evaluators(dataset: Dataset, unit: Item | Turn) -> tuple[EffectiveEv
 
 
 def allowed_tools(dataset: Dataset, unit: Item | Turn) -> tuple[str, ...]:
-    """The tools the target may use in a unit: the dataset's and its own, or only its own; none where nobody says."""
+    """The tools the target may use in a unit: the dataset's and its own, or only its own."""
     own = tuple(tool.strip() for tool in unit.allowed_tools or ())
     if unit.allowed_tools is not None and unit.allowed_tools_mode == "replace":
         return own

@@ -7,13 +7,7 @@ from typing import Any
 
 from tui_evals.text import strictjson
 
-
-class SampleError(ValueError):
-    """A line cannot be read; `line` says which."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
+from .problems import LineError
 
 
 def read_jsonl(text: str) -> tuple[list[dict[str, Any]], list[int]]:
@@ -27,13 +21,13 @@ def read_jsonl(text: str) -> tuple[list[dict[str, Any]], list[int]]:
             sample = strictjson.loads(line)
         except strictjson.JsonError as error:
             column = f" at column {error.column}" if error.column else ""
-            raise SampleError(f"{error}{column}", number) from None
+            raise LineError(f"{error}{column}", number) from None
         if not isinstance(sample, dict):
-            raise SampleError("each line must be a JSON object with an input", number)
+            raise LineError("each line must be a JSON object with an input", number)
         try:
             items.append(_item_of_sample(sample))
         except ValueError as error:
-            raise SampleError(str(error), number) from None
+            raise LineError(str(error), number) from None
         lines.append(number)
     return items, lines
 
@@ -74,7 +68,7 @@ def _ideal_fields(ideal: object) -> dict[str, Any]:
 
 
 def write_jsonl(items: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
-    """One sample a line and what they could not hold; each turn of a conversation becomes a sample with its past."""
+    """JSONL and notes on what it could not hold; each turn becomes a sample with the turns before it as history."""
     lost: list[str] = []
     lines: list[str] = []
     known = {"prompt", "messages", "turns", "expected_response", "ideal", "response", "variables"}

@@ -1,4 +1,4 @@
-"""Writing a dataset: whole or not at all, in the style it had, and never over somebody else's change."""
+"""Save a dataset atomically, in the style it had, and never over somebody else's change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CannotSave(Exception):
 
 
 class Saved(NamedTuple):
-    """The document as it now is, and the backup of the older shape it replaced."""
+    """The document after saving, and the backup of the older shape it replaced."""
 
     document: Document
     backup: Path | None = None

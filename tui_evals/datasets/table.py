@@ -10,6 +10,8 @@ from typing import Any
 from tui_evals.text.cells import csv_line, escape_formula
 from tui_evals.text.nearest import did_you_mean
 
+from .problems import LineError
+
 COLUMNS: Mapping[str, str] = {
     "prompt": "input",
     "expected_response": "reference_output",
@@ -17,14 +19,6 @@ COLUMNS: Mapping[str, str] = {
     "context": "context",
 }
 _SAME_NAME_COLUMNS = ("testId", "category", "notes", "name")
-
-
-class TableError(ValueError):
-    """The table cannot be read; `line` says where."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
 
 
 def read_csv(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
@@ -39,7 +33,7 @@ def read_csv(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[
     row_line = reader.line_num + 1
     for row in _read_rows(reader):
         if len(row) > len(header):
-            raise TableError(f"the row has {len(row)} cells but the header has {len(header)}", row_line)
+            raise LineError(f"the row has {len(row)} cells but the header has {len(header)}", row_line)
         if any(row):
             items.append(_item_of_row(dict(zip(header, row, strict=False)), fields))
             lines.append(row_line)
@@ -56,17 +50,17 @@ def _read_rows(reader: Any) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error as problem:
-        raise TableError(f"the table cannot be read: {problem}", reader.line_num) from None
+        raise LineError(f"the table cannot be read: {problem}", reader.line_num) from None
 
 
 def _check_header(header: Sequence[str], names: Mapping[str, str], chosen: Mapping[str, str]) -> None:
     for name in header:
         if name and header.count(name) > 1:
-            raise TableError(f"the header names the column '{name}' twice", 1)
+            raise LineError(f"the header names the column '{name}' twice", 1)
     required = {names["prompt"], *chosen.values()}
     for name in sorted(required - set(header)):
         present = ", ".join(name for name in header if name) or "none"
-        raise TableError(f"there is no column '{name}'{did_you_mean(name, header)}; the columns are: {present}", 1)
+        raise LineError(f"there is no column '{name}'{did_you_mean(name, header)}; the columns are: {present}", 1)
 
 
 def _item_of_row(row: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, Any]:
@@ -81,7 +75,7 @@ def _item_of_row(row: Mapping[str, str], fields: Mapping[str, str]) -> dict[str,
 
 
 def write_csv(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str, list[str]]:
-    """The table of the items and what it could not hold; formulas are made harmless unless `raw`."""
+    """CSV and notes on what it could not hold; cells that a spreadsheet takes for formulas are escaped unless `raw`."""
     lost: list[str] = []
     rows = [row for number, item in enumerate(items) for row in _rows_of_item(number, item, lost)]
     used = {name for row in rows for name in row}

@@ -15,7 +15,7 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
-from .model import CURRENT_VERSION, Dataset, Item, Turn
+from .model import CURRENT_VERSION, TURN_ONLY_FIELDS, Dataset, Item, Turn
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
 
@@ -27,12 +27,11 @@ _TYPE_WORDS = {
     int: "a number",
     float: "a number",
 }
-_ON_TURNS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """What validation found; `portability` holds only what is wrong for runevals and right for us."""
+    """The result of validation; `portability` holds what only runevals would refuse."""
 
     dataset: Dataset | None
     problems: tuple[Problem, ...]
@@ -87,7 +86,7 @@ def runevals_refusal(key: str, options: Mapping[str, Any], custom: Iterable[str]
 
 
 def _one_per_message(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """One problem for each thing said, at its first place; a field of our own is often in every item."""
+    """One problem for each message, at its first place: a field of our own is often in every item."""
     by_message: dict[str, list[Problem]] = {}
     for problem in problems:
         by_message.setdefault(problem.message, []).append(problem)
@@ -97,7 +96,7 @@ def _one_per_message(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def with_lines(problems: Iterable[Problem], document: Document) -> list[Problem]:
-    """The problems with their lines, in the order of the file."""
+    """The problems with their line numbers, in the order of the file."""
     located = [replace(problem, line=document.line(problem.path)) for problem in problems]
     return sorted(located, key=lambda problem: problem.line or 0)
 
@@ -129,7 +128,7 @@ def version_problem(version: object) -> Problem | None:
 
 
 def problem_of(error: ErrorDetails, model: type[BaseModel], base: Path = ()) -> Problem:
-    """One error of pydantic as a sentence at its place; names of its own branches do not belong to the path."""
+    """A pydantic error as a problem with a sentence and a path."""
     path, kind, context = tuple(error["loc"]), error["type"], error.get("ctx", {})
     value, name = error["input"], str(path[-1]) if path else ""
     if kind == "extra_forbidden":
@@ -196,7 +195,7 @@ def _quoted(value: object) -> str:
 
 
 def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
-    """The fields known where an unknown one was met; the evaluator options know theirs from their own model."""
+    """The fields that are allowed at a path where an unknown one stands."""
     if model is not Dataset:
         return frozenset(model.model_fields)
     if len(path) >= 4 and path[2] == "turns":
@@ -241,7 +240,7 @@ def _shape_problems(item: dict[str, Any], path: Path, has_prompt: bool) -> Itera
         return
     if "prompt" in item:
         yield Problem("has both prompt and turns; keep one of them", path)
-    for name in sorted(_ON_TURNS & item.keys() - {"prompt"}):
+    for name in sorted(TURN_ONLY_FIELDS & item.keys() - {"prompt"}):
         yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about", path)
 
 
@@ -254,7 +253,7 @@ def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) 
 def _evaluator_problems(
     data: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str] = frozenset()
 ) -> list[Problem]:
-    """What is wrong with the evaluators of a document, by the catalogue that is asked."""
+    """The problems of a document's evaluators according to a catalogue of options."""
     problems: list[Problem] = []
     checked: dict[str, tuple[Problem, ...]] = {}
     for path, evaluators in _evaluator_maps(data):

@@ -1,4 +1,4 @@
-"""On which line each value of a YAML text stands, for sentences about one of them."""
+"""The line of each value of a YAML text, for error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .layout import Path
 
 @dataclass(frozen=True, slots=True)
 class YamlPlace:
-    """Where a value stands, by its key if it has one, and where its text starts."""
+    """The line of a value (of its key, if it has one) and the line on which its text starts."""
 
     line: int
     text: int

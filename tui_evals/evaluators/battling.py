@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any, Literal
 
 from .base import Ask, Evidence, Question
-from .judging import UnreadableReply, ask_judge, chat_to_text, judge_question, reply_text, verdict_object
+from .judging import ask_judge, chat_to_text, judge_question, required_verdict
 from .rubrics import reference_text
 
 DEFAULT_CRITERIA = (
     "The better answer is the one that serves the person who asked better: it is correct first, then complete, then "
     "clear."
 )
-"""What decides where nobody says otherwise."""
+"""The criteria when the user gives none."""
 
 Place = Literal["first", "second", "tie"]
 
@@ -74,19 +74,14 @@ async def ask_preference(
 
 def read_preference(reply: str, judged: Collection[str] = ()) -> Preference:
     """The verdict in a judge's reply to the texts that were judged: one JSON object, and no other form."""
-    try:
-        verdict = verdict_object(reply_text(reply), "winner", lambda value: value in _PLACES, judged)
-        if verdict is None:
-            raise UnreadableReply("it holds no JSON object")
-    except UnreadableReply as problem:
-        form = '{"reason": "...", "winner": "first"}'
-        raise UnreadableReply(f"{problem}; one JSON object {form} with first, second or tie was expected") from None
+    form = '{"reason": "...", "winner": "first"} with first, second or tie'
+    verdict = required_verdict(reply, "winner", lambda value: value in _PLACES, judged, form)
     reason = verdict.get("reason")
     return Preference(verdict["winner"], reason.strip() if isinstance(reason, str) else "")
 
 
 def judging_fingerprint(criteria: str, identity: Mapping[str, Any]) -> str:
-    """The hash of all that decides a verdict but the answers: the prompt, the criteria and who judges."""
+    """A hash of what decides a verdict besides the answers: the prompt, the criteria and the judge."""
     answer, other_answer = (BattleAnswer(({"role": "user", "content": prompt},), "") for prompt in "ab")
     questions = [battle_question(answer, second, (), criteria) for second in (answer, other_answer)]
     parts = [[list(map(dict, question.messages)) for question in questions], _SCHEMA, dict(identity)]

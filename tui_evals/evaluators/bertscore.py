@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import AliasChoices, Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured_score
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
 from .readability import answer_text
 
 READ_CHARS = 20_000
@@ -23,7 +23,7 @@ _worker = ThreadPoolExecutor(1, "bertscore")  # a single thread, because a token
 
 @dataclass(frozen=True, slots=True)
 class BertSimilarity:
-    """How well the words of two texts find each other."""
+    """How alike two texts are by their words' embeddings."""
 
     precision: float
     recall: float
@@ -31,7 +31,7 @@ class BertSimilarity:
 
 
 class ModelOptions(ValueOptions):
-    """For evaluators that liken texts by a model."""
+    """For evaluators that compare texts by a model."""
 
     model: str = Field(
         "microsoft/deberta-v3-base",
@@ -48,11 +48,11 @@ class ModelOptions(ValueOptions):
 
 
 async def bert_similarity(options: ModelOptions, text: str, references: Sequence[str]) -> list[BertSimilarity]:
-    """The likeness of a text to each reference, computed off the event loop; `CannotJudge` without a usable model."""
+    """The similarity of a text to each reference, computed off the event loop; `CannotJudge` without a usable model."""
     loop = asyncio.get_running_loop()
     scorer = await loop.run_in_executor(_worker, load_scorer, options.model, options.num_layers)
     if isinstance(scorer, str):
-        raise CannotJudge("evaluatorConfigurationError", scorer)
+        raise Misconfigured(scorer)
     text = _tokenizer_text(text)
     return [await loop.run_in_executor(_worker, _compare, scorer, text, _tokenizer_text(other)) for other in references]
 
@@ -64,7 +64,7 @@ def _compare(scorer: Any, text: str, reference: str) -> BertSimilarity:
 
 
 def _tokenizer_text(text: str) -> str:
-    """What of a text a tokenizer is given: its beginning, without the surrogates that no tokenizer takes."""
+    """The part of a text that a tokenizer is given: its beginning, without surrogates."""
     return text.strip()[:READ_CHARS].encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Answers whose verdict is known, put to a judge to see whether it reads or can be talked round."""
+"""Check a judge with answers whose verdict is known (canaries), some of which try to talk it round."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rubrics import Coherence, Groundedness, Relevance, Similarity
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """An answer, who judges it, and the verdict a sound judge gives."""
+    """An answer, its evaluator, and the verdict a sound judge gives."""
 
     name: str
     evaluator: type[Evaluator]
@@ -23,7 +23,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class CanaryRow:
-    """What a judge made of one canary."""
+    """A judge's verdict on one canary."""
 
     name: str
     expected: Result
@@ -34,7 +34,7 @@ class CanaryRow:
 
 @dataclass(frozen=True, slots=True)
 class CanaryReport:
-    """What a judge made of all canaries."""
+    """A judge's verdicts on all canaries."""
 
     rows: tuple[CanaryRow, ...]
 

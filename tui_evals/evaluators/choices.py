@@ -1,4 +1,4 @@
-"""Choices: which there are, how one is read from a grader's reply, what it scores. For scripts as well.
+"""Choices of a grader: list them, read one from a reply, score it. Scripts use this too.
 
 >>> parse_choice("Two facts agree.\\nYes.", ["Yes", "No"])
 'Yes'

@@ -186,7 +186,7 @@ def _read_prompty(path: Path) -> Prompty:
 
 
 def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
-    """What a metric may name, fenced where there is something to show; any other name is a variable of the item."""
+    """The question of a metric: the values its prompt names, fenced; unknown names are variables of the item."""
     if not prompt.sections:
         raise PromptyError("there is no text below its front matter")
     known = {
@@ -201,8 +201,8 @@ def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> 
     names = template_variables(prompt.body)
     item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in names}
     texts = {name: as_text(value) for name, value in {**item, **known}.items() if value}
-    shown = {name: text for name, text in texts.items() if name in names}
-    return judge_question(prompt, shown, {name: "" for name in names if name not in shown}, judge=judge)
+    named_texts = {name: text for name, text in texts.items() if name in names}
+    return judge_question(prompt, named_texts, {name: "" for name in names if name not in named_texts}, judge=judge)
 
 
 def _without_roles(template: str) -> str:

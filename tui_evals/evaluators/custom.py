@@ -27,6 +27,7 @@ from .base import (
     Evaluator,
     Evidence,
     JudgedOptions,
+    Misconfigured,
     Options,
     Question,
     Score,
@@ -189,7 +190,7 @@ class _JudgeChannel:
             }
             question = judge_question(prompt, texts, judge=self._judge)
         except (PromptyError, TemplateError) as problem:
-            raise CannotJudge("evaluatorConfigurationError", f"its .prompty cannot be used: {problem}") from None
+            raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
         if not _wants_json(prompt.front):
             return await self._ask(question)
         return (await ask_judge(self._ask, question, reply_object))[0]

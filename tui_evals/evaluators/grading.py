@@ -1,4 +1,4 @@
-"""Judges that compare, mark or check: the better summary, the right answer, claims nothing supports."""
+"""Judged comparisons of Arthur Bench: the better summary, the right answer, unsupported claims."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .base import (
     measured_score,
     verdict_score,
 )
-from .judging import UnreadableReply, ask_judge, judge_question, reply_text, verdict_object
+from .judging import UnreadableReply, ask_judge, judge_question, reply_text, required_verdict
 from .values import quoted_list
 
 REPLY_TOKENS = 150
@@ -201,14 +201,8 @@ CLAIMS_SCHEMA: Mapping[str, Any] = {
 
 def read_claims(reply: str, judged: Collection[str] = ()) -> list[dict[str, Any]]:
     """The claims in a judge's reply to the texts that were judged, each with the word whether it is supported."""
-    try:
-        verdict = verdict_object(reply_text(reply), "claims", _is_claim_list, judged)
-        if verdict is None:
-            raise UnreadableReply("it holds no JSON object")
-    except UnreadableReply as problem:
-        form = '{"claims": [{"claim": "...", "evidence": "...", "supported": true}]}'
-        raise UnreadableReply(f"{problem}; one JSON object {form} was expected") from None
-    return list(verdict["claims"])
+    form = '{"claims": [{"claim": "...", "evidence": "...", "supported": true}]}'
+    return list(required_verdict(reply, "claims", _is_claim_list, judged, form)["claims"])
 
 
 def _is_claim_list(value: object) -> bool:

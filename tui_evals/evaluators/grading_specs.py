@@ -18,7 +18,7 @@ from tui_evals.text.box import TemplateError
 from tui_evals.text.templates import fill_template, template_fields
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .base import CannotJudge, Question
+from .base import Misconfigured, Question
 from .choices import EvalType, MatchFn, choice_strings, concat_completions
 from .judging import check_shown_size, fence_mark, fenced_text, with_fence_notice
 
@@ -167,9 +167,6 @@ def _spec_of_entry(entry: Mapping[str, object], name: str, source: str) -> Spec:
         raise SpecError(f"the grading spec {source!r} cannot be used: {field_path}: {error['msg']}") from None
 
 
-_CONFIGURATION_ERROR = "evaluatorConfigurationError"
-
-
 def grading_question(
     spec: Spec,
     texts: Mapping[str, Sequence[str]],
@@ -198,9 +195,7 @@ def grading_question(
             {"role": message["role"], "content": fill_template(message["content"], values)} for message in spec.messages
         ]
     except TemplateError as problem:
-        raise CannotJudge(
-            _CONFIGURATION_ERROR, f"the grading prompt of {spec.name} cannot be filled: {problem}"
-        ) from None
+        raise Misconfigured(f"the grading prompt of {spec.name} cannot be filled: {problem}") from None
     if instruction:
         messages[-1]["content"] += f"\n\n{instruction}"
     return Question(messages=with_fence_notice(mark, messages), judge=judge)
@@ -213,7 +208,7 @@ def _require_fields(spec: Spec, values: Mapping[str, object]) -> None:
             f"given: {', '.join(values) or 'nothing'}; missing: {', '.join(missing)}. "
             "Give it in spec_args or among the item's variables"
         )
-        raise CannotJudge(_CONFIGURATION_ERROR, reason)
+        raise Misconfigured(reason)
 
 
 def _join_pieces(mark: str, name: str, pieces: Sequence[str], template: str | None) -> str:

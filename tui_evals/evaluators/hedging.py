@@ -1,4 +1,4 @@
-"""Does the answer hide behind being a machine? By its phrases, or by its likeness to a disclaimer sentence."""
+"""Find answers that hide behind being a machine, by their phrases or by likeness to a disclaimer sentence."""
 
 from __future__ import annotations
 

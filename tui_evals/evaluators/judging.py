@@ -87,7 +87,7 @@ def judge_question(
 
 
 async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:
-    """The verdict and the reply it was read from; one repair call, then `judgeOutputUnparseable`."""
+    """The verdict and the reply it was read from; after one repair call CannotJudge (`judgeOutputUnparseable`)."""
     reply = await ask(question)
     try:
         return read(reply), reply
@@ -115,10 +115,15 @@ _NAMED_SCORE = rf"(?:final |overall )?(?:score|rating)[ *_]{{0,4}}[:=][ *_]{{0,4
 _SCORE_LINE = re.compile(rf"{_NAMED_SCORE}|{_NUMBER}{_OF_FIVE}", re.IGNORECASE)
 
 
-def reply_text(reply: str) -> str:
-    """A judge's reply without the thoughts it opens with and without a full stop at its end."""
+def without_thoughts(reply: str) -> str:
+    """A judge's reply without the `<think>` block it may open with."""
     thoughts, end, rest = reply.lstrip().partition("</think>")
-    text = rest if end and thoughts.startswith("<think>") else reply
+    return rest if end and thoughts.startswith("<think>") else reply
+
+
+def reply_text(reply: str) -> str:
+    """A judge's reply without its thoughts and without a full stop at its end."""
+    text = without_thoughts(reply)
     if len(text) > MAX_REPLY:
         raise UnreadableReply(f"it is longer than {MAX_REPLY:,} characters")
     return text.strip().removesuffix(".")
@@ -143,6 +148,19 @@ def verdict_object(
     value, source = verdicts[-1]
     _refuse_quotation(source, judged)
     return value
+
+
+def required_verdict(
+    reply: str, key: str, valid: Callable[[object], bool], judged: Collection[str], form: str
+) -> dict[str, Any]:
+    """`verdict_object` of a reply that must be one; `form` tells the judge how it has to look."""
+    try:
+        verdict = verdict_object(reply_text(reply), key, valid, judged)
+        if verdict is None:
+            raise UnreadableReply("it holds no JSON object")
+    except UnreadableReply as problem:
+        raise UnreadableReply(f"{problem}; one JSON object {form} was expected") from None
+    return verdict
 
 
 def reply_object(reply: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Result, Score, as_text
+from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
 from .choices import (
     INVALID,
     NUMBERED,
@@ -22,7 +22,7 @@ from .choices import (
     quoted_choices,
 )
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
-from .judging import chat_to_text, is_chat
+from .judging import chat_to_text, is_chat, without_thoughts
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -129,14 +129,13 @@ def _check_options(options: ModelGradedOptions, spec: Spec) -> None:
     expand_args(spec.args)
 
 
-_CONFIGURATION_ERROR = "evaluatorConfigurationError"
 _WORST_FIRST: tuple[Result | None, ...] = ("fail", "error", None)
 _MAX_REASON = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class _MetricResult:
-    """What one grading call came to."""
+    """The result of one grading call."""
 
     choice: str
     score: float | None
@@ -200,7 +199,7 @@ class ModelGraded(Evaluator):
         try:
             choices = self.spec.choices(n)
         except ValueError as problem:
-            raise CannotJudge(_CONFIGURATION_ERROR, str(problem)) from None
+            raise Misconfigured(str(problem)) from None
         instruction = "" if self.spec.eval_type else answer_instruction(choices, self._eval_type)
         metrics = {}
         for metric, values in self._calls(evidence).items():
@@ -218,7 +217,7 @@ class ModelGraded(Evaluator):
         return self.spec.template_for(name if name in self.outputs else self.outputs[0])
 
     def _inputs(self, evidence: Evidence) -> dict[str, Sequence[str]]:
-        """What was asked and what would be right, under the names of their fields."""
+        """The conversation and the references, under the names of their prompt fields."""
         request = ({"role": "user", "content": evidence.prompt},) if evidence.prompt else ()
         inputs: dict[str, Sequence[str]] = {}
         if messages := (*evidence.history, *request):
@@ -237,7 +236,7 @@ class ModelGraded(Evaluator):
         if len(answers) < 2 if expected == "from_models" else len(answers) != expected:
             number = "at least 2" if expected == "from_models" else expected
             reason = f"{self.spec.name} judges {number} answers of a group together, and there are {len(answers)}"
-            raise CannotJudge(_CONFIGURATION_ERROR, reason)
+            raise Misconfigured(reason)
         if not any(answer.strip() for answer in answers):
             raise CannotJudge("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
         if one_field_each:
@@ -266,17 +265,14 @@ class ModelGraded(Evaluator):
         if not self.options.metaeval:
             return None
         if metric not in evidence.variables:
-            raise CannotJudge(
-                _CONFIGURATION_ERROR, f"metaeval compares with the item's variable {metric!r}, and there is none"
-            )
+            raise Misconfigured(f"metaeval compares with the item's variable {metric!r}, and there is none")
         return as_text(evidence.variables[metric])
 
     def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
         """The choice in a reply, its score and whether it passes."""
         options, text = self.options, reply
         if not options.compat:
-            thoughts, end, rest = reply.lstrip().partition("</think>")
-            text = rest if end and thoughts.startswith("<think>") else reply
+            text = without_thoughts(reply)
             if self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
                 choices = sorted(choices, key=len, reverse=True)
         choice = parse_choice(text, choices, self._eval_type, self.spec.match_fn, compat=options.compat)

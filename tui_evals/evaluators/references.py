@@ -10,7 +10,16 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, ValueOptions, as_text, verdict_score
+from .base import (
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    Score,
+    TextOptions,
+    ValueOptions,
+    as_text,
+    verdict_score,
+)
 from .values import quoted, quoted_list, response_texts
 
 _CHOICES = len(ascii_uppercase)
@@ -131,7 +140,7 @@ def _known_choices(evidence: Evidence, choices: Sequence[str] | None) -> list[st
         return []
     if not isinstance(values, list) or len(values) > _CHOICES:
         reason = f"the variable `choices` must be a list of at most {_CHOICES} choices"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
     return [as_text(choice) for choice in values]
 
 
@@ -142,7 +151,7 @@ def _right_letter(reference: str, choices: Sequence[str], letters: str, fold: Ca
     if letter is None:
         known = f"one of the choices {quoted_list(choices)}" if choices else "known: the item gives no choices"
         reason = f"the expected response {quoted(reference)} is neither a letter from A to {letters[-1]} nor {known}"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
     return letter
 
 
@@ -163,8 +172,8 @@ def normalize(text: str, *, compat: bool = False) -> str:
 
 def overlap_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
     """F1 of two lists of tokens, each token counted as often as it stands in both; 0 when they share none."""
-    wanted = Counter(reference)
-    shared = sum((wanted & Counter(filter(wanted.__contains__, answer))).values())
+    reference_counts = Counter(reference)
+    shared = sum((reference_counts & Counter(filter(reference_counts.__contains__, answer))).values())
     return 2 * shared / (len(answer) + len(reference)) if shared else 0.0
 
 

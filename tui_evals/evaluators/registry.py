@@ -18,7 +18,6 @@ from .base import Ask, Evaluator
 from .compliance import discover_metrics, metric_evaluator
 from .custom import custom_evaluator, discover_custom_evaluators, name_problem
 from .trust import Trust
-from .unit_tests import PythonUnitTests
 
 GROUP = "tui_evals.evaluators"
 _MODULES = (
@@ -111,13 +110,6 @@ def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Regis
     metrics = discover_metrics(prompt_folder) if prompt_folder else {}
     added = {name: metric_evaluator(name, path) for name, path in metrics.items() if name not in registry.by_name}
     return replace(registry, by_name={**registry.by_name, **added}) if added else registry
-
-
-def allowing_code(registry: Registry, root: Path) -> Registry:
-    """The registry with PythonUnitTests switched on for a project."""
-    allowed = type(PythonUnitTests.__name__, (PythonUnitTests,), {"allowed": True, "root": root})
-    names = (PythonUnitTests.name, *PythonUnitTests.aliases)
-    return Registry({**registry.by_name, **dict.fromkeys(names, allowed)}, registry.own, registry.problems)
 
 
 def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:

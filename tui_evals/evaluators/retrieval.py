@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Options, Score, measured_score
-from .judging import UnreadableReply, ask_judge, judge_question, reply_text, verdict_object
+from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Options, Score, measured_score
+from .judging import ask_judge, judge_question, required_verdict
 from .values import quoted, quoted_list
 
 Text = Annotated[str, Field(min_length=1)]
@@ -74,7 +74,7 @@ def _executions(evidence: Evidence, capability: str, code: str) -> list[Mapping[
     executions = (evidence.diagnostics or {}).get("retrieval_executions")
     if not isinstance(executions, list | tuple):
         reason = "the diagnostics hold no list of retrieval_executions, so what was retrieved is not known"
-        raise CannotJudge("evaluatorConfigurationError", reason, diagnostic_code=code)
+        raise Misconfigured(reason, diagnostic_code=code)
     return [row for row in _object_rows(executions) if row.get("capability") == capability]
 
 
@@ -193,13 +193,8 @@ ENTAILMENT_SCHEMA: Mapping[str, Any] = {
 
 def read_entailment(reply: str, judged: Collection[str] = ()) -> tuple[bool, int | None, str]:
     """Whether a judge calls a claim supported, by which hit, and why."""
-    try:
-        verdict = verdict_object(reply_text(reply), "supported", lambda value: isinstance(value, bool), judged)
-        if verdict is None:
-            raise UnreadableReply("it holds no JSON object")
-    except UnreadableReply as problem:
-        form = '{"reason": "...", "supported": true or false, "hit": number or null}'
-        raise UnreadableReply(f"{problem}; one JSON object {form} was expected") from None
+    form = '{"reason": "...", "supported": true or false, "hit": number or null}'
+    verdict = required_verdict(reply, "supported", lambda value: isinstance(value, bool), judged, form)
     hit, reason = verdict.get("hit"), verdict.get("reason")
     return verdict["supported"], hit if type(hit) is int else None, reason if isinstance(reason, str) else ""
 

@@ -1,4 +1,4 @@
-"""Judging by rows of plain JSON: one row of evidence in, one record out; what scripts and tests speak."""
+"""Score rows of plain JSON, for scripts and tests: one row of evidence in, one record out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BadRow(ValueError):
 
 
 class RecordedReplies:
-    """Stands in for a judge: gives the replies of a row in order, the last one again and again."""
+    """A judge that gives the replies of a row in order, then the last one again and again."""
 
     def __init__(self, replies: list[str]) -> None:
         self._replies = replies
@@ -100,7 +100,7 @@ def record_of(score: Score) -> dict[str, Any]:
 
 
 class RowScorer:
-    """Judges rows; an evaluator that two rows ask for alike is made once."""
+    """Scores rows; an evaluator with the same options is built once."""
 
     def __init__(self, registry: Registry, ask: Ask | None = None) -> None:
         self._registry = registry

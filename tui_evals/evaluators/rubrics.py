@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, measured_score
+from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
 from .judging import UnreadableReply, ask_judge, chat_to_text, judge_question, reply_text, score_line, verdict_object
 
 RATING_SCHEMA: Mapping[str, Any] = {
@@ -153,7 +153,7 @@ class Groundedness(Evaluator):
             if source.strip():
                 return await rate_answer(self, evidence, {"source": source}, grounded_in=name)
         reason = "Groundedness needs context or an expected response to hold the answer against, and there is neither"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
 
 
 class Similarity(Evaluator):

@@ -1,4 +1,4 @@
-"""Code of others in a process of its own.
+"""Run other people's code in a process of its own.
 
 This is fault isolation, not a sandbox against hostile code: a loop, a crash, a flood of output or a memory hog ends
 its own process and becomes a record. The process sees no environment but an allow-list (so no key), no terminal and
@@ -91,7 +91,7 @@ async def _run_child(
 
 
 class _ChildConversation:
-    """One conversation with a child, in which only the child's own time is counted."""
+    """The messages to and from a child; only the child's own time is counted."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
         self._reader, self._writer = reader, writer
@@ -99,7 +99,7 @@ class _ChildConversation:
         self._spent = 0.0
 
     async def wait_until_ready(self) -> None:
-        """Wait for the child's first word, which is not the fault of the code it will run."""
+        """Wait for the child's first message; a failed start is not the fault of the code it will run."""
         with suppress(CodeStopped):
             if await self._exchange(START_SECONDS) is not None:
                 return
@@ -110,7 +110,7 @@ class _ChildConversation:
         self._writer.transport.abort()
 
     async def run_job(self, job: Mapping[str, object], answer: AnswerQuestion | None) -> dict[str, Any] | None:
-        """From the job to the result; None when the child hangs up before."""
+        """Send the job, answer its questions and return its result; None when the child hangs up before."""
         clock = asyncio.get_running_loop().time
         message: object = job
         while True:

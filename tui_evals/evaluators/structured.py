@@ -24,6 +24,7 @@ from .base import (
     CannotJudge,
     Evaluator,
     Evidence,
+    Misconfigured,
     NoValueToJudge,
     Options,
     Score,
@@ -329,7 +330,7 @@ def _reference_value(text: str) -> object:
         return strictjson.loads(text, duplicates=True)
     except strictjson.JsonError as problem:
         reason = f"the reference {quoted(text)} cannot be read as JSON: {_json_problem(problem)}"
-        raise CannotJudge("evaluatorConfigurationError", reason) from None
+        raise Misconfigured(reason) from None
 
 
 class JsonSchemaOptions(ValueOptions):
@@ -343,7 +344,6 @@ class JsonSchemaOptions(ValueOptions):
     @field_validator("json_schema")
     @classmethod
     def _usable(cls, schema: dict[str, Any]) -> dict[str, Any]:
-
         check_schema(schema)
         return schema
 
@@ -361,13 +361,12 @@ class JsonSchema(Evaluator):
     example: ClassVar = {"options": {"schema": {"type": "object", "required": ["name"]}}, "response": '{"name": "Ada"}'}
 
     @cached_property
-    def _conformity(self) -> SchemaValidator:
-
+    def _validator(self) -> SchemaValidator:
         return SchemaValidator(self.options.json_schema)
 
     def score(self, evidence: Evidence) -> Score:
         """List the violations."""
-        violations = self._conformity.violations(json_values(evidence, self.options.json_path))
+        violations = self._validator.violations(json_values(evidence, self.options.json_path))
         if not violations:
             return verdict_score(True, "the answer conforms to the schema", violations=[])
         return verdict_score(False, f"at {violations[0]['path']}: {violations[0]['message']}", violations=violations)

@@ -10,7 +10,17 @@ from pydantic import AliasChoices, Field, model_validator
 from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternError, PatternTimeout, compile_pattern
 
-from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, as_text, response_values, verdict_score
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    Score,
+    TextOptions,
+    as_text,
+    response_values,
+    verdict_score,
+)
 from .values import PatternBudget, quoted, quoted_list, response_texts, same_json
 
 Fold = Callable[[str], str]
@@ -25,7 +35,7 @@ def _target_texts(evidence: Evidence, values: Sequence[str] | None, option: str)
         return tuple(values)
     if not evidence.references:
         reason = f"nothing to compare with: give the option {option}, or the item an expected_response or ideal"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
     return evidence.references
 
 

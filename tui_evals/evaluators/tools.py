@@ -67,7 +67,7 @@ def _indeterminate(reason: str) -> CannotJudge:
 
 
 def _call_rows(evidence: Evidence, key: str) -> list[Mapping[str, Any]] | None:
-    """One list of the tool-call evidence, None where it is not known; a malformed row is one that says nothing."""
+    """One list of the tool-call evidence, None where it is not known; a malformed row counts as an empty one."""
     calls = (evidence.diagnostics or {}).get("tool_calls")
     if not isinstance(calls, Mapping):
         raise _indeterminate("the answer came without diagnostics.tool_calls")

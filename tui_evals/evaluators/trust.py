@@ -17,7 +17,7 @@ MAX_BYTES = 16_000_000
 
 
 class TrustError(ValueError):
-    """Nothing can be said about trust: a path without code, or a list of trusted code that cannot be read."""
+    """Trust cannot be checked: a path without code, or a list of trusted code that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TrustedCode:
 
 
 def trust_unit(path: str | Path) -> Path:
-    """What is trusted as one thing: a file, or a folder; `x/x.py` stands for the whole folder `x`."""
+    """The file or folder that is trusted as a whole; `x/x.py` stands for the folder `x`."""
     resolved = Path(path).resolve()
     return resolved.parent if resolved.suffix == ".py" and resolved.stem == resolved.parent.name else resolved
 
@@ -68,7 +68,7 @@ def has_digest(path: str | Path, digest: str) -> bool:
 
 
 class Trust:
-    """The user's list of trusted code; `always` trusts everything, `marks` these digests; neither is kept."""
+    """The user's list of trusted code; `always` trusts everything, `digests` some more code; neither is stored."""
 
     def __init__(self, folder: Path | None = None, *, always: bool = False, digests: Collection[str] = ()) -> None:
         self._folder = folder or user_state_path("tui_evals")
@@ -81,7 +81,7 @@ class Trust:
         return self.accepts(path, code_files(path))
 
     def accepts(self, path: str | Path, files: Mapping[str, bytes]) -> bool:
-        """The same for contents already read, so that what is checked is what runs."""
+        """Whether files that were already read are trusted, so that what is checked is what runs."""
         if self._always:
             return True
         digest = code_digest(files)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from . import sandbox
-from .base import CannotJudge, Evaluator, Evidence, Options, Score, error_score, verdict_score
+from .base import Evaluator, Evidence, Misconfigured, Options, Score, error_score, verdict_score
 
 ALLOW_CODE_VARIABLE = "TUI_EVALS_ALLOW_CODE"
 MAX_TEST_BYTES = 1_000_000
@@ -72,7 +72,7 @@ class PythonUnitTests(Evaluator):
         except sandbox.CodeStopped as stopped:
             return verdict_score(False, f"the code did not finish: {stopped}", printed=stopped.printed)
         if outcome.get("failed") == "unusable":
-            raise CannotJudge("evaluatorConfigurationError", f"the test is not Python: {outcome.get('why')}")
+            raise Misconfigured(f"the test is not Python: {outcome.get('why')}")
         if outcome.get("passed") is True:
             return verdict_score(True, "the test ran without an exception", printed=printed)
         failure = "the test failed" if outcome.get("failed") == "test" else "the code of the answer does not run"
@@ -95,8 +95,7 @@ class PythonUnitTests(Evaluator):
         if not tests and isinstance(selector, str):
             return selector
         if not tests:
-            raise CannotJudge(
-                "evaluatorConfigurationError",
+            raise Misconfigured(
                 f"{self.name} has no test; give `test`, `unit_tests`, `unit_test_dir` or the variable `unit_test`",
             )
         return _pick_test(tests, selector)
@@ -115,7 +114,7 @@ class PythonUnitTests(Evaluator):
             return {file.name: file.read_text(encoding="utf-8") for file in files}
         except (OSError, ValueError) as problem:
             reason = f"the tests in unit_test_dir cannot be read: {problem}"
-            raise CannotJudge("evaluatorConfigurationError", reason) from None
+            raise Misconfigured(reason) from None
 
 
 def _pick_test(tests: dict[str, str], selector: object) -> str:
@@ -128,8 +127,7 @@ def _pick_test(tests: dict[str, str], selector: object) -> str:
     if name in tests:
         return tests[name]
     problem = "nothing says which is this item's" if selector is None else f"the variable unit_test is {name[:60]!r}"
-    raise CannotJudge(
-        "evaluatorConfigurationError",
+    raise Misconfigured(
         f"there are {len(tests)} tests and {problem}; set it to a number from 1 to {len(tests)} or a file name",
     )
 

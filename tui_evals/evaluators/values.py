@@ -23,7 +23,7 @@ def quoted_list(texts: Sequence[str]) -> str:
 
 
 def response_texts(evidence: Evidence, json_path: str | None) -> tuple[str, ...]:
-    """What of the answer is compared, as text."""
+    """`response_values` as text."""
     return tuple(map(as_text, response_values(evidence, json_path)))
 
 

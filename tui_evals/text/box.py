@@ -1,4 +1,4 @@
-"""The box Jinja is shut in: which parts of its language exist here, and the meter that everything costly passes."""
+"""The Jinja sandbox: the allowed parts of the language, and a meter that stops templates that cost too much."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _list_items(meter: Meter, value: Any) -> list[Any]:
 
 
 def _prepay_loop(meter: Meter, value: Any, body: int) -> Any:
-    """What a loop runs over, every round of its body paid in advance."""
+    """The values of a loop, after every round of its body was paid in advance."""
     meter.spend(len(value) * body)
     return value
 
@@ -149,9 +149,9 @@ def _calculate(meter: Meter, operate: Callable[[Any, Any], object], sign: str, l
 
 
 def name_list(names: Iterable[object]) -> str:
-    """Names as a list for a sentence, the long ones and the many cut."""
-    shown = [str(name)[:40] for name in names]
-    return ", ".join(shown[:12] + ["…"] * (len(shown) > 12)) or "none"
+    """Names as a list for a sentence; long names and long lists are cut."""
+    cut_names = [str(name)[:40] for name in names]
+    return ", ".join(cut_names[:12] + ["…"] * (len(cut_names) > 12)) or "none"
 
 
 def _lookup(environment: Any, container: Any, key: Any) -> Any:
@@ -217,7 +217,7 @@ def template_environment() -> SandboxedEnvironment:
 
 
 def check_node(node: nodes.Node, depth: int) -> None:
-    """Let nothing through that is not on the lists of nodes, filters and tests."""
+    """Refuse every node, filter and test that is not on the lists."""
     kind = type(node).__name__
     if not _NODES.fullmatch(kind):
         raise TemplateError(
@@ -235,7 +235,7 @@ def check_node(node: nodes.Node, depth: int) -> None:
 
 
 def charge_node(node: nodes.Node) -> None:
-    """Pass what costs time or memory through filters of ours, where the meter sees it."""
+    """Wrap what costs time or memory in filters of ours, so that the meter counts it."""
     from jinja2 import nodes as jinja
 
     def metered(part: Any, name: str = _WEIGH_VALUE, *args: jinja.Expr) -> jinja.Expr:

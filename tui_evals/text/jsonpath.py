@@ -25,7 +25,7 @@ class PathError(ValueError):
 
 
 def find_by_path(path: str, data: object) -> tuple[object, ...]:
-    """What a path selects from plain JSON data, in the order of the document; empty if nothing matches."""
+    """The values a path selects from plain JSON data, in the order of the document."""
     matches: list[Any] = [data]
     visits = 0
     for step in _steps(path):

@@ -1,4 +1,4 @@
-"""Templates: Jinja shut in a box that computes with plain data only, and the simpler `{key}` kind."""
+"""Sandboxed Jinja templates over plain data, and the simpler `{key}` templates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _as_template_errors() -> Iterator[None]:
 
 
 def _parse(template: str) -> tuple[nodes.Template, dict[str, int]]:
-    """The checked and charged tree, and the token at which each name first stands."""
+    """The checked and metered syntax tree, and the token at which each name first appears."""
     if len(template) > MAX_TEMPLATE:
         raise TemplateError(f"is longer than {MAX_TEMPLATE:,} characters")
     names: dict[str, int] = {}

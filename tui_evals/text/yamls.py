@@ -59,7 +59,7 @@ def _decode(text: str | bytes, limit: int) -> str:
 
 
 def _events(text: str) -> Iterator[Any]:
-    """What the parser meets, its complaints turned into ours."""
+    """The parser's events; its errors become YamlError."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError
     from ruamel.yaml.reader import ReaderError
@@ -181,7 +181,7 @@ class _Reader:
         return mapping
 
     def copy_value(self, value: object, event: Any, depth: int) -> object:
-        """What an alias stands for, built again so that changing one place changes no other."""
+        """A copy of what an alias stands for, so that changing one place changes no other."""
         self.count_value(value, event, depth)
         if isinstance(value, dict):
             return {key: self.copy_value(part, event, depth + 1) for key, part in value.items()}
