@@ -29,7 +29,7 @@ from tui_evals.store.redact import secrets_of
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Target, TargetConfig
-from tui_evals.targets.config import Settings, load_settings, target_named
+from tui_evals.targets.config import Settings, find_target, load_settings
 from tui_evals.targets.environment import environment
 from tui_evals.targets.function import given_function
 
@@ -122,7 +122,7 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
         name = getattr(judge, "__name__", type(judge).__name__)
         return TargetConfig(name=name, model=f"python:{judge.__module__}:{name}"), {name: given_function(judge, name)}
     word = judge or settings.judge
-    return (target_named(word, settings) if word else None), {}
+    return (find_target(word, settings) if word else None), {}
 
 
 def _answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:

@@ -29,7 +29,7 @@ from tui_evals.store.redact import secrets_of
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
-from tui_evals.targets.config import Settings, load_settings, target_named
+from tui_evals.targets.config import Settings, find_target, load_settings
 from tui_evals.targets.environment import environment
 from tui_evals.targets.function import given_function
 from tui_evals.text import strictjson
@@ -145,7 +145,7 @@ async def aevaluate(
         dataset=dataset_of(document, known.catalogue, known.own),
         targets=tuple(config for config, _ in targets),
         registry=known,
-        judge=judges[0][0] if judges else target_named(settings.judge, settings) if settings.judge else None,
+        judge=judges[0][0] if judges else find_target(settings.judge, settings) if settings.judge else None,
         without_judges=without_judges,
         prompts=start.prompts_from(files or ([named] if named else [])),
         repeats=repeats or settings.run.repeats or 1,
@@ -218,7 +218,7 @@ def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tup
     found: list[tuple[TargetConfig, Target | None]] = []
     for one in given:
         if isinstance(one, str):
-            found.append((target_named(one, settings), None))
+            found.append((find_target(one, settings), None))
             continue
         name = getattr(one, "__name__", type(one).__name__)
         place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', name)}"

@@ -26,7 +26,7 @@ from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import kind_of
 from tui_evals.text import strictjson
 
@@ -62,7 +62,7 @@ def suggested(settings: Settings, document: Mapping[str, Any], targets: Sequence
         if word in targets and word == judge:
             wanted = {name: value for name, value in answering.items() if judging.get(name, value) == value}
         try:
-            config = target_named(word, settings)
+            config = find_target(word, settings)
         except ConfigurationError:  # said where the targets are named
             continue
         if kind_of(config) in ("openai", "litellm"):
@@ -205,7 +205,7 @@ def target_or_stop(word: str | None, settings: Settings) -> TargetConfig | None:
     if word is None:
         return None
     try:
-        return target_named(word, settings)
+        return find_target(word, settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 

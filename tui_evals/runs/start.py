@@ -18,7 +18,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, NewRun, RunRow
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Target, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.text.tokens import estimate_tokens
 
@@ -127,7 +127,7 @@ def _same(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
     """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
-    config = target_named(kept["name"], settings)
+    config = find_target(kept["name"], settings)
     if not recorded and _named(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
@@ -195,7 +195,7 @@ def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     found: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed():
         if name is not None:
-            found[name] = target_named(name, settings)
+            found[name] = find_target(name, settings)
     if plan.judge is not None:
         found[None] = plan.judge
     return found

@@ -12,7 +12,7 @@ from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError
-from tui_evals.targets.config import target_named
+from tui_evals.targets.config import find_target
 from tui_evals.targets.opening import open_target
 
 
@@ -39,7 +39,7 @@ def _roles(config: TargetConfig, here: World) -> dict[str, bool]:
 
 def _named(name: str, here: World) -> TargetConfig:
     try:
-        return target_named(name, here.settings)
+        return find_target(name, here.settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 

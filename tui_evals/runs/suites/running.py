@@ -17,7 +17,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.text import strictjson
 
 from .cases import Column, UserTypeError, UserValueError
@@ -125,7 +125,7 @@ def plan_of(
 
 def _replaying(run: SuiteRun, root: Path, settings: Settings) -> TargetConfig:
     file = run_file(root, run.suite.name, run.name).relative_to(root)
-    return target_named(f"replay:{file.as_posix()}", settings)
+    return find_target(f"replay:{file.as_posix()}", settings)
 
 
 def store(
