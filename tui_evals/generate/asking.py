@@ -73,9 +73,9 @@ class Prompts:
 
     def _prompt(self, name: str) -> Prompty:
         if name not in self._read:
-            own = self._file(name)
+            file = self._file(name)
             try:
-                self._read[name] = load_prompt(own) if own.exists() else parse_prompty(shipped_prompt(name))
+                self._read[name] = load_prompt(file) if file.exists() else parse_prompty(shipped_prompt(name))
             except DatasetError as problem:
                 raise CannotGenerate(str(problem)) from None
         return self._read[name]

@@ -40,9 +40,9 @@ def build_dataset(work: Generation) -> Data:
     items = []
     for test in work.tests:
         truth = truths.get(test.testuid or "")
-        known = truth if truth is not None and truth.testinput == test.testinput else None
+        current = truth if truth is not None and truth.testinput == test.testinput else None
         try:
-            items.append(_item(work, test, rules, known, evals.get(test.testuid or "")))
+            items.append(_item(work, test, rules, current, evals.get(test.testuid or "")))
         except Unbindable as problem:
             work.tell(f"dataset: the test {test.testuid} is left out: {problem}")
     if not items:
@@ -83,9 +83,9 @@ def _evaluators(work: Generation) -> Data:
     evaluators: Data = {}
     for name in names:
         key = evaluator_key(name)
-        own: Data = {} if key == name else {"type": name}
+        settings: Data = {} if key == name else {"type": name}
         if len(judges) < 2:
-            evaluators[key] = own
+            evaluators[key] = settings
             continue
         for judge in judges:
             evaluators[f"{key}_{evaluator_key(judge)}"] = {"type": name, "judge": judge}
@@ -104,7 +104,9 @@ def _prompt_facts(work: Generation) -> Data:
     return facts
 
 
-def _item(work: Generation, test: Test, rules: Mapping[int, Rule], truth: Truth | None, known: TestEval | None) -> Data:
+def _item(
+    work: Generation, test: Test, rules: Mapping[int, Rule], truth: Truth | None, evaluation: TestEval | None
+) -> Data:
     rule = rules.get(test.ruleid or 0)
     category = "baseline" if test.baseline else f"rule-{test.ruleid}" if test.ruleid else "no-rule"
     item: Data = {"testId": test.testuid, "category": category}
@@ -118,15 +120,15 @@ def _item(work: Generation, test: Test, rules: Mapping[int, Rule], truth: Truth 
     expected = truth.output if truth is not None and trusted else test.expectedoutput
     if expected:
         item["expected_response"] = expected
-    own = test.dumped()
-    facts: Data = {name: own[name] for name in (*_TEST_FACTS, *_MORE_FACTS) if name in own}
+    columns = test.dumped()
+    facts: Data = {name: columns[name] for name in (*_TEST_FACTS, *_MORE_FACTS) if name in columns}
     if rule is not None:
         facts |= {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
     if truth is not None:
         facts |= {"groundtruth": truth.output, "groundtruthModel": truth.model}
         facts |= {} if truth.groundtruthScore is None else {"groundtruthScore": truth.groundtruthScore}
-    if known is not None:
-        facts |= {name: value for name in ("validity", "coverage") if (value := getattr(known, name)) is not None}
+    if evaluation is not None:
+        facts |= {name: value for name in ("validity", "coverage") if (value := getattr(evaluation, name)) is not None}
     return {**item, "extensions": {"promptpex": facts}}
 
 
@@ -139,17 +141,17 @@ def write_dataset(work: Generation) -> str:
             f"dataset: {_count_items(stray)} of no rule that is tested ({shown}); delete from tests.json those whose "
             "rule is gone"
         )
-    before = work.folder.record.get("items")
-    known = before if isinstance(before, dict) else {}
+    recorded = work.folder.record.get("items")
+    written_hashes = recorded if isinstance(recorded, dict) else {}
     if not file.exists():
         work.folder.write(file.name, pretty(fresh))
         summary = _count_items(fresh["items"])
     else:
         document = load(file)
         settings_edited = work.folder.record.get("root") != _item_hash(_dataset_settings(document.data))
-        merged, kept = _merge_edits(document.data, fresh, known, settings_edited)
+        merged, edited = _merge_edits(document.data, fresh, written_hashes, settings_edited)
         save(document, merged)
-        summary = _count_items(merged["items"]) + (f", {kept} of them as you changed them" if kept else "")
+        summary = _count_items(merged["items"]) + (f", {edited} of them as you changed them" if edited else "")
     items = {item["testId"]: _item_hash(item) for item in fresh["items"]}
     work.folder.note(items=items, root=_item_hash(_dataset_settings(fresh)))
     return summary
@@ -173,7 +175,9 @@ def _dataset_settings(data: Data) -> Data:
     return {key: value for key, value in data.items() if key not in ("items", "extensions", "schemaVersion")}
 
 
-def _merge_edits(current: Data, fresh: Data, known: Mapping[str, Any], settings_edited: bool) -> tuple[Data, int]:
+def _merge_edits(
+    current: Data, fresh: Data, written_hashes: Mapping[str, Any], settings_edited: bool
+) -> tuple[Data, int]:
     """The fresh dataset, except where the one that is there was changed by hand; how many items that are.
 
     An item that was changed or added stays; one that was deleted stays deleted as long as its test is the same; one
@@ -183,36 +187,36 @@ def _merge_edits(current: Data, fresh: Data, known: Mapping[str, Any], settings_
     fresh_items = {item["testId"]: item for item in fresh["items"]}
     items: list[Data] = []
     places: dict[str, int] = {}
-    kept = 0
+    edited_count = 0
     for item in current.get("items", []):
         name = str(item.get("testId"))
-        edited = known.get(name) != _item_hash(item) and item != fresh_items.get(name)
+        edited = written_hashes.get(name) != _item_hash(item) and item != fresh_items.get(name)
         if edited or name in fresh_items:
             items.append(item if edited else fresh_items[name])
-            kept += edited
+            edited_count += edited
         places[name] = len(items)
     facts = {**current.get("extensions", {}), **fresh["extensions"]}
-    items = _insert_new(items, places, fresh_items, known)
+    items = _insert_new(items, places, fresh_items, written_hashes)
     return {
         **fresh,
         **(_dataset_settings(current) if settings_edited else {}),
         "extensions": facts,
         "items": items,
-    }, kept
+    }, edited_count
 
 
 def _insert_new(
-    items: list[Data], places: Mapping[str, int], fresh_items: Mapping[str, Data], known: Mapping[str, Any]
+    items: list[Data], places: Mapping[str, int], fresh_items: Mapping[str, Data], written_hashes: Mapping[str, Any]
 ) -> list[Data]:
     """The items with the new ones, each behind all that come before it; one that a person deleted is not new."""
-    behind: dict[int, list[Data]] = {}
+    items_after: dict[int, list[Data]] = {}
     place = 0
     for name, item in fresh_items.items():
         if name in places:
             place = max(place, places[name])
-        elif known.get(name) != _item_hash(item):
-            behind.setdefault(place, []).append(item)
-    merged = behind.get(0, [])
+        elif written_hashes.get(name) != _item_hash(item):
+            items_after.setdefault(place, []).append(item)
+    merged = items_after.get(0, [])
     for number, item in enumerate(items, 1):
-        merged += [item, *behind.get(number, [])]
+        merged += [item, *items_after.get(number, [])]
     return merged

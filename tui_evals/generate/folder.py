@@ -108,15 +108,15 @@ class GenerationFolder:
         self.note(files={**self._files(), name: {key: value for key, value in facts.items() if value}})
 
     def _files(self) -> dict[str, Any]:
-        known = self.record.get("files")
-        return known if isinstance(known, dict) else {}
+        files = self.record.get("files")
+        return files if isinstance(files, dict) else {}
 
     def _file_record(self, name: str) -> dict[str, Any]:
-        known = self._files().get(name)
-        return known if isinstance(known, dict) else {}
+        record = self._files().get(name)
+        return record if isinstance(record, dict) else {}
 
     def edited(self, name: str) -> bool:
-        """Whether somebody changed a file since a step wrote it."""
+        """Whether the user changed a file since a step wrote it."""
         text, facts = self.read(name), self._file_record(name)
         return bool(text and facts) and short_hash(text or "") != facts.get("wrote")
 

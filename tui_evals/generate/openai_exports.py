@@ -89,7 +89,7 @@ def export_rows(
     subject: Subject, tests: Sequence[Test], truths: Sequence[Truth], computed: Mapping[str, str]
 ) -> tuple[list[ExportRow], tuple[str, ...]]:
     """The tests whose input fits the prompt, and a sentence for each other one."""
-    known = {truth.testuid: truth for truth in truths}
+    truth_by_test = {truth.testuid: truth for truth in truths}
     rows, left_out = [], []
     for place, test in enumerate(tests, 1):
         try:
@@ -99,7 +99,7 @@ def export_rows(
         except (Unbindable, TemplateError) as problem:
             left_out.append(f"{test.testuid or f'test {place}'}: {problem}")
             continue
-        rows.append(ExportRow(test, values, rendered, _expected_text(test, known.get(test.testuid or ""))))
+        rows.append(ExportRow(test, values, rendered, _expected_text(test, truth_by_test.get(test.testuid or ""))))
     return rows, tuple(left_out)
 
 
@@ -204,7 +204,7 @@ def _parameters(model: object) -> dict[str, Any] | None:
     parameters = model.get("parameters") if isinstance(model, dict) else None
     if not isinstance(parameters, dict):
         return None
-    spelled = {ours: theirs for theirs, ours in PARAMETERS.items()}
+    spelled = {our_name: their_name for their_name, our_name in PARAMETERS.items()}
     return {spelled.get(str(name), str(name)): value for name, value in parameters.items()}
 
 
@@ -230,11 +230,11 @@ def _github_metrics(
     subject: Subject, texts: Mapping[str, str], metrics: Mapping[str, Path], expected: str, left_out: list[str]
 ) -> list[dict[str, Any]]:
     """An evaluator for each metric tagged `github`."""
-    known = {"output": "{{completion}}", "groundtruth": template_name(expected), "input": _inputs_shown(subject)}
-    known = {one.name: template_name(one.name) for one in subject.inputs} | known | dict(texts)
+    spellings = {"output": "{{completion}}", "groundtruth": template_name(expected), "input": _inputs_shown(subject)}
+    spellings = {one.name: template_name(one.name) for one in subject.inputs} | spellings | dict(texts)
     evaluators = []
     for name, prompt in read_metrics(metrics, left_out, tag="github"):
-        if messages := metric_messages(name, prompt, lambda word: known.get(word, ""), left_out):
+        if messages := metric_messages(name, prompt, lambda word: spellings.get(word, ""), left_out):
             evaluators.append({"name": name, "llm": _ok_err_judge(messages)})
     return evaluators
 
@@ -340,9 +340,9 @@ def evals_run(
 def _item_values(subject: Subject, row: ExportRow, facts: PromptFacts) -> dict[str, str]:
     """One row of the data: every value as the text that stands in the prompt."""
     keys = _item_keys(subject)
-    known = {**metric_constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
+    metric_values = {**metric_constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
     values = {name: str(value) for name, value in row.values.items()}
-    return {**values, **{keys[name]: known[name] for name in METRIC_NAMES}, **row.computed}
+    return {**values, **{keys[name]: metric_values[name] for name in METRIC_NAMES}, **row.computed}
 
 
 def _grader_spelling(subject: Subject) -> Spelling:

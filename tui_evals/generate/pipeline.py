@@ -39,8 +39,8 @@ class PipelineOutcome:
 
 def choose_steps(work: Generation, until: str | None) -> list[Step]:
     """The steps that the options ask for, up to one of them."""
-    wanted = needed_steps([until]) if until else set(BY_NAME)
-    return [step for step in STEPS if step.name in wanted and (step.wanted(work.options) or step.name == until)]
+    names = needed_steps([until]) if until else set(BY_NAME)
+    return [step for step in STEPS if step.name in names and (step.wanted(work.options) or step.name == until)]
 
 
 def set_results_aside(work: Generation, *names: str) -> Path | None:
@@ -203,14 +203,14 @@ def estimate_steps(work: Generation, steps: Sequence[Step], again: Collection[st
 
 
 def _count_rules(work: Generation, again: Collection[str]) -> int:
-    known = 0 if "rules" in again else len(rule_lines(work.folder.read("rules.txt")))
-    return known or work.options.max_rules or _TYPICAL_RULES
+    written = 0 if "rules" in again else len(rule_lines(work.folder.read("rules.txt")))
+    return written or work.options.max_rules or _TYPICAL_RULES
 
 
 def _plan_tests(work: Generation, again: Collection[str], rules: int) -> _PlannedTests:
     options, scenarios = work.options, len(work.subject.scenarios)
-    every = number_rules(["rule"] * rules, ["rule"] * rules, options.max_rules)
-    chosen = [rule for rule in every if not work.again or rule.number in work.again]
+    all_rules = number_rules(["rule"] * rules, ["rule"] * rules, options.max_rules)
+    chosen = [rule for rule in all_rules if not work.again or rule.number in work.again]
     kept = [] if "tests" in again else [test for test in work.tests if test.ruleid not in work.again]
     if "baseline" in again:
         kept = [test for test in kept if not test.baseline]
@@ -226,27 +226,29 @@ def _plan_tests(work: Generation, again: Collection[str], rules: int) -> _Planne
 def _estimate_step(
     work: Generation, step: Step, again: Collection[str], rules: int, tests: _PlannedTests
 ) -> StepEstimate:
-    options, anew = work.options, step.name in again
+    options, is_again = work.options, step.name in again
+    answers_a_test = 1 + len(work.models.groundtruth_judges)
     ruled = replace(tests, kept=[test for test in tests.kept if not test.baseline], baseline=0)
     calls = {
         "tests": tests.questions,
-        "inverse": len(work.invert) or int(anew or not step.done(work)),
-        "groundedness": rules if anew else len(reviewing.rules_to_ground(work)) or rules * (not work.rules),
-        "expansion": ruled.rows(writing.tests_to_expand(work), anew) * options.test_expansions,
-        "review": tests.rows(reviewing.tests_to_review(work), anew) * (options.validity + 2 * options.coverage),
-        "groundtruth": tests.rows(truth.tests_without_truth(work), anew) * (1 + len(work.models.groundtruth_judges)),
-    }.get(step.name, int(anew or not step.done(work)))
+        "inverse": len(work.invert) or int(is_again or not step.done(work)),
+        "groundedness": rules if is_again else len(reviewing.rules_to_ground(work)) or rules * (not work.rules),
+        "expansion": ruled.rows(writing.tests_to_expand(work), is_again) * options.test_expansions,
+        "review": tests.rows(reviewing.tests_to_review(work), is_again) * (options.validity + 2 * options.coverage),
+        "groundtruth": tests.rows(truth.tests_without_truth(work), is_again) * answers_a_test,
+    }.get(step.name, int(is_again or not step.done(work)))
     written = {
         "tests": tests.of_rules * _TEST_TOKENS,
         "baseline": tests.baseline * _TEST_TOKENS,
     }.get(step.name, calls * _OUTPUT_TOKENS.get(step.name, 150))
     read = calls * (estimate_tokens(work.body) + _PROMPT_OVERHEAD)
-    known = "rules" not in again and work.folder.read("rules.txt") is not None
-    of_tests = step.name in ("expansion", "review", "groundtruth")
-    certain = (
-        not (tests.of_rules or tests.baseline) if of_tests else known or step.name not in ("tests", "groundedness")
-    )
-    return StepEstimate(step.name, calls, _mean_cost(_models_for(work, step), read, written) if calls else 0.0, certain)
+    rules_written = "rules" not in again and work.folder.read("rules.txt") is not None
+    if step.name in ("expansion", "review", "groundtruth"):
+        certain = not (tests.of_rules or tests.baseline)
+    else:
+        certain = rules_written or step.name not in ("tests", "groundedness")
+    cost = _mean_cost(_models_for(work, step), read, written) if calls else 0.0
+    return StepEstimate(step.name, calls, cost, certain)
 
 
 def _models_for(work: Generation, step: Step) -> Sequence[PricedTarget]:

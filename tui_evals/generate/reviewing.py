@@ -51,8 +51,8 @@ def known_rule_evals(work: Generation) -> dict[str, RuleEval]:
 
 def rules_to_ground(work: Generation) -> list[Rule]:
     """The output rules that are not evaluated yet."""
-    known = known_rule_evals(work)
-    return [rule for rule in _all_rules(work) if rule.text not in known]
+    evals = known_rule_evals(work)
+    return [rule for rule in _all_rules(work) if rule.text not in evals]
 
 
 async def check_groundedness(work: Generation) -> str:
@@ -63,23 +63,23 @@ async def check_groundedness(work: Generation) -> str:
         outcome, reply = await _ask_ok_err(work, "groundedness", messages)
         return RuleEval(ruleid=rule.number, rule=rule.text, grounded=outcome, groundedText=reply)
 
-    made, cannot, ended = await make_each(work, "groundedness", rules_to_ground(work), evaluate_rule)
-    known = known_rule_evals(work) | {row.rule: row for row in made}
-    rows = [known[rule.text] for rule in _all_rules(work) if rule.text in known]
+    results, failures, stop = await make_each(work, "groundedness", rules_to_ground(work), evaluate_rule)
+    evals = known_rule_evals(work) | {row.rule: row for row in results}
+    rows = [evals[rule.text] for rule in _all_rules(work) if rule.text in evals]
     text = rows_text([row.model_copy(update={"ruleid": place}) for place, row in enumerate(rows, 1)])
-    return _finish_rows(work, "groundedness", "rule_evals.json", text, cannot, ended)
+    return _finish_rows(work, "groundedness", "rule_evals.json", text, failures, stop)
 
 
 def _finish_rows(
-    work: Generation, step: str, file: str, text: str, cannot: list[CannotGenerate], ended: BaseException | None
+    work: Generation, step: str, file: str, text: str, failures: list[CannotGenerate], stop: BaseException | None
 ) -> str:
     """The text of a file of rows; where rows are missing, those that exist are written before that is reported."""
-    if cannot or ended is not None:
+    if failures or stop is not None:
         work.folder.write(file, text)
-    if ended is not None:
-        raise ended
-    if cannot:
-        work.tell(f"{step}: {len(cannot)} could not be done, and the same command tries them again: {cannot[0]}")
+    if stop is not None:
+        raise stop
+    if failures:
+        work.tell(f"{step}: {len(failures)} could not be done, and the same command tries them again: {failures[0]}")
     return text
 
 
@@ -96,8 +96,8 @@ def known_test_evals(work: Generation) -> dict[str, TestEval]:
 
 def tests_to_review(work: Generation) -> list[Test]:
     """The tests that lack an evaluation the options ask for."""
-    known = known_test_evals(work)
-    return [test for test in work.tests if _is_incomplete(work, known.get(test.testuid or ""))]
+    evals = known_test_evals(work)
+    return [test for test in work.tests if _is_incomplete(work, evals.get(test.testuid or ""))]
 
 
 def _is_incomplete(work: Generation, row: TestEval | None) -> bool:
@@ -107,10 +107,10 @@ def _is_incomplete(work: Generation, row: TestEval | None) -> bool:
 
 async def review_tests(work: Generation) -> str:
     """Evaluate whether each test is valid input, and whether intent and rules alone lead to a compliant answer."""
-    known = known_test_evals(work)
+    evals = known_test_evals(work)
 
     async def evaluate_test(test: Test) -> TestEval:
-        row = known.get(test.testuid or "") or TestEval(testuid=test.testuid or "", testinput=test.testinput)
+        row = evals.get(test.testuid or "") or TestEval(testuid=test.testuid or "", testinput=test.testinput)
         questions = []
         if work.options.validity and row.validity is None:
             questions.append(_validity(work, test))
@@ -120,10 +120,10 @@ async def review_tests(work: Generation) -> str:
             row = row.model_copy(update=facts)
         return row
 
-    made, cannot, ended = await make_each(work, "review", tests_to_review(work), evaluate_test)
-    rows = known | {row.testuid: row for row in made}
+    results, failures, stop = await make_each(work, "review", tests_to_review(work), evaluate_test)
+    rows = evals | {row.testuid: row for row in results}
     text = rows_text([rows[uid] for test in work.tests if (uid := test.testuid or "") in rows])
-    return _finish_rows(work, "review", "test_evals.json", text, cannot, ended)
+    return _finish_rows(work, "review", "test_evals.json", text, failures, stop)
 
 
 async def _validity(work: Generation, test: Test) -> dict[str, str]:

@@ -44,12 +44,12 @@ class Roles:
         self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None
     ) -> Models:
         """The models ready to be asked, each opened once."""
-        known: dict[str, PricedTarget] = {}
+        opened_models: dict[str, PricedTarget] = {}
 
         def model(config: TargetConfig) -> PricedTarget:
-            if config.name not in known:
-                known[config.name] = opened(config, "judge", budget, environment, root, concurrency)
-            return known[config.name]
+            if config.name not in opened_models:
+                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency)
+            return opened_models[config.name]
 
         return Models(
             rules=model(self.rules),

@@ -135,9 +135,9 @@ def rule_lines(text: str | None) -> list[str]:
 
 def number_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
     """Output rules, then inverse rules, each list cut to `most`, numbered through."""
-    kept, turned = rules[:most], inverse[:most]
-    numbered = [Rule(number, text, False, number) for number, text in enumerate(kept, 1)]
-    return numbered + [Rule(len(kept) + place, text, True, place) for place, text in enumerate(turned, 1)]
+    rules_kept, inverse_kept = rules[:most], inverse[:most]
+    numbered = [Rule(number, text, False, number) for number, text in enumerate(rules_kept, 1)]
+    return numbered + [Rule(len(rules_kept) + place, text, True, place) for place, text in enumerate(inverse_kept, 1)]
 
 
 def chunk_rules(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:

@@ -43,8 +43,8 @@ def _labels_missing(work: Generation) -> bool:
         return True
     if not work.options.baseline_tests:
         return False
-    known = {test.testinput for test in tests if test.baseline}
-    return any(test.testinput not in known for test in baseline_tests(work))
+    baseline_inputs = {test.testinput for test in tests if test.baseline}
+    return any(test.testinput not in baseline_inputs for test in baseline_tests(work))
 
 
 async def _label_tests(work: Generation) -> str:

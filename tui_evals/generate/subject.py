@@ -171,19 +171,19 @@ def bind_inputs(subject: Subject, scenario: Scenario, testinput: str) -> dict[st
     if not missing:
         # Everything has a value already, so the test's replaces it for the inputs that no scenario fixes.
         names = [one.name for one in subject.open_inputs(scenario)]
-        given = _parse_object(testinput)
-        if given is not None and given.keys() & set(names):
-            return values | {name: given[name] for name in names if name in given}
+        fields = _parse_object(testinput)
+        if fields is not None and fields.keys() & set(names):
+            return values | {name: fields[name] for name in names if name in fields}
         return values | {names[0]: testinput}
-    given = _parse_object(testinput)
+    fields = _parse_object(testinput)
     if len(missing) == 1:
         name = missing[0]
-        return values | {name: given[name] if given is not None and name in given else testinput}
-    if given is None:
+        return values | {name: fields[name] if fields is not None and name in fields else testinput}
+    if fields is None:
         raise Unbindable(f"Invalid test input format, expected JSON object: {testinput}")
-    if absent := [name for name in missing if name not in given]:
+    if absent := [name for name in missing if name not in fields]:
         raise Unbindable(f"the test gives no value for {', '.join(absent)}: {testinput}")
-    return values | {name: given[name] for name in missing}
+    return values | {name: fields[name] for name in missing}
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:

@@ -147,21 +147,21 @@ def _find_columns(header: Sequence[str], inputs: Sequence[str]) -> _Columns | No
 
     An input may be called like a fixed column, which then stands before it.
     """
-    known = [normal_name(name) for name in header]
-    own: dict[str, int] = {}
+    names = [normal_name(name) for name in header]
+    places: dict[str, int] = {}
     for name in inputs:
         same = [place for place, one in enumerate(header) if one == name]
-        alike = same or [place for place, one in enumerate(known) if one == normal_name(name)]
+        alike = same or [place for place, one in enumerate(names) if one == normal_name(name)]
         if not alike:
             return None
-        own[name] = alike[-1]
-    taken = set(own.values())
-    fixed = {name: place for name in FIXED if name in known and (place := known.index(name)) not in taken}
+        places[name] = alike[-1]
+    used = set(places.values())
+    fixed = {name: place for name in FIXED if name in names and (place := names.index(name)) not in used}
     if "ruleid" not in fixed:
         return None
-    taken |= set(fixed.values())
-    more = {name: place for place, name in enumerate(header) if place not in taken and name not in Test.model_fields}
-    return _Columns(fixed.pop("ruleid"), fixed, own, more)
+    used |= set(fixed.values())
+    more = {name: place for place, name in enumerate(header) if place not in used and name not in Test.model_fields}
+    return _Columns(fixed.pop("ruleid"), fixed, places, more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,9 @@ def _read_row(layout: _Columns | None, cells: Sequence[str], inputs: Sequence[st
     if number is None or not any(value.strip() for value in values.values()):
         return _TestRow()
     testinput = next(iter(values.values())) if len(values) == 1 else json.dumps(values, ensure_ascii=False)
-    kept = {name: value for name, value in values.items() if name not in Test.model_fields}
+    inputs_kept = {name: value for name, value in values.items() if name not in Test.model_fields}
     others = {name: cells[place] for name, place in (*layout.besides.items(), *layout.fixed.items())}
-    return _TestRow(int(number[0]), {**others, **kept, "testinput": testinput}, joined=not sure)
+    return _TestRow(int(number[0]), {**others, **inputs_kept, "testinput": testinput}, joined=not sure)
 
 
 def _collect_tests(rows: Sequence[_TestRow], rules: Sequence[int]) -> ParsedTests:
@@ -224,9 +224,9 @@ def _read_with_header(rows: Sequence[CsvRow], inputs: Sequence[str], rules: Sequ
             header = names if "ruleid" in map(normal_name, names) else None
             layout = _find_columns(names, inputs)
         elif names != header and not all(_RULE_LINE.fullmatch(name) for name in names):
-            whole = row if len(row.cells) <= len(header) else join_torn_cells(row, header)
-            fits = len(whole.cells) == len(header)
-            facts.append(_read_row(layout, whole.cells, inputs, whole.sure) if fits else _TestRow())
+            joined = row if len(row.cells) <= len(header) else join_torn_cells(row, header)
+            fits = len(joined.cells) == len(header)
+            facts.append(_read_row(layout, joined.cells, inputs, joined.sure) if fits else _TestRow())
     return None if header is None else _collect_tests(facts, rules)
 
 

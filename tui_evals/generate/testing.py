@@ -42,12 +42,14 @@ async def write_tests(work: Generation) -> str:
         raise CannotGenerate(f"{work.folder.path / 'input_spec.txt'} is empty; delete it to have it written")
     if unknown := sorted(work.again - {rule.number for rule in work.rules}):
         raise CannotGenerate(f"there is no rule {unknown[0]}; the rules are numbered 1 to {len(work.rules)}")
-    made, cannot, ended = await make_each(work, "tests", rule_groups(work), lambda group: _ask_for_tests(work, group))
-    if ended is not None:
-        raise ended
-    if cannot:
-        raise cannot[0]
-    tests = [test for group in made for test in group]
+    results, failures, stop = await make_each(
+        work, "tests", rule_groups(work), lambda group: _ask_for_tests(work, group)
+    )
+    if stop is not None:
+        raise stop
+    if failures:
+        raise failures[0]
+    tests = [test for group in results for test in group]
     if not tests:
         raise _no_tests(work)
     if untested := sorted(
@@ -55,21 +57,21 @@ async def write_tests(work: Generation) -> str:
     ):
         again = " ".join(f"--rule {number}" for number in untested)
         work.tell(f"tests: there is none for {_rules_phrase(untested)}; {again} asks for some again")
-    kept = [test for test in work.tests if test.ruleid not in work.again] if work.again else []
-    return rows_text(name_tests(work, _sort_by_rule([*kept, *tests])))
+    others = [test for test in work.tests if test.ruleid not in work.again] if work.again else []
+    return rows_text(name_tests(work, _sort_by_rule([*others, *tests])))
 
 
 def name_tests(work: Generation, tests: Iterable[Test]) -> list[Test]:
     """The tests, with a new name for those without one or with the name of an earlier test."""
-    seen: Counter[str] = Counter()
+    key_counts: Counter[str] = Counter()
     names: set[str] = set()
     named_tests = []
     for test in tests:
         facts = test.dumped()
         if not test.testuid or test.testuid in names:
             key = test_uid(work.subject.id, facts, 0)
-            test = test.model_copy(update={"testuid": test_uid(work.subject.id, facts, seen[key])})
-            seen[key] += 1
+            test = test.model_copy(update={"testuid": test_uid(work.subject.id, facts, key_counts[key])})
+            key_counts[key] += 1
         names.add(test.testuid or "")
         named_tests.append(test)
     return named_tests

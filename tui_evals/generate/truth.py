@@ -32,8 +32,8 @@ class JudgedTruth:
 
 def tests_without_truth(work: Generation) -> list[Test]:
     """The tests without ground truth, or with one for an earlier input."""
-    known = work.truths
-    return [test for test in work.tests if _current_truth(known.get(test.testuid or ""), test) is None]
+    truths = work.truths
+    return [test for test in work.tests if _current_truth(truths.get(test.testuid or ""), test) is None]
 
 
 def _current_truth(truth: Truth | None, test: Test) -> Truth | None:
@@ -47,18 +47,18 @@ async def write_groundtruth(work: Generation) -> str:
     if any(judge is work.models.groundtruth for judge in work.models.groundtruth_judges):
         name = work.models.groundtruth.config.name
         work.tell(f"groundtruth: {name} judges its own answers; name another judge with --groundtruth-judge")
-    made, cannot, ended = await make_each(
+    results, failures, stop = await make_each(
         work, "groundtruth", tests_without_truth(work), lambda test: _answer_test(work, test)
     )
-    known = work.truths | {truth.testuid: truth for truth in made}
-    rows = [truth for test in work.tests if (truth := _current_truth(known.get(test.testuid or ""), test)) is not None]
+    truths = work.truths | {truth.testuid: truth for truth in results}
+    rows = [truth for test in work.tests if (truth := _current_truth(truths.get(test.testuid or ""), test)) is not None]
     text = rows_text(rows)
-    if cannot or ended is not None:
+    if failures or stop is not None:
         work.folder.write(_FILE, text)
-    if ended is not None:
-        raise ended
-    if cannot:
-        work.tell(f"groundtruth: {len(cannot)} tests have none, and the same command tries again: {cannot[0]}")
+    if stop is not None:
+        raise stop
+    if failures:
+        work.tell(f"groundtruth: {len(failures)} tests have none, and the same command tries again: {failures[0]}")
     return text
 
 

@@ -111,14 +111,14 @@ def tests_to_expand(work: Generation) -> list[Test]:
 
 async def expand_tests(work: Generation) -> str:
     """The tests with their inputs rewritten; the original input stays beside it."""
-    made, cannot, ended = await make_each(
+    results, failures, stop = await make_each(
         work, "expansion", tests_to_expand(work), lambda test: _expand_test(work, test)
     )
-    if cannot:
-        work.tell(f"expansion: {len(cannot)} tests stay as they are, and the same command tries again: {cannot[0]}")
-    if ended is not None:
-        raise ended
-    expanded = {test.testuid: test for test in made}
+    if failures:
+        work.tell(f"expansion: {len(failures)} tests stay as they are, and the same command tries again: {failures[0]}")
+    if stop is not None:
+        raise stop
+    expanded = {test.testuid: test for test in results}
     return rows_text([expanded.get(test.testuid, test) for test in work.tests])
 
 

@@ -66,29 +66,29 @@ def _reply_from_object(value: object) -> Reply:
         if key not in _KEYS:
             known = ", ".join(_KEYS)
             raise ValueError(f"it holds {str(key)[:40]!r}{did_you_mean(str(key), _KEYS)}; known are {known}")
-    given = {key: part for key, part in value.items() if part is not None}
-    if "text" not in given and "tool_calls" not in given:
+    fields = {key: part for key, part in value.items() if part is not None}
+    if "text" not in fields and "tool_calls" not in fields:
         raise ValueError("it has neither text nor tool_calls")
     for key in ("text", "model", "finish_reason"):
-        if not isinstance(given.get(key, ""), str):
+        if not isinstance(fields.get(key, ""), str):
             raise ValueError(f"its {key} is not text")
-    if not isinstance(given.get("diagnostics", {}), Mapping):
+    if not isinstance(fields.get("diagnostics", {}), Mapping):
         raise ValueError("its diagnostics are not an object")
-    given.setdefault("text", "")
-    given["tool_calls"] = parse_tool_calls(given.get("tool_calls", ()))
-    if "usage" in given:
-        given["usage"] = _parse_usage(given["usage"])
-    if "cost" in given:
-        given["cost"] = _parse_cost(given["cost"])
-    return Reply(**given)
+    fields.setdefault("text", "")
+    fields["tool_calls"] = parse_tool_calls(fields.get("tool_calls", ()))
+    if "usage" in fields:
+        fields["usage"] = _parse_usage(fields["usage"])
+    if "cost" in fields:
+        fields["cost"] = _parse_cost(fields["cost"])
+    return Reply(**fields)
 
 
 def _parse_usage(value: object) -> Usage:
-    given = value if isinstance(value, Mapping) else {}
-    counts = given.get("input_tokens"), given.get("output_tokens")
-    if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in counts):
+    counts = value if isinstance(value, Mapping) else {}
+    values = counts.get("input_tokens"), counts.get("output_tokens")
+    if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in values):
         raise ValueError("its usage must hold input_tokens and output_tokens, whole numbers from 0")
-    return Usage(given["input_tokens"], given["output_tokens"])
+    return Usage(counts["input_tokens"], counts["output_tokens"])
 
 
 def _parse_cost(value: object) -> float:

@@ -115,7 +115,7 @@ def _finite_number(value: object) -> float | None:
 
 def _join_stream(body: bytes) -> dict[str, Any]:
     """The events of a stream joined to an answer as if it had not been streamed."""
-    whole: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
     calls: dict[int, dict[str, Any]] = {}
     finish: str | None = None
@@ -125,7 +125,7 @@ def _join_stream(body: bytes) -> dict[str, Any]:
             continue
         chunk = json.loads(data)
         try:
-            whole |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+            document |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
             for choice in (chunk.get("choices") or ())[:1]:
                 finish = choice.get("finish_reason") or finish
                 _add_delta(choice.get("delta") or {}, message, calls)
@@ -133,7 +133,7 @@ def _join_stream(body: bytes) -> dict[str, Any]:
             raise ValueError("an event of the stream is not a piece of a chat completion") from None
     if finish is None:
         raise ValueError("the stream broke off")
-    return {**whole, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
+    return {**document, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
 
 
 def _add_delta(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:

@@ -172,9 +172,9 @@ def _build_settings(read: _File, file: Path) -> Settings:
 
 
 def _target_config(name: str, target: _Target, run: RunDefaults) -> TargetConfig:
-    given = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
+    settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
     price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
-    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **given}, name=name, price=price)
+    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price)
 
 
 def _fault_sentence(fault: Any) -> str:

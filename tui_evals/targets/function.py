@@ -127,7 +127,7 @@ def _parameter(function: Callable[..., Any], name: str) -> str:
     )
 
 
-async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
+async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
     """The function's result; a thread of its own, a daemon, lets a hung one hold up neither others nor the end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
@@ -140,7 +140,7 @@ async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
         result: Any = None
         problem: Exception | None = None
         try:
-            result = function(given)
+            result = function(argument)
         except Exception as raised:  # handed over to the one who waits
             problem = raised
         except BaseException as raised:  # what would end the whole run, were it raised there

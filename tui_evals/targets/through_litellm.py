@@ -52,11 +52,11 @@ class ThroughLitellm:
             raise RuntimeError(f"the target {self._config.name} was asked after it was closed")
         failures = self._failures()
         configured = self._config.params.items()
-        if held := [
+        if extra := [
             pair[0] for pair in request.params.items() if pair[0] not in _ALLOWED_PARAMS and pair not in configured
         ]:
             message = (
-                f"The parameter {', '.join(held)} may not come from a prompt or dataset when litellm asks the model. "
+                f"The parameter {', '.join(extra)} may not come from a prompt or dataset when litellm asks the model. "
                 f"Set it under params in [targets.{self._config.name}], or leave it out."
             )
             raise TargetError("agentRequestFailed", message)
@@ -80,7 +80,7 @@ class ThroughLitellm:
             self._worker = None
 
     def _key(self) -> str | None:
-        """The key's reference; a provider's usual key never goes to an address somebody configured."""
+        """The key's reference; a provider's usual key never goes to a configured address."""
         to_elsewhere = self._config.base_url is not None and self._config.model.startswith("openai/")
         return self._config.api_key or ("none" if to_elsewhere else None)
 
@@ -219,12 +219,12 @@ def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _connection_failure(link: Exception) -> dict[str, Any]:
     if isinstance(link, socket.gaierror):
-        known = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
+        reason = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
     elif isinstance(link, ConnectionRefusedError):
-        known = {"text": "it refuses connections", "retryable": True}
+        reason = {"text": "it refuses connections", "retryable": True}
     else:
-        known = {"text": "the connection broke", "retryable": True}
-    return {"kind": "connection", **known}
+        reason = {"text": "the connection broke", "retryable": True}
+    return {"kind": "connection", **reason}
 
 
 if __name__ == "__main__":
