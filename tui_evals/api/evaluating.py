@@ -21,7 +21,7 @@ from tui_evals.runs.start import RunRequest, execute, prepare
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.function import given_function
 from tui_evals.text import strictjson
 
@@ -176,7 +176,7 @@ def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tup
     found: list[tuple[TargetConfig, Target | None]] = []
     for one in given:
         if isinstance(one, str):
-            found.append((target_named(one, settings), None))
+            found.append((find_target(one, settings), None))
             continue
         name = getattr(one, "__name__", type(one).__name__)
         place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', name)}"

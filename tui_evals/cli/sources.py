@@ -17,7 +17,7 @@ from tui_evals.datasets.validate import dataset_of, parse_dataset
 from tui_evals.evaluators.registry import Registry
 from tui_evals.runs import start
 from tui_evals.targets.base import ConfigurationError, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.text import strictjson
 
 from . import project
@@ -131,6 +131,6 @@ def target_or_stop(word: str | None, settings: Settings) -> TargetConfig | None:
     if word is None:
         return None
     try:
-        return target_named(word, settings)
+        return find_target(word, settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None

@@ -70,8 +70,8 @@ def strengths(wins: Wins, start: Sequence[float] = ()) -> list[float]:
 
 def _likelihood(wins: Wins, strengths: Sequence[float]) -> float:
     """The logarithm of how likely the wins are, including the tie of each run."""
-    own = sum(_log_win_chance(strength) + _log_win_chance(-strength) for strength in strengths) / 2
-    return own + sum(
+    ties = sum(_log_win_chance(strength) + _log_win_chance(-strength) for strength in strengths) / 2
+    return ties + sum(
         won * _log_win_chance(strengths[one] - strengths[other])
         for one, row in enumerate(wins)
         for other, won in enumerate(row)
@@ -126,10 +126,10 @@ def _resample(items: Sequence[Item], runs: int, start: Sequence[float], random: 
     cells = [(one, other) for pair in met for one, other in (pair, pair[::-1])]
     columns = {(one, other): [wins[one][other] for wins in drawable] for one, other in cells}
     for _ in range(_RESAMPLES):
-        drawn = random.choices(range(len(drawable)), k=len(drawable))
+        chosen = random.choices(range(len(drawable)), k=len(drawable))
         wins = _no_wins(runs)
         for (one, other), column in columns.items():
-            wins[one][other] = sum(map(column.__getitem__, drawn))
+            wins[one][other] = sum(map(column.__getitem__, chosen))
         yield strengths(wins, start)
 
 
@@ -274,7 +274,7 @@ def position_lean(matches: Iterable[Match]) -> PositionLean | None:
     for match in matches:
         if match.bout is not None and (shown_first := match.bout.shown_first) is not None:
             by_item[match.item].append(shown_first)
-    shares = [fmean(own) for own in by_item.values()]
+    shares = [fmean(values) for values in by_item.values()]
     if not shares:
         return None
     return PositionLean(

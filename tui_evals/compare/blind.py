@@ -59,10 +59,10 @@ def draw_sample(
 ) -> Sample:
     """A plain random sample of a run; the same seed draws the same, and a larger sample begins with a smaller one."""
     pool = [row.id for row in _pool(reader, run, evaluator) if targets is None or row.target in targets]
-    drawn = tuple(sorted(pool, key=lambda answer: _draw_order(seed, answer))[:size])
+    answers = tuple(sorted(pool, key=lambda answer: _draw_order(seed, answer))[:size])
     labels = reader.labels(run)
-    mine = frozenset(one.answer for one in labels if one.author == author and one.evaluator == evaluator)
-    return Sample(drawn, mine.intersection(drawn), len(pool))
+    own_labels = frozenset(one.answer for one in labels if one.author == author and one.evaluator == evaluator)
+    return Sample(answers, own_labels.intersection(answers), len(pool))
 
 
 def _pool(reader: Reader, run: int, evaluator: str | None) -> list[AnswerRow]:
@@ -178,5 +178,6 @@ def _content_text(content: object) -> str:
 def _tool_call_text(call: Mapping[str, Any]) -> str:
     inner = call.get("function")
     inner = inner if isinstance(inner, Mapping) else call
-    given = inner.get("arguments", "")
-    return f"→ {inner.get('name')}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
+    arguments = inner.get("arguments", "")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"→ {inner.get('name')}({text})"

@@ -50,8 +50,8 @@ def _unmatched_columns(comparison: Comparison, name: str, side: RunSide) -> Iter
 
 def _judged_differently(first: RunSide, name: str, later: RunSide) -> Iterator[str]:
     only = [
-        (who, sorted(own.scores.keys() - other.scores.keys()))
-        for who, own, other in (("A", first, later), (name, later, first))
+        (who, sorted(side.scores.keys() - other.scores.keys()))
+        for who, side, other in (("A", first, later), (name, later, first))
     ]
     parts = [f"only {who} has scores of {_listed(keys)}" for who, keys in only if keys]
     if parts and first.scores and later.scores:
@@ -64,5 +64,5 @@ def _items(count: int) -> str:
 
 
 def _listed(parts: Iterable[str]) -> str:
-    every = list(parts)
-    return ", ".join(every[:-1]) + " and " + every[-1] if len(every) > 1 else "".join(every)
+    listed = list(parts)
+    return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed)

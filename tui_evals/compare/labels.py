@@ -160,8 +160,8 @@ def evaluator_agreements(
         verdicts = whole if key is None else _evaluator_judgements(judged, key)
         agreement = _evaluator_agreement(key, [*own_labels, *borrowed], verdicts, rows, run.targets)
         shown = _with_reasons(reader, run, key, agreement.disagreements[:limit])
-        seen = sum(not one.blind for one in (*own_labels, *borrowed))
-        agreements.append(replace(agreement, whole=len(borrowed), seen=seen, disagreements=shown))
+        not_blind = sum(not one.blind for one in (*own_labels, *borrowed))
+        agreements.append(replace(agreement, whole=len(borrowed), seen=not_blind, disagreements=shown))
     return agreements
 
 
@@ -193,19 +193,19 @@ def _evaluator_agreement(
     between: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
     pairs, differ, torn, unjudged = [], [], 0, 0
     for answer in sorted(by_answer.keys() & rows.keys(), key=lambda one: rows[one].pos):
-        given = {author: label.verdict == "pass" for author, label in sorted(by_answer[answer].items())}
-        for one, other in combinations(given, 2):
-            between[one, other].append((given[one], given[other]))
+        passes_by_author = {author: label.verdict == "pass" for author, label in sorted(by_answer[answer].items())}
+        for one, other in combinations(passes_by_author, 2):
+            between[one, other].append((passes_by_author[one], passes_by_author[other]))
         verdict = verdicts.get(answer)
         if verdict is None:
             unjudged += 1
             continue
-        for author, good in given.items():
-            authors[author].append((good, verdict.passes))
-        if len(set(given.values())) > 1:
+        for author, passes in passes_by_author.items():
+            authors[author].append((passes, verdict.passes))
+        if len(set(passes_by_author.values())) > 1:
             torn += 1
             continue
-        person = next(iter(given.values()))
+        person = next(iter(passes_by_author.values()))
         pairs.append((person, verdict.passes))
         if person != verdict.passes:
             row = rows[answer]
@@ -214,8 +214,8 @@ def _evaluator_agreement(
     return EvaluatorAgreement(
         evaluator,
         count_agreement(pairs),
-        {author: count_agreement(own) for author, own in sorted(authors.items())},
-        {both: count_agreement(own) for both, own in sorted(between.items())},
+        {author: count_agreement(author_pairs) for author, author_pairs in sorted(authors.items())},
+        {both: count_agreement(author_pairs) for both, author_pairs in sorted(between.items())},
         torn,
         unjudged,
         0,

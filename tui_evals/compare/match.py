@@ -61,11 +61,11 @@ def item_verdict(outcomes: Sequence[Outcome]) -> Verdict:
     repeats: dict[int, set[AnswerStatus]] = defaultdict(set)
     for outcome in outcomes:
         repeats[outcome.repeat].add(outcome.status)
-    whole = [statuses for statuses in repeats.values() if statuses <= {"pass", "fail", "answered"}]
-    judged = [statuses for statuses in whole if statuses != {"answered"}]
+    complete = [statuses for statuses in repeats.values() if statuses <= {"pass", "fail", "answered"}]
+    judged = [statuses for statuses in complete if statuses != {"answered"}]
     if judged:
         return "pass" if 2 * sum("fail" not in statuses for statuses in judged) > len(judged) else "fail"
-    return "unjudged" if whole else "errored"
+    return "unjudged" if complete else "errored"
 
 
 def repeat_verdicts(outcomes: Iterable[Outcome]) -> list[Verdict]:

@@ -43,7 +43,7 @@ class MeasuredDifference:
     needed: int | None
     """How many items would show a difference of this size; None when there is none."""
     direction: int
-    """1 when more is better, -1 when less is, 0 when nobody can tell."""
+    """1 when more is better, -1 when less is, 0 when that is unknown."""
 
     @property
     def difference(self) -> float:
@@ -57,7 +57,7 @@ class MeasuredDifference:
 
     @property
     def side(self) -> int:
-        """1 when the later run is better, -1 when it is worse, 0 when it is neither or nobody can tell."""
+        """1 when the later run is better, -1 when it is worse, 0 when it is neither or that is unknown."""
         better = self.difference * self.direction
         return (better > 0) - (better < 0)
 
@@ -90,14 +90,14 @@ class RunDifference:
 def run_difference(items: Sequence[ItemAnswers], first: RunAnswers, later: RunAnswers) -> RunDifference:
     """Every test of a later run, from the items that both runs have."""
     columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
-    whole: list[tuple[float, float]] = []
+    item_shares: list[tuple[float, float]] = []
     verdicts: Counter[tuple[Verdict, Verdict]] = Counter()
     for both in items:
         shares = dict(_shares(both, verdicts))
         for column, share in shares.items():
             columns[column].append(share)
         if shares:
-            whole.append(_mean_pair(shares.values()))
+            item_shares.append(_mean_pair(shares.values()))
     family = [
         _difference(scores, key, "", _direction(first, later, key))
         for key, scores in _by_evaluator(items, first, later)
@@ -109,7 +109,7 @@ def run_difference(items: Sequence[ItemAnswers], first: RunAnswers, later: RunAn
     tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
     counted = sum(map(len, columns.values()))
     broken, fixed = verdicts["pass", "fail"], verdicts["fail", "pass"]
-    return RunDifference(counted, broken, fixed, _difference(whole, "", "", 1), tests)
+    return RunDifference(counted, broken, fixed, _difference(item_shares, "", "", 1), tests)
 
 
 def _shares(

@@ -130,9 +130,9 @@ def measure_noise(items: Iterable[Sequence[Sequence[float]]]) -> Noise:
 def _pass_at_k(kinds: Counter[tuple[int, int]], k: int) -> PassAtK:
     enough = [(n, c, count) for (n, c), count in kinds.items() if n >= k]
     items = sum(count for _, _, count in enough)
-    some = fsum(count * (pass_at_k(n, c, k) or 0.0) for n, c, count in enough)
-    every = fsum(count * (pass_hat_k(n, c, k) or 0.0) for n, c, count in enough)
-    return PassAtK(k, items, some / items, every / items)
+    any_passes = fsum(count * (pass_at_k(n, c, k) or 0.0) for n, c, count in enough)
+    all_passes = fsum(count * (pass_hat_k(n, c, k) or 0.0) for n, c, count in enough)
+    return PassAtK(k, items, any_passes / items, all_passes / items)
 
 
 def _check_counts(n: int, c: int, k: int = 1) -> None:

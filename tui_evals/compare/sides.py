@@ -121,16 +121,16 @@ class RunAnswers:
 
 def shared_numbers(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
     """For each run a common number for each of its names: the same for equal names, or where each run has only one."""
-    if all(len(own) == 1 for own in names):
+    if all(len(run_names) == 1 for run_names in names):
         return [{0: 0} for _ in names]
     numbers: dict[tuple[str, int], int] = {}
     mappings = []
-    for own in names:
-        seen: Counter[str] = Counter()
+    for run_names in names:
+        name_counts: Counter[str] = Counter()
         mapping = {}
-        for place, name in enumerate(own):
-            mapping[place] = numbers.setdefault((name, seen[name]), len(numbers))
-            seen[name] += 1
+        for place, name in enumerate(run_names):
+            mapping[place] = numbers.setdefault((name, name_counts[name]), len(numbers))
+            name_counts[name] += 1
         mappings.append(mapping)
     return mappings
 

@@ -43,13 +43,13 @@ class Histograms:
 
 def histograms(runs: Sequence[Sequence[float]], bins: int = BINS) -> Histograms:
     """Equal bins from 0, or the lowest value below it, to 1, or the highest value above it."""
-    values = [value for own in runs for value in own]
+    values = [value for run_values in runs for value in run_values]
     low, high = min([0.0, *values]), max([1.0, *values])
     edges = (*(low + (high - low) * number / bins for number in range(bins)), high)
     counts = []
-    for own in runs:
+    for run_values in runs:
         bin_counts = [0] * bins
-        for value in own:
+        for value in run_values:
             bin_counts[min(bisect_right(edges, value) - 1, bins - 1)] += 1
         counts.append(tuple(bin_counts))
     return Histograms(edges, tuple(counts))

@@ -22,7 +22,7 @@ from tui_evals.store.records import AnswerRow, FailureCause, NewRun, RunRow, Sto
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.text.tokens import estimate_tokens
 
@@ -212,7 +212,7 @@ def _configured(words: Sequence[str | TargetConfig], settings: Settings) -> tupl
             ".evals/config.toml, replay:FILE for answers you have, or demo to try tui-evals without a model; in Python "
             "a function answers too"
         )
-    return tuple(target_named(word, settings) if isinstance(word, str) else word for word in words)
+    return tuple(find_target(word, settings) if isinstance(word, str) else word for word in words)
 
 
 def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
@@ -391,7 +391,7 @@ def _same(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
     """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
-    config = target_named(kept["name"], settings)
+    config = find_target(kept["name"], settings)
     if not recorded and _named(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
@@ -452,7 +452,7 @@ def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     found: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed():
         if name is not None:
-            found[name] = target_named(name, settings)
+            found[name] = find_target(name, settings)
     if plan.judge is not None:
         found[None] = plan.judge
     return found

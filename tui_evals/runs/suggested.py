@@ -10,7 +10,7 @@ from typing import Any
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import kind_of
 
 SOURCE = "registry:"
@@ -42,7 +42,7 @@ def suggested(settings: Settings, document: Mapping[str, Any], targets: Sequence
         if word in targets and word == judge:
             wanted = {name: value for name, value in answering.items() if judging.get(name, value) == value}
         try:
-            config = target_named(word, settings)
+            config = find_target(word, settings)
         except ConfigurationError:  # said where the targets are named
             continue
         if kind_of(config) in ("openai", "litellm"):

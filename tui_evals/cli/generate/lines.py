@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from tui_evals.cli.output import cell, columns, rewind, say, say_json, say_json_line, warn
-from tui_evals.generate.dataset import dataset_file
-from tui_evals.generate.pipeline import PipelineOutcome, State, shares
-from tui_evals.generate.reviewing import evals_of, known_rules
-from tui_evals.generate.shapes import lines_of
+from tui_evals.generate.dataset import dataset_path
+from tui_evals.generate.pipeline import PipelineOutcome, State, estimate_steps
+from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
+from tui_evals.generate.shapes import rule_lines
 from tui_evals.generate.steps import Step
-from tui_evals.generate.work import MOST_RULES, PROMPT, Generation
+from tui_evals.generate.work import MAX_RULES, PROMPT, Generation
 from tui_evals.present.figures import counted, duration, estimated_cost, money
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
@@ -24,7 +24,7 @@ SILENT = ("labels",)
 
 def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
     """Say what the steps will take."""
-    found = shares(work, steps, again)
+    found = estimate_steps(work, steps, again)
     calls = sum(share.calls for share in found)
     known = [share.cost for share in found if share.cost is not None]
     cost = sum(known) if len(known) == len(found) else None
@@ -85,7 +85,7 @@ class StepBoard:
             return
         status = "finished" if ended.finished else "stopped" if ended.halted or ended.stopped else "failed"
         problems = [*ended.problems, *([str(ended.stopped)] if ended.stopped else [])]
-        dataset = dataset_file(work)
+        dataset = dataset_path(work)
         about = {"folder": str(work.folder.path), "dataset": str(dataset) if dataset.exists() else None}
         say_json_line({"event": "end", "status": status, **about, "cost": round(spent, 6), "problems": problems})
 
@@ -193,7 +193,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _found_out(work: Generation) -> list[str]:
     """What the reviews came to, each in a line."""
-    rules, tests = list(known_rules(work).values()), list(evals_of(work).values())
+    rules, tests = list(known_rule_evals(work).values()), list(known_test_evals(work).values())
     counts = (
         ("rules follow from the prompt", [rule.grounded for rule in rules]),
         ("tests are valid input", [test.validity for test in tests if test.validity]),
@@ -209,7 +209,7 @@ def _found_out(work: Generation) -> list[str]:
 
 def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
     tests = work.tests
-    rules = len(lines_of(work.folder.read("rules.txt")))
+    rules = len(rule_lines(work.folder.read("rules.txt")))
     used = {test.ruleid for test in tests if test.ruleid}
     if not any(step.name == "dataset" for step in steps):
         say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until goes on")
@@ -220,9 +220,9 @@ def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
     say(f"{made}, {money(spent)}", bold=True)
     for line in _found_out(work):
         say(line)
-    if work.talk is not None and work.talk.scripted:
-        say(f"what {' and '.join(sorted(work.talk.scripted))} wrote is scripted: no model was asked")
+    if work.asker is not None and work.asker.scripted:
+        say(f"what {' and '.join(sorted(work.asker.scripted))} wrote is scripted: no model was asked")
     if (most := work.options.max_rules) is not None and rules > most:
-        more = f"; --max-rules {rules} tests all" if rules <= MOST_RULES else ""
+        more = f"; --max-rules {rules} tests all" if rules <= MAX_RULES else ""
         say(f"the first {most} of {rules} rules are tested{more}")
-    say(f"`tui-evals run {typed(dataset_file(work))} --target NAME` runs them; `tui-evals report --overview` sums up")
+    say(f"`tui-evals run {typed(dataset_path(work))} --target NAME` runs them; `tui-evals report --overview` sums up")

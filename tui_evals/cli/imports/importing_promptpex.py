@@ -17,8 +17,8 @@ from tui_evals.datasets.prompts import prompt_name
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate.options import Options
-from tui_evals.generate.shapes import UnreadableFile, label
-from tui_evals.generate.subject import Subject, subject_of
+from tui_evals.generate.shapes import UnreadableFile, evaluator_key
+from tui_evals.generate.subject import Subject, read_subject
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptpex.artefacts import Artefacts, gather, known_files
 from tui_evals.imports.promptpex.items import Items, document_of, written_tests
@@ -155,7 +155,7 @@ def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
     if prompt is None:
         return None, ["there is no prompt beside the tests, so each item asks its test's input alone"]
     try:
-        return subject_of(prompt, Options()), []
+        return read_subject(prompt, Options()), []
     except DatasetError as problem:
         return None, [f"the prompt cannot be used, so each item asks its test's input alone: {problem}"]
 
@@ -197,7 +197,7 @@ def _evaluators(
     metrics = {metric for metric, _ in keys}
     for name in discover_metrics(prompt.parent) if prompt is not None else ():
         if name not in metrics:
-            evaluators.setdefault(label(name), {} if label(name) == name else {"type": name})
+            evaluators.setdefault(evaluator_key(name), {} if evaluator_key(name) == name else {"type": name})
     missing = sorted(metrics - here.registry.by_name.keys())
     place = "beside the prompt" if prompt is None else f"into {shown(prompt.parent)}"
     return evaluators, [

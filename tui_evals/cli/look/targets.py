@@ -13,7 +13,7 @@ from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError
-from tui_evals.targets.config import target_named
+from tui_evals.targets.config import find_target
 from tui_evals.targets.opening import open_target
 
 
@@ -40,7 +40,7 @@ def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
 
 def _named(name: str, here: Project) -> TargetConfig:
     try:
-        return target_named(name, here.settings)
+        return find_target(name, here.settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 

@@ -18,7 +18,7 @@ from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import target_named
+from tui_evals.targets.config import find_target
 
 from .execution import (
     execution_options,
@@ -122,7 +122,7 @@ def rescore(
         job = stored_job(run, reader, here)
         plan = _judged_by(job.plan, run, reader, dataset, evaluators)
         if word_of_judge := judge or here.settings.judge:
-            plan = replace(plan, judge=target_named(word_of_judge, here.settings))
+            plan = replace(plan, judge=find_target(word_of_judge, here.settings))
         plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
         plan.check_evaluators()
         plan.check_judges()

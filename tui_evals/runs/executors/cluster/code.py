@@ -243,14 +243,16 @@ def unpack_evaluators(parcel: Mapping[str, Any], folder: Path, environment: Mapp
     for name in [*custom, *metrics, *sent.broken, *sent.installed]:
         if why := _name_fault(name, is_code=name in custom):
             raise parcel_refused(why)
-    known = load_registry()
+    installed = load_registry()
     kinds = {name: _stand_in(name, away.judged, away.why, away.scope) for name, away in sent.broken.items()}
-    kinds |= {name: _missing_package(name, away) for name, away in sent.installed.items() if name not in known.by_name}
+    kinds |= {
+        name: _missing_package(name, away) for name, away in sent.installed.items() if name not in installed.by_name
+    }
     kinds |= {
         name: metric_evaluator(name, write_files(code, folder) / f"{name}{SUFFIX}") for name, code in metrics.items()
     }
     kinds |= {name: _custom_evaluator(name, code, folder, environment) for name, code in custom.items()}
-    return Registry({**known.by_name, **kinds}, tuple(custom), known.problems)
+    return Registry({**installed.by_name, **kinds}, tuple(custom), installed.problems)
 
 
 def _name_fault(name: str, *, is_code: bool) -> str | None:
@@ -304,6 +306,6 @@ def _stand_in(name: str, judged: bool, why: str, scope: str = "answer") -> type[
 
 
 def _missing_package(name: str, away: MissingEvaluator) -> type[Evaluator]:
-    """The stand-in for an evaluator of a package, which nobody but the worker's user installs there."""
+    """The stand-in for an evaluator of a package, which only the worker's user can install there."""
     why = f"{away.why} ({socket.gethostname()}); install it there and start the worker again"
     return _stand_in(name, away.judged, why, away.scope)

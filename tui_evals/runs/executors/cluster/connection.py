@@ -31,12 +31,12 @@ LOGGERS = ("distributed", "tornado", "asyncssh")
 @contextmanager
 def silence_dask_logs() -> Iterator[None]:
     """Keep the log of Dask off the terminal, where a person watches a live line."""
-    known = [
+    children = [
         logger
         for name, logger in logging.root.manager.loggerDict.items()
         if isinstance(logger, logging.Logger) and logger.level and name.startswith(tuple(f"{one}." for one in LOGGERS))
     ]
-    loggers = [*(logging.getLogger(name) for name in LOGGERS), *known]
+    loggers = [*(logging.getLogger(name) for name in LOGGERS), *children]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
@@ -129,7 +129,7 @@ async def open_cluster(terms: ClusterTerms, environment: Mapping[str, str], trus
 
 @asynccontextmanager
 async def _local_cluster(workers: int, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
-    """Worker processes on this machine that speak TLS, as a port of Dask runs code for whoever reaches it."""
+    """Worker processes on this machine that speak TLS, because a port of Dask runs any code sent to it."""
     import dask
     from distributed import LocalCluster, Security
 
@@ -165,7 +165,7 @@ async def _start_local(cluster: Any) -> None:
 
 
 async def _stop_local(cluster: Any) -> None:
-    """End them: soon, even when they are busy."""
+    """End the processes soon, even when they are busy."""
     try:
         await asyncio.gather(*(nanny.close(timeout=CLOSE_SECONDS) for nanny in cluster.workers.values()))
     finally:
@@ -174,7 +174,7 @@ async def _stop_local(cluster: Any) -> None:
 
 @asynccontextmanager
 async def connect_client(address: str, security: Security, named: Scheduler | None = None) -> AsyncIterator[Client]:
-    """A client of a scheduler; ConfigurationError when nobody who speaks Dask answers."""
+    """A client of a scheduler; ConfigurationError when no Dask scheduler answers."""
     from distributed import Client
 
     client: Any = None
@@ -221,7 +221,7 @@ def tls_security(terms: ClusterTerms) -> Security:
 
 
 def _connection_problem(address: str, error: BaseException) -> str:
-    """Why there is no scheduler at an address, as far as it can be told."""
+    """Why no scheduler answers at an address."""
     for cause in _error_chain(error):
         if isinstance(cause, socket.gaierror):
             return f"--cluster {address}: this host name is not known here."
@@ -237,7 +237,7 @@ def _connection_problem(address: str, error: BaseException) -> str:
 
 
 def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it."""
+    """An error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

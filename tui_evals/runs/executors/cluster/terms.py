@@ -92,9 +92,9 @@ class ClusterTerms:
         return tuple((option, path) for option, path in named if path)
 
 
-def saved_terms(kept: Mapping[str, Any] | None) -> ClusterTerms | None:
+def saved_terms(saved: Mapping[str, Any] | None) -> ClusterTerms | None:
     """The cluster that the config of a run names."""
-    return None if kept is None else ClusterTerms(**{**kept, "forward": tuple(kept["forward"])})
+    return None if saved is None else ClusterTerms(**{**saved, "forward": tuple(saved["forward"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class LocalWorkers:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A scheduler that somebody else started."""
+    """A scheduler that is running already."""
 
     address: str
     host: str

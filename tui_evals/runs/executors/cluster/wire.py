@@ -104,10 +104,10 @@ def load_cells(text: str) -> list[Cell]:
     return [
         Cell(
             *(items[position], name, position, prompt, target, repeat, tuple(answers)),
-            {turn: answer_record(*body) for turn, body in known},
+            {turn: answer_record(*body) for turn, body in answered},
             frozenset(final),
         )
-        for name, position, prompt, target, repeat, answers, known, final in rows
+        for name, position, prompt, target, repeat, answers, answered, final in rows
     ]
 
 

@@ -185,7 +185,7 @@ class ClusterExecutor:
         return [number for number in self._futures if self._shards.out[number].worker is None]
 
     async def _cancel(self, numbers: Sequence[int]) -> None:
-        """Cancel tasks; those the scheduler cannot be told of now it drops when our connection ends."""
+        """Cancel tasks; the scheduler drops those it cannot be reached for when our connection ends."""
         futures = [future for number in numbers if not (future := self._futures[number]).done()]
         if futures:
             with suppress(*_UNREACHABLE):

@@ -103,8 +103,8 @@ class TargetLeases:
         share.places = min(share.wanted, free, fair if self._short else free)
         share.held = max(share.held, share.places)
         self._add_to_sums(share, 1)
-        wanted = max(share.in_use, share.places) if self._calls.limited else _CALLS_AHEAD * share.wanted
-        share.calls += self._calls.take(max(0, share.called + wanted - share.calls))
+        calls_wanted = max(share.in_use, share.places) if self._calls.limited else _CALLS_AHEAD * share.wanted
+        share.calls += self._calls.take(max(0, share.called + calls_wanted - share.calls))
         return share.places, share.calls, self._leased_tokens(share), self._gate.pause
 
     def _leased_tokens(self, share: WorkerShare) -> int | None:
@@ -121,7 +121,7 @@ class TargetLeases:
         return share.wanted > share.places or (share.wanted > 0 and share.called >= share.calls)
 
     def forget(self, worker: str) -> None:
-        """Forget a worker; nobody waits for what it had in flight."""
+        """Forget a worker and free its places."""
         if (share := self.shares.pop(worker, None)) is not None:
             self._add_to_sums(share, -1)
 

@@ -118,10 +118,10 @@ class Shards:
                 if turn not in cell.final and not failed and answer not in self._late:
                     places[answer] = cell.answers[0]
         waiting = set(places.values())
-        held = {cell.answers[0]: cell for cell in cells if cell.answers[0] in waiting}
+        cells_waiting = {cell.answers[0]: cell for cell in cells if cell.answers[0] in waiting}
         late = {answer for cell in cells for answer in cell.answers if answer in self._late}
-        self.out[self._number] = Shard(cells[0].target, held, places, late, new)
-        self._held[cells[0].target] += len(held)
+        self.out[self._number] = Shard(cells[0].target, cells_waiting, places, late, new)
+        self._held[cells[0].target] += len(cells_waiting)
         self._shard_of |= dict.fromkeys(places, self._number)
         return self._number
 

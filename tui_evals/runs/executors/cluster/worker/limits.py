@@ -58,7 +58,7 @@ class TargetLease:
         self.tokens: int | None = 0
         self.took = 0
         self.pauses: list[float] = []
-        """What the target asked for and the driver has not been told yet."""
+        """Pauses that the target asked for and that are not reported yet."""
         self._opens_at = 0.0
         self._blocked = blocked
         self._reported_waiting = False
@@ -95,7 +95,7 @@ class TargetLease:
         self.wake()
 
     def pause(self, seconds: float) -> None:
-        """Call nobody for a while."""
+        """Start no call for a while."""
         loop = asyncio.get_running_loop()
         self._opens_at = max(self._opens_at, loop.time() + seconds)
         loop.call_later(seconds + 0.001, self.wake)

@@ -84,11 +84,11 @@ class Outbox:
         self._sent, self._uncommitted = self._uncommitted, []
         return {kind: rows for kind, rows in gathered.items() if rows}
 
-    def answered(self, firsts: Sequence[tuple[int, bool]], kept: Sequence[tuple[str, Any]]) -> None:
+    def answered(self, firsts: Sequence[tuple[int, bool]], cached: Sequence[tuple[str, Any]]) -> None:
         """The driver has committed the message: these answers were the first of their turn, and these were kept."""
         for answer, first in firsts:
             _resolve(self._firsts.pop(answer, None), first)
-        for key, body in kept:
+        for key, body in cached:
             _resolve(self._cache_lookups.pop(key, None), None if body is None else answer_record(*body))
         sent, self._sent = self._sent, []
         for waiting in sent:
@@ -142,8 +142,8 @@ class Outbox:
         return [cleaned(request, self._clean), text and self._clean(text), cleaned(rest, self._clean)]
 
     def _score(self, row: Sequence[Any]) -> list[Any]:
-        *known, label, reason, details, weight = row
-        return [*known, label and self._clean(label), self._clean(reason), cleaned(details, self._clean), weight]
+        *columns, label, reason, details, weight = row
+        return [*columns, label and self._clean(label), self._clean(reason), cleaned(details, self._clean), weight]
 
 
 def _resolve(waiting: asyncio.Future[Any] | None, value: object) -> None:
