@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.compare.labelled_runs import JUDGE, OTHER, label, labelled_run, score
-from tui_evals.compare.agreement_report import agreement_lines, standing_json, verdicts
-from tui_evals.compare.labels import Agreement, standings
+from tui_evals.compare.agreement_report import agreement_json, agreement_lines, all_agreement_lines
+from tui_evals.compare.labels import Agreement, evaluator_agreements
 from tui_evals.store.reader import Reader
 
 PASS, FAIL = [score()], [score(value=0.0, result="fail")]
@@ -18,11 +18,11 @@ async def stood(folder, answers, *labels, evaluator=None, limit=10, **given):
     for signs, more in labels:
         label(path, run, dict(enumerate(signs)) if isinstance(signs, str) else signs, **more)
     with Reader(path) as reader:
-        return standings(reader, reader.run(run.id), evaluator, limit)
+        return evaluator_agreements(reader, reader.run(run.id), evaluator, limit)
 
 
 def text(found):
-    return "\n".join(line.text for line in verdicts(found, "abc123"))
+    return "\n".join(line.text for line in all_agreement_lines(found, "abc123"))
 
 
 async def test_a_label_stands_against_the_verdict_on_the_whole_answer(tmp_path):
@@ -34,7 +34,7 @@ async def test_a_label_stands_against_the_verdict_on_the_whole_answer(tmp_path):
 
 async def test_labels_given_with_the_verdict_in_sight_are_said_to_be(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+", {}), ({1: "-", 2: "+"}, {"blind": True}))
-    assert (found.seen, standing_json(found)["not_blind"]) == (1, 1)
+    assert (found.seen, agreement_json(found)["not_blind"]) == (1, 1)
     assert "1 label was given with the verdict in sight" in text([found])
     (tmp_path / "b").mkdir()
     (blind,) = await stood(tmp_path / "b", [PASS, FAIL], ("+-", {"blind": True}))
@@ -167,7 +167,7 @@ async def test_numbers_are_told_in_words(tmp_path):
 async def test_where_all_is_one_verdict_it_is_said_why_there_is_no_kappa(tmp_path, records, sign, word):
     (found,) = await stood(tmp_path, [records] * 3, (sign * 3, {}))
     assert f"Kappa is unknown: all are called {word}, so nothing shows" in text([found])
-    assert standing_json(found)["kappa"] is None and standing_json(found)["words"] is None
+    assert agreement_json(found)["kappa"] is None and agreement_json(found)["words"] is None
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_labels_that_meet_no_verdict_are_said_to(tmp_path):
 
 async def test_plain_data_holds_all_of_it(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+--", {"note": "no"}))
-    data = standing_json(found)
+    data = agreement_json(found)
     assert (data["evaluator"], data["answers"], data["both_pass"], data["only_evaluator_passes"]) == (JUDGE, 3, 1, 1)
     (one,) = data["disagreements"]
     assert (one["item"], one["person"], one["evaluator"], one["score"], one["turn"]) == ("t-2", "fail", "pass", 1.0, 1)

@@ -24,7 +24,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.targets.base import ConfigurationError, Request, TargetError
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.replay import captured
 
 _PROMPTPEX = {"rules": "rules", "intent": "intent", "inputSpec": "input_spec", "groundtruth": "groundtruth"}
@@ -287,7 +287,7 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
     from tui_evals.runs.opening import items_of
     from tui_evals.targets.opening import open_target
 
-    config = target_named(name, trial.settings)
+    config = find_target(name, trial.settings)
     target = open_target(config, trial.variables, trial.here.root, items_of)
 
     async def ask(question: Question) -> str:
