@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -18,14 +17,13 @@ from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.store.database import StoreError, open_store
+from tui_evals.runs.project import DATABASE, Project, load_project, store_of
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, load_settings
-from tui_evals.targets.environment import environment
 
 from .opening import DATASETS
 from .output import Stop, say, warn
@@ -48,15 +46,13 @@ def read(file: Path) -> Document:
 
 def store_path(root: Path | None = None) -> Path:
     """The database of this project, or of the one at a folder, made where there is none yet."""
-    named = os.environ.get("TUI_EVALS_DB")
-    path = Path(named) if named else (root or project_root(Path.cwd())) / ".evals" / "evals.db"
+    root = root or project_root(Path.cwd())
     try:
-        if not named:
-            make_project(path.parent.parent)
-        return open_store(path)
+        return store_of(root)
     except StoreError as problem:
         raise Stop(str(problem), 1) from None
     except (OSError, CannotSave) as problem:
+        path = os.environ.get(DATABASE) or root / ".evals" / "evals.db"
         raise Stop(f"the database {path} cannot be made: {problem}", 1) from None
 
 
@@ -141,24 +137,12 @@ def found_or_started() -> Path:
     raise SystemExit(0)
 
 
-@dataclass(frozen=True)
-class World:
-    """Where a command runs: the project, its settings, its environment, its evaluators."""
-
-    root: Path
-    settings: Settings
-    environment: Mapping[str, str]
-    registry: Registry
-
-
-def world(env_name: str | None, trusting: bool, prompt: Path | None = None) -> World:
-    """The project's world, or the end of the command with what is wrong in it."""
-    root = project_root(Path.cwd())
+def open_project(env_name: str | None, trusting: bool, prompt: Path | None = None) -> Project:
+    """The project of the current folder, or the end of the command with what is wrong in it."""
     try:
-        settings = load_settings(root)
-        values, notes = environment(root, env_name)
+        here = load_project(project_root(Path.cwd()), env_name, trusting=trusting)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
-    for note in notes:
+    for note in here.notes:
         warn(f"note: {note}")
-    return World(root, settings, values, evaluators(trusting, prompt))
+    return here.with_prompt(prompt)

@@ -100,7 +100,12 @@ def without_outputs(item: Mapping[str, Any]) -> Data:
 
 
 def _bare(unit: Mapping[str, Any]) -> Data:
-    bare = {name: value for name, value in unit.items() if name not in OUTPUTS}
+    return _without_own_extensions({name: value for name, value in unit.items() if name not in OUTPUTS})
+
+
+def _without_own_extensions(unit: Mapping[str, Any]) -> Data:
+    """An item, turn or document without what results files add to its extensions."""
+    bare = dict(unit)
     if isinstance(extensions := bare.get("extensions"), dict) and extensions.keys() & {COLUMN, TOGETHER}:
         bare["extensions"] = {name: value for name, value in extensions.items() if name not in (COLUMN, TOGETHER)}
         if not bare["extensions"]:
@@ -295,7 +300,7 @@ def _stem(path: Path) -> str:
 
 def _source(data: Mapping[str, Any], items: Sequence[Data]) -> Data:
     """The document as it was asked."""
-    source = {**data, "items": list(items)}
+    source = {**_without_own_extensions(data), "items": list(items)}
     if metadata := {name: value for name, value in (data.get("metadata") or {}).items() if name not in _STAMPS}:
         return {**source, "metadata": metadata}
     return {name: value for name, value in source.items() if name != "metadata"}

@@ -12,6 +12,7 @@ from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_compa
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
 from tui_evals.compare.verdicts import NAMES, difference_sentence
+from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -107,6 +108,7 @@ def _answers(reader: Reader, line: ComparedLine) -> Iterator[dict[str, Any] | No
 def _run(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
     run = side.run
     found = reader.totals(run.id)
+    cost = run_cost(found, reader.spent(run.id)[1])
     return {
         "called": name,
         "run": run.key,
@@ -115,11 +117,12 @@ def _run(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
         "targets": list(run.targets),
         "prompts": [prompt for prompt in run.prompts if prompt],
         "status": run.status,
+        "message": stop_reason(run) or None,
         **_rate(side.rate),
         "not_judged": found.partial,
         "without_answer": found.errored,
-        "cost": found.cost + found.judge_cost,
-        "unpriced": max(found.unpriced, reader.spent(run.id)[1]),
+        "cost": cost.amount,
+        "unpriced": cost.unpriced,
     }
 
 

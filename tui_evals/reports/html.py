@@ -13,7 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
-from tui_evals.reports.page import cards, facing, words
+from tui_evals.present.figures import counted
+from tui_evals.present.status import ANSWER_LOOKS, status_phrase
+from tui_evals.reports.page import cards, facing
 from tui_evals.reports.page.summary import summary
 from tui_evals.reports.page.versus import versus
 from tui_evals.store.reader import Reader
@@ -63,7 +65,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"words": words, "version": __version__}
+    environment.globals |= {"counted": counted, "looks": ANSWER_LOOKS, "phrase": status_phrase, "version": __version__}
     return environment
 
 

@@ -29,7 +29,7 @@ _MODEL_FORMS = "a model is written as provider/name, replay:PATH, python:module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDefaults:
-    """What a run takes where the command line says nothing."""
+    """The defaults of a run for what the command line does not give."""
 
     targets: tuple[str, ...] = ()
     concurrency: int | None = None
@@ -146,7 +146,7 @@ def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
     try:
-        written = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as problem:
@@ -154,7 +154,7 @@ def load_settings(root: Path) -> Settings:
     except tomllib.TOMLDecodeError as problem:
         raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
     try:
-        return _build_settings(_File.model_validate(written), file)
+        return _build_settings(_File.model_validate(data), file)
     except ValidationError as problem:
         faults = "; ".join(_fault_sentence(fault) for fault in problem.errors(include_url=False, include_input=False))
         raise ConfigurationError(f"{file}: {faults}") from None
@@ -172,13 +172,13 @@ def _build_settings(read: _File, file: Path) -> Settings:
 
 
 def _target_config(name: str, target: _Target, run: RunDefaults) -> TargetConfig:
-    given = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
+    settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
     price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
-    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **given}, name=name, price=price)
+    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price)
 
 
 def _fault_sentence(fault: Any) -> str:
-    """One thing pydantic found, as a sentence that names the setting and repeats no value."""
+    """A validation error as a sentence that names the setting and repeats no value."""
     place = [str(part) for part in fault["loc"]]
     setting = ".".join(place)
     if fault["type"] == "extra_forbidden":
@@ -187,8 +187,8 @@ def _fault_sentence(fault: Any) -> str:
         return f"there is no setting {setting}{did_you_mean(place[-1], known)}; known here are {', '.join(known)}"
     if fault["type"] == "missing":
         return f"{setting} is missing"
-    said = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    return f"{setting} {said}"
+    reason = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return f"{setting} {reason}"
 
 
 def find_target(word: str, settings: Settings) -> TargetConfig:

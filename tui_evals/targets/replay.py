@@ -13,7 +13,7 @@ from .base import ConfigurationError, Reply, Request, TargetError
 
 @dataclass(frozen=True, slots=True)
 class CapturedTurn:
-    """What was said in one turn; `text` is None where nothing was captured."""
+    """The answer of one turn; `text` is None where nothing was captured."""
 
     text: str | None
     tool_calls: tuple[Mapping[str, str], ...] = ()
@@ -79,14 +79,14 @@ class Replay:
 
     async def ask(self, request: Request) -> Reply:
         """The captured answer, or TargetError where there is none."""
-        turns = self._found(request).turns
+        turns = self._item_for(request).turns
         answer = turns[request.turn] if request.turn < len(turns) else CapturedTurn(None)
         if answer.text is None:
             turn = f", turn {request.turn + 1}," if request.turn or len(turns) > 1 else ""
             raise _no_response(f"item {request.item}{turn} has no response in {self._source}; write one there")
         return Reply(text=answer.text, tool_calls=answer.tool_calls, diagnostics=answer.diagnostics)
 
-    def _found(self, request: Request) -> CapturedItem:
+    def _item_for(self, request: Request) -> CapturedItem:
         if request.item in self._named:
             return self._named[request.item]
         place = request.position + 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop
-from tui_evals.cli.project import World, world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_name
@@ -37,6 +37,7 @@ from tui_evals.imports.promptpex.runs import (
     recording_of,
 )
 from tui_evals.imports.recording import recorded_run, store_recording
+from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.baselines import dataset_key
 
@@ -114,7 +115,7 @@ def _bytes(file: Path) -> bytes:
 
 def _taken(path: Path, found: Artefacts, file: Path, prompt: Path | None, made: Sequence[Path]) -> Imported:
     subject, unusable = _subject(prompt)
-    here = world(None, False, prompt)
+    here = open_project(None, False, prompt)
     read = _read(path, found, subject, here, prompt)
     document = document_of(found, file.stem, read.items, subject, read.evaluators)
     if subject is not None and prompt is not None:
@@ -159,7 +160,7 @@ def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
         return None, [f"the prompt cannot be used, so each item asks its test's input alone: {problem}"]
 
 
-def _read(path: Path, found: Artefacts, subject: Subject | None, here: World, prompt: Path | None) -> _Read:
+def _read(path: Path, found: Artefacts, subject: Subject | None, here: Project, prompt: Path | None) -> _Read:
     rows = found.rows("test_results", RecordedResult)
     tests = written_tests(found)
     written = len(tests.rows)
@@ -188,7 +189,7 @@ def _read(path: Path, found: Artefacts, subject: Subject | None, here: World, pr
 
 
 def _evaluators(
-    found: Artefacts, recording: Recording, here: World, prompt: Path | None
+    found: Artefacts, recording: Recording, here: Project, prompt: Path | None
 ) -> tuple[Mapping[str, Any], list[str]]:
     """The evaluators for new runs, and which of those that judged are not known here."""
     keys = keys_for(judged_by(recording.rows))
@@ -206,7 +207,7 @@ def _evaluators(
 
 
 def _stored(
-    read: _Read, document: Data, file: Path, subject: Subject | None, here: World
+    read: _Read, document: Data, file: Path, subject: Subject | None, here: Project
 ) -> tuple[str | None, DatasetIs, RunIs]:
     recording = read.recording
     with project.writer(here.environment) as writer, project.reader() as reader:

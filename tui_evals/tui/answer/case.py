@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rich.cells import cell_len
 
-from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_rows
+from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.runs.prompting import asked_text
@@ -141,7 +141,7 @@ def unified_text(diff: Diff) -> str:
 
 def _entries(diff: Diff) -> Sequence[Facing | DiffGap]:
     """The rows of a unified diff; texts that are the same are shown whole."""
-    return diff.rows if diff.same else unified_rows(diff)
+    return diff.rows if diff.same else unified_diff(diff)
 
 
 def _ends_alike(facing: Facing) -> bool:
