@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from tui_evals.datasets.discover import STARTER, discover, is_step, project_root
+from tui_evals.datasets.discover import ENDINGS, STARTER, discover, is_step, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES
@@ -27,10 +27,9 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
 
-from .opening import DATASETS
 from .output import Stop, say, warn
 
-SUFFIXES = (*DATASETS, *OWN_SUFFIXES)
+SUFFIXES = (*ENDINGS, *OWN_SUFFIXES)
 
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
@@ -78,40 +77,6 @@ def run_named(reader: Reader, word: str) -> RunRow:
         raise Stop(str(problem.args[0])) from None
 
 
-def run_meant(reader: Reader, word: str) -> RunRow:
-    """The run a person means; a results file or log stands for the run in it, which is taken in first."""
-    try:
-        return reader.find_run(word)
-    except LookupError as problem:
-        if not os.path.isfile(word):
-            raise Stop(str(problem.args[0])) from None
-    from tui_evals.cli.imports.importing_runs import run_in
-
-    run = run_in(Path(word))
-    if run is None:
-        raise Stop(f"{word} is a file, but no results of a run; name a run, a results file or a log of Inspect")
-    return run
-
-
-def runs_meant(reader: Reader, words: Sequence[str]) -> list[RunRow]:
-    """The runs a person means by several words; beside files, `last` is the last run that is in none of them."""
-    files = {word: None for word in words if not _is_known(reader, word)}
-    named = {word: run_named(reader, word) for word in words if word not in files}
-    taken_in = {word: run_meant(reader, word) for word in files}
-    ids = {run.id for run in taken_in.values()}
-    if "last" in named and named["last"].id in ids:
-        named["last"] = next((run for run in reader.runs(len(ids) + 1) if run.id not in ids), named["last"])
-    return [(named | taken_in)[word] for word in words]
-
-
-def _is_known(reader: Reader, word: str) -> bool:
-    try:
-        reader.find_run(word)
-    except LookupError:
-        return False
-    return True
-
-
 def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
     """The files named, those inside named folders, or the one that discovery finds."""
     if not named:
@@ -153,12 +118,18 @@ class World:
 
 def world(env_name: str | None, trusting: bool, prompt: Path | None = None) -> World:
     """The project's world, or the end of the command with what is wrong in it."""
+    settings, variables = configuration(env_name)
+    return World(project_root(Path.cwd()), settings, variables, evaluators(trusting, prompt))
+
+
+def configuration(env_name: str | None = None) -> tuple[Settings, Mapping[str, str]]:
+    """The settings and the environment of the project, or the end of the command with what is wrong in them."""
     root = project_root(Path.cwd())
     try:
         settings = load_settings(root)
-        values, notes = environment(root, env_name)
+        variables, notes = environment(root, env_name)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     for note in notes:
         warn(f"note: {note}")
-    return World(root, settings, values, evaluators(trusting, prompt))
+    return settings, variables

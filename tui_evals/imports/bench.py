@@ -15,7 +15,7 @@ from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.runs.prompting import of_dataset
 from tui_evals.runs.suites import running, suite
-from tui_evals.runs.suites.cases import Cases, UserValueError
+from tui_evals.runs.suites.cases import ArthurError, Cases, UserValueError
 from tui_evals.runs.suites.running import METADATA
 from tui_evals.runs.suites.suite import (
     CATEGORIES,
@@ -33,6 +33,16 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings
 from tui_evals.text import strictjson
 
+from .base import (
+    CannotKeep,
+    CannotRead,
+    ImportedRun,
+    Importer,
+    ImportOptions,
+    ImportRequest,
+    ImportResult,
+    WrongOptions,
+)
 from .losses import Losses
 from .recording import RecordedAnswer, Recording, Stored, chat_before, digest_of, recorded_run, store_recording
 
@@ -354,16 +364,48 @@ def _built_in(file: BenchFile, name: str, config: Mapping[str, Any], losses: Los
     return method_named(name, options, Registry(built_in()))
 
 
-def take_in(
+def _import(request: ImportRequest) -> ImportResult:
+    """Read every suite and run of a folder, then keep them all."""
+    path, project = request.path, request.project
+    if request.options != ImportOptions():
+        raise WrongOptions("suites are kept in the project under their own names; leave --into, --out and --name out")
+    try:
+        suites, recordings, losses = read(path)
+    except OSError as problem:
+        raise CannotRead(f"{path} is no folder of Arthur Bench that can be read: {problem.strerror}") from None
+    if not suites:
+        raise CannotRead(f"{path} holds no suite of Arthur Bench; name the folder bench_runs, or a suite in it")
+    settings, variables = project.configuration()
+    with project.writing(variables) as (writer, reader):
+        try:
+            stored = store_suites(project.root, writer, reader, suites, recordings, settings, variables)
+        except ArthurError as problem:
+            raise CannotKeep(str(problem)) from None
+    runs = tuple(ImportedRun(run.key, run.name, run.suite, run_is) for run, run_is in stored)
+    return ImportResult(
+        source=path,
+        suites=tuple(str(suite["metadata"]["name"]) for suite in suites),
+        items=sum(len(suite["items"]) for suite in suites),
+        results=sum(len(one.answers) for one in recordings),
+        models=tuple(dict.fromkeys(target for one in recordings for target in one.targets)),
+        run=runs[-1].key if runs else None,
+        run_is=runs[-1].run_is if runs else "",
+        runs=runs,
+        losses=tuple(losses.entries),
+        next=f"tui-evals show {runs[-1].key}" if runs else "",
+    )
+
+
+def store_suites(
     root: Path,
     writer: Writer,
     reader: Reader,
     suites: Sequence[Mapping[str, Any]],
     recordings: Sequence[Recording],
     settings: Settings,
-    environment: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> list[tuple[RunRow, Stored]]:
-    """Keep what `bench_runs.read` found; UserValueError, before anything is written, where a name is taken.
+    """Keep what `read` found; UserValueError, before anything is written, where a name is taken.
 
     It waits for the commits, so it is not called from within an event loop.
     """
@@ -373,7 +415,7 @@ def take_in(
             running.refuse_twice(reader, one.suite, one.name)
     for data in new:
         suite.keep(root, data["metadata"]["name"], data)
-    return [store_recording(writer, reader, one, settings, environment) for one in recordings]
+    return [store_recording(writer, reader, one, settings, variables) for one in recordings]
 
 
 def _is_new(root: Path, data: Mapping[str, Any]) -> bool:
@@ -388,3 +430,12 @@ def _is_new(root: Path, data: Mapping[str, Any]) -> bool:
             "Rename one of them"
         )
     return there is None
+
+
+IMPORTER = Importer(
+    kind="bench",
+    about="a folder bench_runs of Arthur Bench, or a suite in it",
+    recognises=recognises,
+    read=_import,
+    order=30,
+)

@@ -20,6 +20,8 @@ from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
+from .base import Importer
+from .keeping import keep_run
 from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, chat_before, digest_of
 
@@ -376,3 +378,12 @@ def _together(
             for score in scores_in(dataset, item, item.units[turn], scores, place, refuse):
                 found.setdefault((entry.item, turn, score.key), RecordedGroup(entry.item, turn, score))
     return tuple(found.values())
+
+
+IMPORTER = Importer(
+    kind="results",
+    about="results that tui-evals exported (.json)",
+    recognises=recognises,
+    read=lambda request: keep_run(request, read),
+    order=70,
+)

@@ -11,6 +11,7 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.look.show import MARKS
 from tui_evals.cli.output import Stop, columns, say, say_json
+from tui_evals.cli.runs_named import runs_meant
 from tui_evals.cli.tables import fit, table, wrapped
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
@@ -203,7 +204,7 @@ def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
     """The runs to compare, and what is to be said of how they were chosen."""
     if len(words) > MOST:
         raise Stop(f"{len(words)} runs are too many beside each other; give {MOST} at most")
-    runs = project.runs_meant(reader, words or ("last",))
+    runs = runs_meant(reader, words or ("last",))
     if len(runs) == 1:
         other = other_of(reader, runs[0])
         if other is None:

@@ -10,6 +10,7 @@ from tui_evals.cli import project, tables
 from tui_evals.cli.output import Stop, columns, say, say_data
 from tui_evals.cli.project import evaluators, store_path
 from tui_evals.cli.run.finishing import kind_named, write_report, write_results
+from tui_evals.cli.runs_named import runs_meant
 from tui_evals.cli.tables import size, wrapped
 from tui_evals.compare.runs import MOST
 from tui_evals.datasets.discover import project_root
@@ -130,7 +131,7 @@ def _named(reader: Reader, words: str, most: int | None = MOST) -> list[RunRow]:
     if not names or (most is not None and len(names) > most):
         several = "several" if most is None else f"up to {most}"
         raise Stop(f"name one run, or {several} with commas between them: `tui-evals report A,B`")
-    runs = project.runs_meant(reader, names)
+    runs = runs_meant(reader, names)
     if len({run.id for run in runs}) < len(runs):
         raise Stop(f"{words} names the same run twice; compare a run with another one")
     return runs

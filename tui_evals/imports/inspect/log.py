@@ -18,6 +18,8 @@ from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.validate import problem_of, typed
+from tui_evals.imports.base import Importer
+from tui_evals.imports.keeping import keep_run
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
 from tui_evals.text import strictjson
@@ -307,3 +309,12 @@ def _report(header: Header, found: Sequence[Found], recording: Recording, losses
         losses.left_out("the mark that the log is invalid", why="runs have no such mark")
     if others := [name for name in spec.config.epochs_reducer or () if name != "mean"]:
         losses.changed(f"epochs reduced by {', '.join(others)}", why="repeats of an item are averaged here")
+
+
+IMPORTER = Importer(
+    kind="inspect",
+    about="a log of Inspect (.eval or .json)",
+    recognises=recognises,
+    read=lambda request: keep_run(request, read),
+    order=20,
+)

@@ -30,7 +30,7 @@ Chat = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class Configuration:
     """What a configuration says: the eval document, its prompts, and the targets it asks.
 
     A single prompt stands in the document itself. Where there are several the document has none, and each is to be
@@ -47,7 +47,7 @@ def recognises(path: Path) -> bool:
     return path.name in NAMES or any((path / name).is_file() for name in NAMES)
 
 
-def read_config(text: str, source: str, folder: Path) -> tuple[Imported, Losses]:
+def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Losses]:
     """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
     read = json_source if source.endswith(".json") else yaml_source
     root = Spot(found := read(text, source), (), found.value)
@@ -68,7 +68,7 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Imported, Losses]
     losses.carried(f"{len(prompts)} prompt{'' if len(prompts) == 1 else 's'}")
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
     losses.carried(f"{sum(len(unit or ()) for unit in units)} evaluators")
-    return Imported(data, prompts, targets), losses
+    return Configuration(data, prompts, targets), losses
 
 
 def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losses) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from tui_evals.datasets.prompts import SUFFIXES
 from tui_evals.generate.options import separated
 from tui_evals.generate.shapes import UnreadableFile, lines_of
+from tui_evals.imports.base import is_file_name
 from tui_evals.store.rows import plain
 
 from .rows import Piece, json_of, rows_in
@@ -44,7 +45,6 @@ _KEYS = {
     "prompt": "prompt",
 }
 _ALONE = (f"{CONTEXT}.json", f"{REPORT}.json")
-_PLAIN_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,100}")
 _DEPTH = 3
 
 Row = TypeVar("Row", bound=BaseModel)
@@ -88,7 +88,7 @@ class Artefacts:
         return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
-def recognises(path: Path) -> bool:
+def holds_artefacts(path: Path) -> bool:
     """Whether a path is a file of PromptPex's, or a folder that holds some; `report.json` has many authors."""
     if path.is_dir():
         known = any((path / file).is_file() for file in (*_KIND, _ALONE[0]))
@@ -193,12 +193,7 @@ def _entries(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, ob
 
 
 def _named(name: object, folder: Path) -> str:
-    return name if isinstance(name, str) and is_plain(name) else folder.name or "promptpex"
-
-
-def is_plain(name: str) -> bool:
-    """Whether a name can be that of a file in a folder."""
-    return bool(_PLAIN_NAME.fullmatch(name)) and not name.startswith(".") and plain(name) == name
+    return name if isinstance(name, str) and is_file_name(name) else folder.name or "promptpex"
 
 
 def _prompt(folder: Path, name: str) -> Path | None:
