@@ -27,7 +27,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, target_named
-from tui_evals.targets.opening import kind_of
+from tui_evals.targets.opening import target_kind
 from tui_evals.text import strictjson
 
 from . import project
@@ -63,9 +63,10 @@ def suggested(settings: Settings, document: Mapping[str, Any], targets: Sequence
             wanted = {name: value for name, value in answering.items() if judging.get(name, value) == value}
         try:
             config = target_named(word, settings)
+            asks_model = target_kind(config).asks_model
         except ConfigurationError:  # said where the targets are named
             continue
-        if kind_of(config) in ("openai", "litellm"):
+        if asks_model:
             found[word] = replace(config, params={**_unsaid(wanted, config.params), **config.params})
     return replace(settings, targets=found)
 

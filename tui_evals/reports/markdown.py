@@ -20,6 +20,7 @@ from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.safe import safe, safe_line
 
 from . import words
+from .base import ReportKind
 from .results import AnswerEntry, read
 
 _TICKS = re.compile("`+")
@@ -239,3 +240,6 @@ def _rate(rate: Rate) -> list[str]:
 
 def _number(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3g}"
+
+
+KINDS = {"md": ReportKind((".md",), lambda reader, runs, raw: summary(reader, runs))}

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from .answers import one_line, question_of, reply_of
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
 
 _GIVEN: Mapping[str, Callable[[Request], Any]] = {
     "prompt": lambda request: question_of(request.messages),
@@ -153,3 +153,6 @@ async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
     if problem is not None:
         raise problem
     return result
+
+
+KIND = TargetKind(form="python:module:function", open=lambda config, context: named_function(config, context.root))

@@ -10,7 +10,7 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 import aiohttp
 from yarl import URL
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import body_of, demand_reference, parsed, resolved, secrets_in
 from .failures import MAX_BODY, READ, Failures
 from .worker import dumped
@@ -164,3 +164,6 @@ def _unreachable(failures: Failures, error: Exception) -> TargetError:
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
         return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
     return failures.unreachable("the connection broke")
+
+
+KIND = TargetKind(form="openai", open=lambda config, context: OpenAI(config, context.environment), asks_model=True)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import Reply, Request, TargetConfig, TargetError
+from .base import Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import body_of, demand_reference, reply_of, resolved, secrets_in
 from .failures import MAX_BODY, READ, Failures
 from .worker import Worker, dumped
@@ -221,6 +221,11 @@ def _broken(link: Exception) -> dict[str, Any]:
     else:
         known = {"text": "the connection broke", "retryable": True}
     return {"kind": "connection", **known}
+
+
+KIND = TargetKind(
+    form="litellm", open=lambda config, context: ThroughLitellm(config, context.environment), asks_model=True
+)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tui_evals.cli.runs_named import runs_meant
 from tui_evals.cli.tables import size, wrapped
 from tui_evals.compare.runs import MOST
 from tui_evals.datasets.discover import project_root
-from tui_evals.reports.kinds import KINDS, kind_of, write
+from tui_evals.reports.kinds import kind_of, report_kind, write
 from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, named, read_overview, table
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -111,7 +111,7 @@ def report(
         if output is not None and on_screen:
             say_data(write(kind, reader, runs, raw=raw_csv))
             return
-        name = "-".join(run.key for run in runs) + KINDS[kind].endings[0]
+        name = "-".join(run.key for run in runs) + report_kind(kind).endings[0]
         file = output or project.store_path().parent / "results" / name
         write_results(reader, runs, file, kind, raw_csv)
     say(f"wrote {file}", fg="green")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui_evals.imports.openai_evals.evals import EvalSpec
-from tui_evals.imports.openai_evals.registry import Listed, Registry, load
+from tui_evals.imports.openai_evals.registry import Listed, NoFolder, Registry, load, load_named
 from tui_evals.imports.openai_evals.templates import Needs
 
-__all__ = ["EvalSpec", "Listed", "Needs", "Registry", "load"]
+__all__ = ["EvalSpec", "Listed", "Needs", "NoFolder", "Registry", "load", "load_named"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as File
@@ -13,6 +13,7 @@ from tui_evals.datasets.problems import DatasetError, Problem
 
 from .evals import EvalSpec, Surroundings
 from .files import KINDS, Entries, Entry, matching, nearest, read_entries, resolved, roots_of
+from .templates import Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,28 @@ class Listed:
     def runs(self) -> bool:
         """Whether it can run here."""
         return not self.reasons
+
+    @property
+    def kind(self) -> str:
+        """Its class without the module it is in."""
+        return self.class_name.rpartition(":")[2]
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether it has every word in its names, class or description, and none of those with a ! before them."""
+        text = " ".join((self.name, *self.aliases, self.class_name, self.description)).casefold()
+        return all((word.removeprefix("!").casefold() in text) != word.startswith("!") for word in words)
+
+
+def load_named(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registry:
+    """The registry in the folder of a name, or in several that are separated by commas; see `load`."""
+    named = [paths] if File(paths).is_dir() else [part.strip() for part in paths.split(",") if part.strip()]
+    if not named:
+        raise NoFolder("name the folder of a registry, or several by commas")
+    return load([File(part) for part in named], catalogue)
+
+
+class NoFolder(ValueError):
+    """No folder of a registry is named."""
 
 
 def load(paths: Sequence[File], catalogue: Mapping[str, type[BaseModel]]) -> Registry:
@@ -89,6 +112,24 @@ class Registry:
             said = text if isinstance(text, str) else ""
             found.append(Listed(spec.name, spec.aliases, spec.class_name, said, entry.where, spec.reasons()))
         return found
+
+    def sets(self, shown: Collection[str] | None = None) -> dict[str, list[str]]:
+        """The evals of each set that is found by its name; of those only that hold one of the `shown`, if any are."""
+        sets: dict[str, list[str]] = {}
+        for name in self.entries["eval_sets"]:
+            if name in self.entries["evals"]:
+                continue  # an eval hides it, which is a remark
+            try:
+                evals = [spec.name for spec in self.find(name)]
+            except DatasetError:  # a remark says which of its names lead nowhere
+                evals = []
+            if shown is None or set(evals) & set(shown):
+                sets[name] = evals
+        return sets
+
+    def needs(self, name: str) -> Needs:
+        """What a run of an eval needs beside a target."""
+        return next(spec.needs for spec in self.find(name) if spec.name == name)
 
     def remarks(self) -> list[str]:
         """What is odd and breaks no other eval: files that cannot be read, hidden sets, sets that name nothing."""
