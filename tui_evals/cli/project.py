@@ -83,17 +83,17 @@ def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
         yield found_or_started()
     for path in named:
         if path.is_dir():
-            found = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
-            yield from sorted(file for file in found if not is_step(file))
+            files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
+            yield from sorted(file for file in files if not is_step(file))
         else:
             yield path
 
 
 def found_or_started() -> Path:
     """The dataset that discovery finds; where there is none, a person at a terminal is offered a starter."""
-    found = discover(Path())
-    if found is not None:
-        return found
+    dataset = discover(Path())
+    if dataset is not None:
+        return dataset
     message = "no dataset found in the current directory or ./evals/ (prompts.json, evals.json or tests.json)"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(f"{message}; name a file, or run `tui-evals init`")

@@ -125,14 +125,14 @@ def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
         for place, unit in enumerate(item.units)
     ]
     if as_json:
-        say_json([_resolved(index, place, item, found) for index, place, item, found in rows])
+        say_json([_resolved(index, place, item, entries) for index, place, item, entries in rows])
         return
-    for index, place, item, found in rows:
+    for index, place, item, entries in rows:
         turn = f", turn {place + 1}" if item.turns else ""
         say(f"#{index + 1}{turn}  {cell(_title(item, place), 90)}", bold=True)
-        for entry in found:
+        for entry in entries:
             say(f"    {_line(entry)}")
-        if not found:
+        if not entries:
             say("    nothing judges it")
 
 
@@ -157,7 +157,7 @@ def _line(entry: Effective) -> str:
     return text
 
 
-def _resolved(index: int, place: int, item: Item, found: Sequence[Effective]) -> dict[str, Any]:
+def _resolved(index: int, place: int, item: Item, entries: Sequence[Effective]) -> dict[str, Any]:
     return {
         "item": index + 1,
         "turn": place + 1 if item.turns else None,
@@ -170,7 +170,7 @@ def _resolved(index: int, place: int, item: Item, found: Sequence[Effective]) ->
                 "origin": entry.origin,
                 "overridden": None if entry.overridden is None else dict(entry.overridden),
             }
-            for entry in found
+            for entry in entries
         ],
     }
 

@@ -50,7 +50,7 @@ def recognises(path: Path) -> bool:
 def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Losses]:
     """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
     read = json_source if source.endswith(".json") else yaml_source
-    root = Spot(found := read(text, source), (), found.value)
+    root = Spot(parsed := read(text, source), (), parsed.value)
     if not root.mapping():
         raise root.wrong("the configuration is empty; it needs prompts, providers and tests")
     if not _READ & root.value.keys():
@@ -104,11 +104,11 @@ def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, A
         return chat
     for item in items:
         given = item.pop("variables")
-        asked = {"prompt": script_text(given.pop(name)), **({"variables": given} if given else {})}
+        question = {"prompt": script_text(given.pop(name)), **({"variables": given} if given else {})}
         named = {"name": item.pop("name")} if "name" in item else {}
         others = dict(item)
         item.clear()
-        item |= {**named, **asked, **others}
+        item |= {**named, **question, **others}
     return chat[:-1]
 
 
