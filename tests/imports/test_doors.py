@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.datasets.test_promptfoo import BROKEN, BROKEN_FILES
-from tests.runs.recordings.test_inspect_log import HEADERS
-from tests.runs.recordings.test_results_json import DONE, MALFORMED
+from tests.imports.recordings.test_inspect_log import HEADERS
+from tests.imports.recordings.test_results_json import DONE, MALFORMED
+from tests.imports.test_promptfoo import BROKEN, BROKEN_FILES
 from tui_evals.datasets.document import load
 from tui_evals.imports import recording
 from tui_evals.imports.doors import built_in
 from tui_evals.store.reader import Reader
 
-TESTS = Path(__file__).parent.parent
+TESTS = Path(__file__).parent
 LOGS, FOUNDRY, PROMPTFOO = (
-    TESTS / "runs" / "recordings",
-    TESTS / "datasets" / "foundry",
-    TESTS / "datasets" / "promptfoo",
+    TESTS / "recordings",
+    TESTS / "foundry",
+    TESTS / "promptfoo",
 )
 RUN = ("--target", "demo", "--without-judges", "--quiet")
 CHAT = [

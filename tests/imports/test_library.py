@@ -20,7 +20,7 @@ from tui_evals.imports.base import (
 )
 from tui_evals.store.reader import Reader
 
-LOG = Path(__file__).parent.parent / "runs" / "recordings" / "arithmetic.eval"
+LOG = Path(__file__).parent / "recordings" / "arithmetic.eval"
 CHAT = [{"role": "user", "content": "The capital of Austria?"}, {"role": "assistant", "content": "Vienna"}]
 
 
