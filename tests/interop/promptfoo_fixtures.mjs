@@ -20,7 +20,7 @@ if (!scratch) {
 const installed = join(resolve(scratch), 'node_modules', 'promptfoo');
 const about = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
 const command = join(installed, about.bin.promptfoo);
-const fixtures = join(dirname(fileURLToPath(import.meta.url)), '..', 'datasets', 'promptfoo');
+const fixtures = join(dirname(fileURLToPath(import.meta.url)), '..', 'imports', 'promptfoo');
 const recorded = ['asserts', 'countries', 'scenarios', 'chats'].map((name) => join(fixtures, `${name}.yaml`));
 
 function run(file) {

@@ -14,8 +14,6 @@ from tui_evals.datasets.validate import refusal
 from . import foundry, m365, promptfoo
 from .losses import Losses
 
-FORMATS = ("m365", "csv", "jsonl", "promptfoo", "foundry")
-
 
 def converted(
     source: Document, kind: str, own: tuple[str, ...] = (), *, raw_csv: bool = False
