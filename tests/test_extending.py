@@ -19,7 +19,7 @@ CODE = '''
 
 import json
 
-from tui_evals.evaluators.base import Evaluator, verdict
+from tui_evals.evaluators.base import Evaluator, verdict_score
 from tui_evals.imports.base import Importer
 from tui_evals.imports.keeping import keep_dataset, text_of
 from tui_evals.imports.losses import Losses
@@ -57,7 +57,7 @@ class StartsWith(Evaluator):
     family = "extra"
 
     async def score(self, evidence):
-        return verdict(evidence.response.startswith(evidence.expected or ""), "compared the start")
+        return verdict_score(evidence.response.startswith(evidence.expected or ""), "compared the start")
 
 
 def read_quiz(request):

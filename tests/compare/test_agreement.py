@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.labels import Agreement, agreement, words
+from tui_evals.compare.labels import Agreement, count_agreement, kappa_in_words
 from tui_evals.compare.statistics import Interval
 
 with warnings.catch_warnings():
@@ -46,7 +46,7 @@ def test_kappa_and_its_interval_are_those_of_statsmodels(cells):
 
 
 def test_pairs_are_counted_person_first():
-    found = agreement([(True, True)] * 4 + [(False, False)] * 3 + [(True, False)] * 2 + [(False, True)])
+    found = count_agreement([(True, True)] * 4 + [(False, False)] * 3 + [(True, False)] * 2 + [(False, True)])
     assert found == Agreement(both_pass=4, both_fail=3, only_person=2, only_judge=1)
     assert found.n == 10
     assert found.observed == 0.7
@@ -106,4 +106,4 @@ def test_kappa_favours_neither_rater_nor_verdict_and_is_in_its_interval(both_pas
     ],
 )
 def test_kappa_in_words_by_its_two_shown_decimals(kappa, text):
-    assert words(kappa) == text
+    assert kappa_in_words(kappa) == text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.compare.statistics import Interval, bootstrap, holm, mcnemar, needed, paired_test, percent, wilson
+from tui_evals.compare.statistics import Interval, bootstrap, holm, items_needed, mcnemar, paired_test, percent, wilson
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what they warn of while they load is not ours
@@ -390,7 +390,7 @@ def power(n, differences, level=0.05):
 )
 def test_as_many_items_are_needed_as_give_the_power(differences):
     for level, chance in ((0.05, 0.8), (0.01, 0.9)):
-        n = needed(differences, level, chance)
+        n = items_needed(differences, level, chance)
         assert power(n, differences, level) >= chance - 1e-9 > power(n - 1, differences, level) - 1e-6
 
 
@@ -400,24 +400,24 @@ def test_as_many_items_are_needed_as_give_the_power(differences):
     ids=["verdicts", "scores"],
 )
 def test_with_as_many_items_the_test_shows_the_difference_four_times_in_five(differences, trials):
-    random, n = Random(1), needed(differences)
+    random, n = Random(1), items_needed(differences)
     shown = sum(paired_test(random.choices(differences, k=n)) <= 0.05 for _ in range(trials)) / trials
     assert 0.72 < shown < 0.88
 
 
 def test_without_a_difference_no_number_of_items_shows_one():
     for differences in ([], [0.0], [0.0, 0.0], [1.0, -1.0], [0.1, 0.2, -0.3]):
-        assert needed(differences) is None
+        assert items_needed(differences) is None
 
 
 def test_fewer_items_than_the_test_can_decide_on_are_never_enough():
-    assert needed([1.0]) == needed([0.5, 0.5]) == 6
+    assert items_needed([1.0]) == items_needed([0.5, 0.5]) == 6
     assert paired_test([1.0] * 6) < 0.05 < paired_test([1.0] * 5)
-    assert needed([1.0], level=0.01) == 8
-    assert needed([1.0] * 5 + [0.0]) == 8
+    assert items_needed([1.0], level=0.01) == 8
+    assert items_needed([1.0] * 5 + [0.0]) == 8
 
 
-@pytest.mark.parametrize("test", [paired_test, bootstrap, needed])
+@pytest.mark.parametrize("test", [paired_test, bootstrap, items_needed])
 def test_what_cannot_be_reckoned_with_is_refused(test):
     for value in (nan, float("inf"), -float("inf")):
         with pytest.raises(ValueError, match="infinite or not a number"):

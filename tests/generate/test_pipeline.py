@@ -7,7 +7,7 @@ import pytest
 
 from tests.generate.conftest import Project, full_prompt
 from tests.runs.conftest import kill, until
-from tui_evals.generate.steps import STEPS, before
+from tui_evals.generate.steps import STEPS, needed_steps
 
 EVERYTHING = ("--baseline-tests", "--validity", "--groundedness", "--coverage", "--test-expansions", 1)
 QUESTIONS = {
@@ -143,7 +143,7 @@ FILES = {"dataset": "shop.json", "exports": "evals.create.json"}
 def test_killed_after_a_step_it_goes_on_without_asking_a_finished_step_again(project, undisturbed, step):
     whole, server = undisturbed(project), project.server
     options = (*amounts(project), *EVERYTHING, "--quiet")
-    over = before([step]) - {"dataset"}
+    over = needed_steps([step]) - {"dataset"}
     waiting = [name for other in STEPS if other.name not in over for name in QUESTIONS.get(other.name, (other.name,))]
     server.behave(*waiting, "answer", always="hang")
     killed = project.generating(*options, *(("-m", "under-test") if step in FILES else ()))
@@ -176,7 +176,7 @@ def test_killed_in_the_middle_of_a_step_only_what_was_in_flight_is_asked_again(p
     server.behave(first, after=3)
     server.behave("coverage", *(["groundtruth"] if step == "review" else []), always="hang")
     server.behave(*(["validity"] if step == "groundtruth" else []), always="hang")
-    answered = {name: calls for name, calls in whole["calls"].items() if name in before([step])}
+    answered = {name: calls for name, calls in whole["calls"].items() if name in needed_steps([step])}
     answered |= {"groundedness": 2, first: 3, **({"groundtruth-judge": 3} if step == "groundtruth" else {})}
     killed = project.generating(*options)
     until(lambda: (_settled(server, first, answered) and _all_kept(project)) or killed.poll() is not None)

@@ -303,11 +303,11 @@ def test_the_code_is_1_where_not_only_the_configuration_is_to_blame(shell, proje
 def test_an_eval_that_is_interrupted_is_the_last_one(shell, project, monkeypatch):
     names = []
 
-    def interrupted(document, about, *more):
-        names.append(about.name)
+    def interrupted(request, *more):
+        names.append(request.name)
         return None, 130
 
-    monkeypatch.setattr(registries_running, "run_document", interrupted)
+    monkeypatch.setattr(registries_running, "run_request", interrupted)
     assert shell("run", "--registry", EXAMPLE, "geo", "--target", "demo", "--name", "nightly").code == 130
     assert names == ["nightly capitals.dev.v1"]
 

@@ -13,9 +13,9 @@ from textual.app import App
 
 from tests.tui.hostile import STRANGE
 from tui_evals import tui
-from tui_evals.datasets.paths import CannotEdit, same
+from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.problems import Problem
-from tui_evals.datasets.validate import Report
+from tui_evals.datasets.validate import ValidationReport
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.item import changes, fields
 from tui_evals.tui.item.pane import EditorPane
@@ -163,7 +163,7 @@ def test_an_item_says_in_a_word_whether_the_file_is_portable_where_there_is_room
 
 
 def test_a_file_that_is_no_document_is_the_subject_of_its_badge():
-    report = Report(None, (), (Problem("is no eval document; convert it", ()),))
+    report = ValidationReport(None, (), (Problem("is no eval document; convert it", ()),))
     assert badge(report).text == "✗ not portable: the file is no eval document; convert it"
 
 
@@ -186,7 +186,7 @@ NAMES = st.sampled_from(["prompt", "testId", "tags", "ideal", "weight", "respons
 def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
     kind = fields.kind_of(name, value)
     back = fields.read(kind, fields.written(kind, value))
-    assert same(back, value) or (value in (None, "", []) and back is None)
+    assert same_data(back, value) or (value in (None, "", []) and back is None)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
     ],
 )
 def test_a_field_is_read_in_the_way_of_its_name(name, text, value):
-    assert same(fields.read(fields.kind_of(name, None), text), value)
+    assert same_data(fields.read(fields.kind_of(name, None), text), value)
 
 
 def test_what_cannot_be_read_is_told_with_its_place():
@@ -323,7 +323,7 @@ def test_a_conversation_and_back(tmp_path):
     changes.conversation(made)
     assert made.where == ("items", 0, "turns", 0) and made.unit["prompt"] == "Where is it?"
     changes.conversation(made)
-    assert made.where == ("items", 0) and same(made.items[0], SINGLE)
+    assert made.where == ("items", 0) and same_data(made.items[0], SINGLE)
 
 
 def test_steps_say_what_is_missing(tmp_path):

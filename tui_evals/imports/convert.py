@@ -7,9 +7,9 @@ from typing import Any
 
 from tui_evals.datasets import samples, table
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.prompts import load_prompt, prompt_of
-from tui_evals.datasets.validate import refusal
+from tui_evals.datasets.validate import runevals_refusal
 
 from . import foundry, m365, promptfoo
 from .losses import Losses
@@ -24,12 +24,12 @@ def converted(
     """
     match kind:
         case "m365":
-            document, lost = m365.write(source.data, lambda key, options: refusal(key, options, own))
-            return pretty(document), lost
+            document, lost = m365.write(source.data, lambda key, options: runevals_refusal(key, options, own))
+            return pretty_json(document), lost
         case "csv":
-            return table.write(source.data["items"], raw=raw_csv)
+            return table.write_csv(source.data["items"], raw=raw_csv)
         case "jsonl":
-            return samples.write(source.data["items"])
+            return samples.write_jsonl(source.data["items"])
     data, losses = _with_prompt(source)
     text, further = promptfoo.write_config(data) if kind == "promptfoo" else foundry.write(data)
     losses.extend(further)

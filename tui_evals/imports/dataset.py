@@ -7,7 +7,7 @@ from pathlib import Path
 from tui_evals.datasets.discover import ENDINGS
 from tui_evals.datasets.document import load
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import placed, typed
+from tui_evals.datasets.validate import parse_dataset, with_lines
 
 from .base import CannotRead, Importer, ImportOptions, ImportRequest, ImportResult, WrongOptions
 from .keeping import run_command
@@ -22,9 +22,9 @@ def _import(request: ImportRequest) -> ImportResult:
     path = request.path
     try:
         document = load(path)
-        dataset, problems = typed(document.data)
+        dataset, problems = parse_dataset(document.data)
         if dataset is None:
-            raise DatasetError(str(path), placed(problems, document))
+            raise DatasetError(str(path), with_lines(problems, document))
     except DatasetError as problem:
         raise CannotRead(f"{problem}\n`--from KIND` says of what kind the file is, if it is no dataset") from None
     if request.options != ImportOptions():

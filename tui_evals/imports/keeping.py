@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import write_atomically
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.store.baselines import dataset_key
 from tui_evals.text import strictjson
 
@@ -69,7 +69,7 @@ def keep_dataset(
     following: str = "",
 ) -> ImportResult:
     """Write what was read as a dataset, with prompt files beside it, all of them or none."""
-    dataset, problems = typed(document)
+    dataset, problems = parse_dataset(document)
     if dataset is None:
         raise DatasetError(str(request.path), problems)
     return ImportResult(
@@ -119,7 +119,7 @@ def write_dataset(document: Mapping[str, Any], file: Path, known: bool = False) 
     """Write a dataset, unless there is a file of its name; one that is `known` may have been changed since."""
     there = _state_of(file, document)
     if there == "":
-        write_atomically(file, pretty(dict(document)).encode("utf-8", "backslashreplace"))
+        write_atomically(file, pretty_json(dict(document)).encode("utf-8", "backslashreplace"))
         return "written"
     if there == "kept" and not known:
         raise _taken(file)

@@ -12,7 +12,7 @@ from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import save
-from tui_evals.datasets.validate import placed, typed
+from tui_evals.datasets.validate import parse_dataset, with_lines
 
 from .base import CannotKeep, CannotRead, Importer, ImportRequest, ImportResult
 from .chats import Conversation, item_from, read_conversations, with_suggestions
@@ -110,9 +110,9 @@ def _append(request: ImportRequest, file: Path, items: list[Data], losses: Losse
         raise CannotKeep(f"{file} holds messages, so it is no dataset that items can be added to; name another file")
     document = load(file)
     data = {**document.data, "items": [*document.data.get("items", ()), *items]}
-    dataset, problems = typed(data)
+    dataset, problems = parse_dataset(data)
     if dataset is None:
-        raise DatasetError(str(file), placed(problems, document))
+        raise DatasetError(str(file), with_lines(problems, document))
     saved = save(document, data)
     return ImportResult(
         source=path,

@@ -73,7 +73,7 @@ async def new_dataset(app: Workbench) -> None:
     file = await _named(app, "a new dataset: its file", app.workspace.root.resolve() / STARTER, (".json",))
     if file is None:
         return
-    app.workspace.enter(Editing.fresh(file))
+    app.workspace.enter(Editing.new_file(file))
     app.workspace.where = ("items", 0)
     app.post_message(StateChanged())
     app.post_message(ShowPane("editor"))
@@ -308,4 +308,4 @@ async def leave(app: Workbench) -> None:
 
 
 def _editing_of(file: Path) -> Editing:
-    return Editing(load(file)) if file.exists() else Editing.fresh(file)
+    return Editing(load(file)) if file.exists() else Editing.new_file(file)

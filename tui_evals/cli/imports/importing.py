@@ -11,10 +11,10 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
-from tui_evals.cli.tables import table
 from tui_evals.datasets.discover import project_root
 from tui_evals.imports import doors, messages
 from tui_evals.imports.base import (
+    Configuration,
     ImportFailed,
     ImportOptions,
     ImportProject,
@@ -25,6 +25,7 @@ from tui_evals.imports.base import (
     shown,
 )
 from tui_evals.imports.losses import Losses
+from tui_evals.present.columns import table
 
 _EXIT_CODES: Mapping[type[ImportFailed], int] = {NoStore: 1, WrongSettings: 3}
 _DATASET_IS = {
@@ -82,8 +83,11 @@ def run_in_file(path: Path) -> str | None:
 
 
 def _project() -> ImportProject:
-    root = project_root(Path.cwd())
-    return ImportProject(root=root, open_store=project.store_path, configuration=project.configuration)
+    def configuration() -> Configuration:
+        here = project.open_project(None, False)
+        return here.settings, here.environment
+
+    return ImportProject(root=project_root(Path.cwd()), open_store=project.store_path, configuration=configuration)
 
 
 def _stop(problem: ImportFailed) -> Stop:

@@ -12,12 +12,12 @@ from tui_evals.datasets import save
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
-from tui_evals.datasets.problems import DatasetError, Problem, sentence
+from tui_evals.datasets.problems import DatasetError, Problem, problem_with_place
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
-from tui_evals.datasets.resolve import Effective, resolve
+from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import make_project, write_starter
-from tui_evals.datasets.validate import Report, dataset_of, validate
+from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.imports.convert import converted
 from tui_evals.text import strictjson
 
@@ -50,7 +50,7 @@ def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) 
 class _Finding:
     """A file with what validation found in it; a prompt file and an unreadable one have problems only."""
 
-    def __init__(self, file: Path, problems: Sequence[Problem], report: Report | None = None) -> None:
+    def __init__(self, file: Path, problems: Sequence[Problem], report: ValidationReport | None = None) -> None:
         self.file = file
         self.problems = tuple(problems)
         self.report = report
@@ -87,9 +87,9 @@ def _say_finding(finding: _Finding, strict: bool, whole: bool) -> None:
     say(f"{'✓' if good else '✗'} {finding.file}: {verdict}", fg="green" if good else "red")
     for problem in finding.problems:
         mark = "warning: " if problem.severity == "warning" else ""
-        say(f"  {sentence(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
+        say(f"  {problem_with_place(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
     for problem in report.portability if report and whole else ():
-        say(f"  {'' if strict else 'portability: '}{sentence(str(finding.file), problem)}", dim=not strict)
+        say(f"  {'' if strict else 'portability: '}{problem_with_place(str(finding.file), problem)}", dim=not strict)
 
 
 def _as_json(finding: _Finding, strict: bool) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
         raise Stop(f"{file} has {len(dataset.items)} items; there is no item {number}")
     chosen = range(len(dataset.items)) if number is None else range(number - 1, number)
     rows = [
-        (index, place, item, resolve(dataset, unit))
+        (index, place, item, resolve_evaluators(dataset, unit))
         for index in chosen
         for item in (dataset.items[index],)
         for place, unit in enumerate(item.units)
@@ -149,7 +149,7 @@ def _title(item: Item, place: int) -> str:
     return " · ".join(part for part in (item.testId, item.name, prompt) if part)
 
 
-def _line(entry: Effective) -> str:
+def _line(entry: EffectiveEvaluator) -> str:
     label = entry.key if entry.evaluator == entry.key else f"{entry.key} ({entry.evaluator})"
     text = f"{label:<24} {entry.origin:<8} {strictjson.dumps(entry.settings) if entry.settings else '{}'}"
     if entry.overridden is not None:
@@ -157,7 +157,7 @@ def _line(entry: Effective) -> str:
     return text
 
 
-def _resolved(index: int, place: int, item: Item, entries: Sequence[Effective]) -> dict[str, Any]:
+def _resolved(index: int, place: int, item: Item, entries: Sequence[EffectiveEvaluator]) -> dict[str, Any]:
     return {
         "item": index + 1,
         "turn": place + 1 if item.turns else None,

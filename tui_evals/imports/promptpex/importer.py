@@ -13,10 +13,10 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_name
 from tui_evals.datasets.save import write_atomically
 from tui_evals.evaluators.compliance import discover_metrics
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.generate.options import Options
-from tui_evals.generate.shapes import UnreadableFile, label
-from tui_evals.generate.subject import Subject, subject_of
+from tui_evals.generate.shapes import UnreadableFile, evaluator_key
+from tui_evals.generate.subject import Subject, read_subject
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
 from tui_evals.imports.keeping import json_in, make_folder, write_dataset
 from tui_evals.imports.losses import Losses
@@ -132,7 +132,7 @@ def _keep(request: ImportRequest, artefacts: Artefacts, file: Path, files: _Prom
     prompt = files.prompt
     subject, unusable = _subject(prompt)
     settings, variables = request.project.configuration()
-    known = registry(request.project.root, prompt_folder=prompt.parent if prompt else None).by_name
+    known = load_registry(request.project.root, prompt_folder=prompt.parent if prompt else None).by_name
     tests = _read(request.path, artefacts, subject, known, prompt)
     document = document_of(artefacts, file.stem, tests.items, subject, tests.evaluators)
     if subject is not None and prompt is not None:
@@ -188,7 +188,7 @@ def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
     if prompt is None:
         return None, ["there is no prompt beside the tests, so each item asks its test's input alone"]
     try:
-        return subject_of(prompt, Options()), []
+        return read_subject(prompt, Options()), []
     except DatasetError as problem:
         return None, [f"the prompt cannot be used, so each item asks its test's input alone: {problem}"]
 
@@ -232,7 +232,7 @@ def _evaluators(
     metrics = {metric for metric, _ in keys}
     for name in discover_metrics(prompt.parent) if prompt is not None else ():
         if name not in metrics:
-            evaluators.setdefault(label(name), {} if label(name) == name else {"type": name})
+            evaluators.setdefault(evaluator_key(name), {} if evaluator_key(name) == name else {"type": name})
     missing = sorted(metrics - known.keys())
     place = "beside the prompt" if prompt is None else f"into {shown(prompt.parent)}"
     return evaluators, [

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 from rich.cells import cell_len
 
-from tui_evals.compare.diff import Diff, Gap, Kind, Side, diff_json, side_by_side, unified
-from tui_evals.compare.diff import Row as Facing
+from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_diff
+from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.runs.prompting import asked_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import Detail, expected_of
-from tui_evals.text.safe import safe, safe_line, spell
+from tui_evals.text.safe import safe, safe_line, spell_out
 from tui_evals.tui.lines import Ground, Piece, Row, Rows, Style, fit, row
 from tui_evals.tui.parts import TAB, Blocks, Cut, Lazy
 
@@ -36,7 +36,7 @@ _Parts = list[tuple[str, Style]]
 def compared(reference: str, answer: str, raw: bool = False) -> Diff:
     """What differs; raw texts are spelt out and never read as JSON."""
     if raw:
-        return side_by_side(spell(reference), spell(answer))
+        return side_by_side(spell_out(reference), spell_out(answer))
     both = all(text.lstrip()[:1] in ("{", "[") for text in (reference, answer))
     return (diff_json if both else side_by_side)(reference, answer)
 
@@ -107,7 +107,7 @@ def unified_rows(diff: Diff, width: int) -> Rows:
 class _Column(Lazy):
     """The lines of one side, each with its sign."""
 
-    def __init__(self, side: Side, kind: Kind, width: int) -> None:
+    def __init__(self, side: DiffSide, kind: Kind, width: int) -> None:
         self._kind: Kind = kind
         self._cut = Cut(side_parts(side, "added" if kind == "added" else "removed", True), width - 1)
 
@@ -119,8 +119,8 @@ class _Column(Lazy):
         return Row((Piece(SIGNS[self._kind], "strong"), *self._cut[number]), None, _GROUNDS[self._kind])
 
 
-def _unified_part(entry: Facing | Gap, diff: Diff, width: int) -> Rows:
-    if isinstance(entry, Gap):
+def _unified_part(entry: Facing | DiffGap, diff: Diff, width: int) -> Rows:
+    if isinstance(entry, DiffGap):
         return [row((f"⋯ {entry.count} {_UNITS[diff.unit]} alike", "dim"))]
     side = entry.right or entry.left
     return _Column(side, entry.kind, width) if side else ()
@@ -130,7 +130,7 @@ def unified_text(diff: Diff) -> str:
     """The unified diff as plain text, each line of it with its sign."""
     lines: list[str] = []
     for entry in _entries(diff):
-        if isinstance(entry, Gap):
+        if isinstance(entry, DiffGap):
             lines.append(f"@@ {entry.count} {_UNITS[diff.unit]} alike @@")
             continue
         side = entry.right or entry.left
@@ -139,9 +139,9 @@ def unified_text(diff: Diff) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entries(diff: Diff) -> Sequence[Facing | Gap]:
+def _entries(diff: Diff) -> Sequence[Facing | DiffGap]:
     """The rows of a unified diff; texts that are the same are shown whole."""
-    return diff.rows if diff.same else unified(diff)
+    return diff.rows if diff.same else unified_diff(diff)
 
 
 def _ends_alike(facing: Facing) -> bool:
@@ -149,7 +149,7 @@ def _ends_alike(facing: Facing) -> bool:
     return len(sides) < 2 or sides[0] == sides[1]
 
 
-def side_parts(side: Side, style: Style, ends_alike: bool) -> _Parts:
+def side_parts(side: DiffSide, style: Style, ends_alike: bool) -> _Parts:
     """The spans of a side made safe, marked where only some of them changed; a line end that only it has is shown."""
     whole = all(span.changed for span in side.spans)
     parts: _Parts = [

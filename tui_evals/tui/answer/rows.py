@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tui_evals.present.figures import duration, money, number
 from tui_evals.store.records import AnswerRow, AnswerStatus, CallRecord, ScoreRecord
 from tui_evals.store.rows import Detail, Label, expected_of
 from tui_evals.targets.answers import content_text
 from tui_evals.text import strictjson
-from tui_evals.text.figures import duration, money, number
-from tui_evals.text.safe import safe_line, spell
+from tui_evals.text.safe import safe_line, spell_out
 from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, Style, row, status_piece, wrapped
 from tui_evals.tui.parts import Joined, heading, paragraph
 
@@ -309,7 +309,7 @@ def _facts(record: AnswerRow, detail: Detail) -> Iterator[str]:
 def _asked(case: Case, manner: AnswerView, width: int) -> Iterator[Rows]:
     """What the answer is an answer to, as far as it fits above it."""
     prompt = case.prompt[: _ASKED * width * 2]
-    lines = wrapped(spell(prompt) if manner.raw else prompt, max(width - 7, 1))
+    lines = wrapped(spell_out(prompt) if manner.raw else prompt, max(width - 7, 1))
     if not prompt.strip():
         return
     rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:_ASKED])]
@@ -327,7 +327,7 @@ def _turn(look: Look, turn: Detail, manner: AnswerView, width: int, *, titled: b
     if text is None:
         if reference is not None:
             yield title("Expected")
-            yield paragraph(spell(reference) if manner.raw else reference, width)
+            yield paragraph(spell_out(reference) if manner.raw else reference, width)
         return
     if reference is None or manner.layout == "answer" or not manner.compare:
         yield title("Answer")
@@ -355,7 +355,7 @@ def _said(text: str, turn: Detail, raw: bool, width: int) -> Rows:
     if not text:
         calls = "; the tool calls stand below" if turn.answer and turn.answer.tool_calls else ""
         return [row((f"The answer is empty{calls}.", "dim"))]
-    return paragraph(spell(text) if raw else text, width)
+    return paragraph(spell_out(text) if raw else text, width)
 
 
 def _conversation(look: Look, manner: AnswerView, width: int) -> Iterator[Rows]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, Self
 
-from tui_evals.compare.diff import Diff, Kind, Side
-from tui_evals.compare.diff import Row as Facing
+from tui_evals.compare.diff import Diff, DiffSide, Kind
+from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.store.records import ScoreRecord
@@ -24,8 +24,8 @@ from .state import JudgedLine, LineTexts
 class _Third:
     """A line of what was expected, and what faces it in two answers."""
 
-    expected: Side | None
-    sides: tuple[Side | None, Side | None]
+    expected: DiffSide | None
+    sides: tuple[DiffSide | None, DiffSide | None]
     kinds: tuple[Kind, Kind]
 
 
@@ -55,7 +55,7 @@ class _Three(Lazy):
 
     def __init__(self, facing: _Third, third: int) -> None:
         self._third = third
-        columns: list[tuple[Side | None, Style, str]] = [(facing.expected, "", " ")]
+        columns: list[tuple[DiffSide | None, Style, str]] = [(facing.expected, "", " ")]
         columns += [(side, "changed", SIGNS[kind]) for side, kind in zip(facing.sides, facing.kinds, strict=True)]
         self._cuts = [
             (None if side is None else Cut(side_parts(side, style, True), third), sign) for side, style, sign in columns

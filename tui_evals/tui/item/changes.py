@@ -10,7 +10,7 @@ from typing import Any
 from tui_evals.datasets import steps
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import CannotEdit, at, same
+from tui_evals.datasets.paths import CannotEdit, get_at, same_data
 from tui_evals.tui.workspace import Workspace
 
 from .fields import Kind, NotYet, begun, kind_of, place_of, read, value_at, with_value, written
@@ -48,7 +48,7 @@ def typed(workspace: Workspace, visit: FieldEdit, text: str) -> FieldEdit:
     """Apply a text as far as it can be read; else the field keeps what it held."""
     try:
         value = read(visit.kind, text)
-        if same(value, visit.value):
+        if same_data(value, visit.value):
             return replace(visit, fault="")
         data = with_value(workspace.data, visit.where, visit.name, value)
     except (NotYet, CannotEdit) as problem:
@@ -61,7 +61,7 @@ def over(workspace: Workspace, visit: FieldEdit) -> bool:
     """Whether the field is no longer the one it was: one is elsewhere, or something else has changed it."""
     if workspace.editing is not visit.editing or workspace.where != visit.where:
         return True
-    return not same(value_at(workspace.data, visit.where, visit.name), visit.value)
+    return not same_data(value_at(workspace.data, visit.where, visit.name), visit.value)
 
 
 def problem(workspace: Workspace, visit: FieldEdit) -> str:
@@ -91,7 +91,7 @@ def new_turn(workspace: Workspace) -> str:
     data = workspace.data
     if turns_of(workspace, number) is None:
         data = steps.to_conversation(data, number)
-    count = len(at(data, ("items", number, "turns")))
+    count = len(get_at(data, ("items", number, "turns")))
     turn = turn_of(workspace.where)
     place = count if turn is None else turn + 1
     workspace.apply(steps.insert_turn(data, number, place, steps.new_item()), "new turn")
@@ -196,7 +196,7 @@ def turn_of(where: Place) -> int | None:
 
 def turns_of(workspace: Workspace, number: int) -> list[object] | None:
     """The turns of an item; None when it is a single prompt."""
-    turns = at(workspace.data, ("items", number, "turns"))
+    turns = get_at(workspace.data, ("items", number, "turns"))
     return turns if isinstance(turns, list) else None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tui_evals.present.figures import duration, money
 from tui_evals.targets.answers import content_text
-from tui_evals.text.figures import duration, money
 from tui_evals.tui.actions import key_names, of
 from tui_evals.tui.answer.rows import arguments_of
 from tui_evals.tui.lines import Row, Rows, Style, fit, row, wrapped
