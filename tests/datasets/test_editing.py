@@ -280,7 +280,7 @@ def test_what_a_table_leaves_out_is_brought_back_by_undo(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text("input\na\n")
     editing = Editing(load(file))
-    editing.apply(steps.put(editing.data, ("items", 0, "context"), " "), "blank")
+    editing.apply(steps.set_at(editing.data, ("items", 0, "context"), " "), "blank")
     edited = editing.data
     editing.save()
     assert not editing.dirty and "context" not in editing.data["items"][0]
@@ -333,7 +333,7 @@ def test_a_draft_that_is_none_is_left_alone(editing, text):
 
 def test_a_new_dataset_is_made_by_its_first_save(tmp_path):
     file = tmp_path / "evals" / "new.json"
-    editing = Editing.fresh(file)
+    editing = Editing.new_file(file)
     assert editing.dirty and editing.changed_items() == {0} and not editing.in_file
     assert validate(editing.document, {}).problems == () and not editing.document.needs_upgrade
     assert not file.parent.exists()
@@ -346,7 +346,7 @@ def test_a_new_dataset_is_made_by_its_first_save(tmp_path):
 
 
 def test_a_new_dataset_does_not_replace_a_file_that_appeared_meanwhile(tmp_path):
-    editing = Editing.fresh(tmp_path / "new.json")
+    editing = Editing.new_file(tmp_path / "new.json")
     (tmp_path / "new.json").write_text(STYLED)
     with pytest.raises(ChangedOnDisk, match="has been made by someone else"):
         editing.save()
@@ -362,22 +362,22 @@ def test_a_new_dataset_does_not_replace_a_file_that_appeared_meanwhile(tmp_path)
 @pytest.mark.parametrize("name", ["new.csv", "new.jsonl", "new.json.gz"])
 def test_a_new_dataset_is_an_eval_document(tmp_path, name):
     with pytest.raises(CannotSave, match=r"ends in \.json"):
-        Editing.fresh(tmp_path / name)
+        Editing.new_file(tmp_path / name)
 
 
 def test_undo_and_redo_tell_where_one_was(editing):
-    editing.apply(steps.duplicate_items(editing.data, [0]), "one", here="before one")
-    editing.arrived("after one")
-    editing.apply(steps.remove_items(editing.data, [1]), "two", here="before two")
+    editing.apply(steps.duplicate_items(editing.data, [0]), "one", cursor="before one")
+    editing.set_cursor("after one")
+    editing.apply(steps.remove_items(editing.data, [1]), "two", cursor="before two")
     editing.undo()
-    assert editing.stood == "before two"
+    assert editing.cursor == "before two"
     editing.undo()
-    assert editing.stood == "before one"
+    assert editing.cursor == "before one"
     editing.redo()
-    assert editing.stood == "after one"
+    assert editing.cursor == "after one"
     editing.redo()
-    assert editing.stood == "before two"
-    assert editing.redo() is None and editing.stood is None
+    assert editing.cursor == "before two"
+    assert editing.redo() is None and editing.cursor is None
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_what_a_table_has_no_place_for_is_not_lost_in_silence(tmp_path, name, te
     file = tmp_path / name
     file.write_text(text)
     editing = Editing(load(file))
-    editing.apply(steps.put(editing.data, ("metadata",), {"name": "x"}), "name")
+    editing.apply(steps.set_at(editing.data, ("metadata",), {"name": "x"}), "name")
     with pytest.raises(CannotSave, match=r"no place for metadata of the dataset; save it as a \.json file"):
         editing.save()
     assert file.read_text() == text and editing.data["metadata"] == {"name": "x"}

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tui_evals.datasets.discover import find_dataset
-from tui_evals.datasets.document import load
-from tui_evals.datasets.inline import inline_document
+from tui_evals.datasets.document import inline_document, load
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.problems import DatasetError

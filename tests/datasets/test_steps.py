@@ -165,22 +165,22 @@ def test_new_fields_take_their_natural_place_and_known_ones_keep_theirs():
     assert list(changed["items"][0]) == list(data["items"][0])
     turn = steps.set_field(dataset({"turns": [{"prompt": "p"}]}), ("items", 0, "turns", 0), "messages", [])
     assert list(turn["items"][0]["turns"][0]) == ["messages", "prompt"]
-    assert list(steps.put(data, DEFAULTS, {})) == ["schemaVersion", "default_evaluators", "items"]
-    assert list(steps.put(data, ("mine", "deeper"), 1)) == ["schemaVersion", "items", "mine"]
+    assert list(steps.set_at(data, DEFAULTS, {})) == ["schemaVersion", "default_evaluators", "items"]
+    assert list(steps.set_at(data, ("mine", "deeper"), 1)) == ["schemaVersion", "items", "mine"]
 
 
 def test_setting_what_is_there_already_changes_nothing_and_true_is_not_one():
     data = dataset({"prompt": "p", "repeats": 1})
     assert steps.set_field(data, ("items", 0), "prompt", "p") is data
-    assert steps.drop(data, ("items", 0, "absent")) is data
-    assert steps.put(data, ("items", 0, "repeats"), True)["items"][0]["repeats"] is True
+    assert steps.remove_at(data, ("items", 0, "absent")) is data
+    assert steps.set_at(data, ("items", 0, "repeats"), True)["items"][0]["repeats"] is True
     assert not same_data(1, True) and not same_data([1.0], [1]) and same_data({"a": 1, "b": 2}, {"b": 2, "a": 1})
 
 
 def test_a_path_that_leads_nowhere_is_a_sentence():
     data = dataset({"prompt": "p"})
-    assert steps.at(data, ("items", 0, "prompt", "deeper")) is None
-    assert steps.at(data, ("items", -1)) is None
+    assert steps.get_at(data, ("items", 0, "prompt", "deeper")) is None
+    assert steps.get_at(data, ("items", -1)) is None
     for path in [
         ("items", 1, "prompt"),
         ("items", -1, "prompt"),
@@ -189,7 +189,7 @@ def test_a_path_that_leads_nowhere_is_a_sentence():
         (0,),
     ]:
         with pytest.raises(CannotEdit, match=r"not in the list|holds nothing"):
-            steps.put(data, path, "x")
+            steps.set_at(data, path, "x")
     with pytest.raises(CannotEdit, match=r"items\[7\] cannot be edited: there is none"):
         steps.set_field(data, ("items", 7), "notes", "x")
     with pytest.raises(CannotEdit, match="no list of items"):
@@ -272,12 +272,12 @@ def test_copies_stand_after_their_originals_under_names_of_their_own_without_res
 
 
 def test_a_conversation_grows_to_as_many_turns_as_the_format_takes():
-    data = dataset({"turns": [{"prompt": "a"}] * (steps.MOST_TURNS - 1)})
+    data = dataset({"turns": [{"prompt": "a"}] * (steps.MAX_TURNS - 1)})
     full = steps.insert_turn(data, 0, 99, {"prompt": "z"})
     assert full["items"][0]["turns"][-1] == {"prompt": "z"} and errors(full) == []
     with pytest.raises(CannotEdit, match="at most 20 turns"):
         steps.duplicate_turn(full, 0, 0)
-    more = steps.put(full, ("items", 0, "turns"), [{"prompt": "a"}] * (steps.MOST_TURNS + 1))
+    more = steps.set_at(full, ("items", 0, "turns"), [{"prompt": "a"}] * (steps.MAX_TURNS + 1))
     assert errors(more) != []
 
 
@@ -338,13 +338,13 @@ def test_toggling_changes_what_judges_as_resolution_says(data, more):
     path = ("items", place, "turns", 0) if "turns" in data["items"][place] else ("items", place)
 
     def judges(of):
-        unit = steps.at(of, path)
+        unit = steps.get_at(of, path)
         found = effective_evaluators(
             of.get("default_evaluators"), unit.get("evaluators"), unit.get("evaluators_mode"), "item"
         )
         return {entry.key: entry.options for entry in found}
 
-    own = steps.at(data, (*path, "evaluators")) or {}
+    own = steps.get_at(data, (*path, "evaluators")) or {}
     toggled = steps.toggle_mode(data, path)
     one, other = judges(data), judges(toggled)
     assert own in (one, other) and judges(steps.toggle_mode(toggled, path)) == one

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import golden, score
 from tui_evals.datasets import samples
+from tui_evals.datasets.problems import LineError
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.references import Includes, Match, MultipleChoice, starting_option
 
@@ -20,7 +21,7 @@ def judged(row: dict[str, Any], evaluator: type[Evaluator], options: dict[str, A
     sample = args["sample"] if "sample" in args else {"input": "?", "ideal": args["ideal"]}
     try:
         (item,), _ = samples.read_jsonl(json.dumps(sample))
-    except samples.SampleError:
+    except LineError:
         return "error", None
     evidence = {"expected": item.get("expected_response"), "alternatives": tuple(item.get("ideal", ()))}
     record = score(evaluator, options, response=args["completion"], **evidence)

@@ -77,7 +77,7 @@ def test_names_and_numbers_are_at_most_all() -> None:
 @pytest.fixture
 def fixed_frequencies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     frequencies = {"the": 0.05, "cat": 0.0005, "ran": 0.0006}
-    monkeypatch.setattr(specificity, "_frequency", lambda: lambda word: frequencies.get(word, 0.0))
+    monkeypatch.setattr(specificity, "_load_word_frequency", lambda: lambda word: frequencies.get(word, 0.0))
     yield
 
 

@@ -192,16 +192,16 @@ def test_an_evil_pattern_ends_with_a_record() -> None:
 
 @pytest.mark.parametrize("negate", [False, True])
 def test_patterns_that_used_up_their_time_are_an_error(monkeypatch: pytest.MonkeyPatch, negate: bool) -> None:
-    monkeypatch.setattr("tui_evals.evaluators.text.Patience", lambda: PatternBudget(seconds=-1.0))
+    monkeypatch.setattr("tui_evals.evaluators.text.PatternBudget", lambda: PatternBudget(seconds=-1.0))
     record = score(Regex, {"pattern": "a", "negate": negate}, response="a")
     assert (record.result, record.details["code"]) == ("error", "patternTimeout")
 
 
 def test_patience_is_used_up_by_searching() -> None:
     patience = PatternBudget(seconds=1e-9)
-    assert patience.wait(lambda text: text == "a" * 100_000, "a" * 100_000)
+    assert patience.search(lambda text: text == "a" * 100_000, "a" * 100_000)
     with pytest.raises(PatternTimeout):
-        patience.wait(bool, "a")
+        patience.search(bool, "a")
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ Reply = Callable[[str, str, int], str]
 
 @dataclass
 class Script:
-    """Takes the place of Talk: every question is noted, and answered by a function."""
+    """Takes the place of ModelAsker: every question is noted, and answered by a function."""
 
     reply: Reply
     questions: list[tuple[str, str]] = field(default_factory=list)
 
-    async def say(
+    async def ask(
         self,
         model: PricedTarget,
         messages: Sequence[Mapping[str, Any]],
@@ -80,7 +80,7 @@ def work_on(
         folder=place,
         prompts=Prompts(folder),
         models=Models(rules=writer, baseline=writer, groundtruth=writer, judges=jury, groundtruth_judges=jury),
-        talk=Script(reply),  # type: ignore[arg-type]
+        asker=Script(reply),  # type: ignore[arg-type]
     )
 
 

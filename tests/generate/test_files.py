@@ -42,20 +42,20 @@ PROMPT = "---\ninputs:\n  a:\n    type: string\n  b:\n    type: string\n---\nsys
 
 def test_a_file_knows_what_it_was_made_from(tmp_path):
     folder = GenerationFolder(tmp_path / "f")
-    folder.wrote("rules.txt", "One.\n", (), "m")
-    folder.wrote("tests.json", "[1]", ("rules.txt",), "m")
+    folder.write_result("rules.txt", "One.\n", (), "m")
+    folder.write_result("tests.json", "[1]", ("rules.txt",), "m")
     assert not folder.edited("rules.txt") and folder.outdated("tests.json") == []
     folder.write("rules.txt", "Two.\n")
     again = GenerationFolder(tmp_path / "f")
     assert again.edited("rules.txt") and again.outdated("tests.json") == ["rules.txt"]
-    again.wrote("tests.json", "[2]", (), "m")
+    again.write_result("tests.json", "[2]", (), "m")
     assert again.outdated("tests.json") == ["rules.txt"], "a step that only adds to a file does not renew it"
     assert not again.edited("nothing.txt")
 
 
 def test_a_file_knows_when_a_source_outside_the_folder_changed(tmp_path):
     folder = GenerationFolder(tmp_path / "f")
-    folder.wrote("rules.txt", "One.\n", ("prompt",), "m", {"prompt": "Say it."})
+    folder.write_result("rules.txt", "One.\n", ("prompt",), "m", {"prompt": "Say it."})
     assert folder.outdated("rules.txt", {"prompt": "Say it."}) == []
     assert folder.outdated("rules.txt", {"prompt": "Sing it."}) == ["prompt"]
     assert folder.outdated("rules.txt") == [], "nobody knows"
@@ -66,7 +66,7 @@ def test_a_file_knows_when_a_source_outside_the_folder_changed(tmp_path):
 @pytest.mark.parametrize("text", ["One.\r\nTwo.\n", "One.\rTwo.\n", "\ufeffOne.\n", "Half \ud800 of it.\n"])
 def test_what_reads_back_otherwise_than_it_was_written_was_not_edited(tmp_path, text):
     folder = GenerationFolder(tmp_path)
-    folder.wrote("rules.txt", text, (), "m")
+    folder.write_result("rules.txt", text, (), "m")
     assert not folder.edited("rules.txt")
 
 
@@ -252,7 +252,7 @@ def test_new_items_stand_behind_all_that_come_before_them(tmp_path_factory, data
     names = [f"t{number}" for number in range(6)]
     there = data.draw(st.permutations(names).map(lambda some: some[:4]))
     fresh = {"items": [{"testId": name} for name in names], "extensions": {}}
-    merged, kept = _merge_edits({"items": [{"testId": name} for name in there]}, fresh, {}, own=False)
+    merged, kept = _merge_edits({"items": [{"testId": name} for name in there]}, fresh, {}, settings_edited=False)
     found = [item["testId"] for item in merged["items"]]
     assert kept == 0 and sorted(found) == names and [name for name in found if name in there] == there
     for place, name in enumerate(names):

@@ -272,7 +272,7 @@ async def test_golden_16_the_pipeline_of_the_seed(tmp_path):
 
 
 def _script(work: object) -> Script:
-    script = getattr(work, "talk", None)
+    script = getattr(work, "asker", None)
     assert isinstance(script, Script)
     return script
 

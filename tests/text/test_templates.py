@@ -202,13 +202,13 @@ def test_a_bomb_ends_soon(bomb: str) -> None:
 MEASURE = """
 import json, resource, sys
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import render
+from tui_evals.text.templates import render_template
 bombs, values = json.load(sys.stdin)
-render("{{ a }}", values)
+render_template("{{ a }}", values)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for bomb in bombs:
     try:
-        render(bomb, values)
+        render_template(bomb, values)
     except TemplateError:
         pass
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

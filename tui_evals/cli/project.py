@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
-from tui_evals.datasets.discover import STARTER, find_dataset, is_generation_file, project_root
+from tui_evals.datasets.discover import ENDINGS, STARTER, find_dataset, is_generation_file, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES
@@ -18,19 +17,17 @@ from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.store.database import StoreError, open_store
+from tui_evals.runs.project import DATABASE, Project, load_project, store_of
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, load_settings
-from tui_evals.targets.environment import environment
 
-from .opening import DATASETS
 from .output import Stop, say, warn
 
-SUFFIXES = (*DATASETS, *OWN_SUFFIXES)
+SUFFIXES = (*ENDINGS, *OWN_SUFFIXES)
 
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
@@ -48,15 +45,13 @@ def read(file: Path) -> Document:
 
 def store_path(root: Path | None = None) -> Path:
     """The database of this project, or of the one at a folder, made where there is none yet."""
-    named = os.environ.get("TUI_EVALS_DB")
-    path = Path(named) if named else (root or project_root(Path.cwd())) / ".evals" / "evals.db"
+    root = root or project_root(Path.cwd())
     try:
-        if not named:
-            make_project(path.parent.parent)
-        return open_store(path)
+        return store_of(root)
     except StoreError as problem:
         raise Stop(str(problem), 1) from None
     except (OSError, CannotSave) as problem:
+        path = os.environ.get(DATABASE) or root / ".evals" / "evals.db"
         raise Stop(f"the database {path} cannot be made: {problem}", 1) from None
 
 
@@ -78,57 +73,23 @@ def run_named(reader: Reader, word: str) -> RunRow:
         raise Stop(str(problem.args[0])) from None
 
 
-def run_meant(reader: Reader, word: str) -> RunRow:
-    """The run a person means; a results file or log stands for the run in it, which is taken in first."""
-    try:
-        return reader.find_run(word)
-    except LookupError as problem:
-        if not os.path.isfile(word):
-            raise Stop(str(problem.args[0])) from None
-    from tui_evals.cli.imports.importing_runs import run_in
-
-    run = run_in(Path(word))
-    if run is None:
-        raise Stop(f"{word} is a file, but no results of a run; name a run, a results file or a log of Inspect")
-    return run
-
-
-def runs_meant(reader: Reader, words: Sequence[str]) -> list[RunRow]:
-    """The runs a person means by several words; beside files, `last` is the last run that is in none of them."""
-    files = {word: None for word in words if not _is_known(reader, word)}
-    named = {word: run_named(reader, word) for word in words if word not in files}
-    taken_in = {word: run_meant(reader, word) for word in files}
-    ids = {run.id for run in taken_in.values()}
-    if "last" in named and named["last"].id in ids:
-        named["last"] = next((run for run in reader.runs(len(ids) + 1) if run.id not in ids), named["last"])
-    return [(named | taken_in)[word] for word in words]
-
-
-def _is_known(reader: Reader, word: str) -> bool:
-    try:
-        reader.find_run(word)
-    except LookupError:
-        return False
-    return True
-
-
 def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
     """The files named, those inside named folders, or the one that discovery finds."""
     if not named:
         yield found_or_started()
     for path in named:
         if path.is_dir():
-            found = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
-            yield from sorted(file for file in found if not is_generation_file(file))
+            files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
+            yield from sorted(file for file in files if not is_generation_file(file))
         else:
             yield path
 
 
 def found_or_started() -> Path:
     """The dataset that discovery finds; where there is none, a person at a terminal is offered a starter."""
-    found = find_dataset(Path())
-    if found is not None:
-        return found
+    dataset = find_dataset(Path())
+    if dataset is not None:
+        return dataset
     message = "no dataset found in the current directory or ./evals/ (prompts.json, evals.json or tests.json)"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(f"{message}; name a file, or run `tui-evals init`")
@@ -141,24 +102,12 @@ def found_or_started() -> Path:
     raise SystemExit(0)
 
 
-@dataclass(frozen=True)
-class World:
-    """Where a command runs: the project, its settings, its environment, its evaluators."""
-
-    root: Path
-    settings: Settings
-    environment: Mapping[str, str]
-    registry: Registry
-
-
-def world(env_name: str | None, trusting: bool, prompt: Path | None = None) -> World:
-    """The project's world, or the end of the command with what is wrong in it."""
-    root = project_root(Path.cwd())
+def open_project(env_name: str | None, trusting: bool, prompt: Path | None = None) -> Project:
+    """The project of the current folder, or the end of the command with what is wrong in it."""
     try:
-        settings = load_settings(root)
-        values, notes = environment(root, env_name)
+        here = load_project(project_root(Path.cwd()), env_name, trusting=trusting)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
-    for note in notes:
+    for note in here.notes:
         warn(f"note: {note}")
-    return World(root, settings, values, evaluators(trusting, prompt))
+    return here.with_prompt(prompt)

@@ -1,4 +1,4 @@
-"""Labelling blind: which answers are drawn, what a person sees of one, and the way through them."""
+"""Blind labelling: which answers are drawn, what a person sees of each, and the order they are labelled in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui_evals.store.rows import references
 
 Verdict = Literal["pass", "fail"]
 SAMPLE = 50
-"""How many answers are drawn where nobody says otherwise."""
+"""How many answers are drawn by default."""
 
 _SYSTEM_ROLES = ("system", "developer")
 _ANSWERED = ("answered", "pass", "fail", "partial")
@@ -32,7 +32,7 @@ class Sample:
 
 
 class Part(NamedTuple):
-    """A piece of what a person reads before the verdict: a title, and the text below it."""
+    """A titled text that a person reads before the verdict."""
 
     title: str
     text: str
@@ -40,11 +40,11 @@ class Part(NamedTuple):
 
 def answers_by_evaluator(reader: Reader, run: int) -> dict[str, frozenset[int]]:
     """The answers on which each evaluator has a verdict, in the pass that counts."""
-    found: dict[str, set[int]] = {}
+    answers: dict[str, set[int]] = {}
     for score in reader.judged(run):
         if score.result in ("pass", "fail"):
-            found.setdefault(score.key, set()).add(score.answer)
-    return {key: frozenset(answers) for key, answers in sorted(found.items())}
+            answers.setdefault(score.key, set()).add(score.answer)
+    return {key: frozenset(ids) for key, ids in sorted(answers.items())}
 
 
 def draw_sample(
@@ -59,14 +59,14 @@ def draw_sample(
 ) -> Sample:
     """A plain random sample of a run; the same seed draws the same, and a larger sample begins with a smaller one."""
     pool = [row.id for row in _pool(reader, run, evaluator) if targets is None or row.target in targets]
-    drawn = tuple(sorted(pool, key=lambda answer: _draw_order(seed, answer))[:size])
+    answers = tuple(sorted(pool, key=lambda answer: _draw_order(seed, answer))[:size])
     labels = reader.labels(run)
-    mine = frozenset(one.answer for one in labels if one.author == author and one.evaluator == evaluator)
-    return Sample(drawn, mine.intersection(drawn), len(pool))
+    own_labels = frozenset(one.answer for one in labels if one.author == author and one.evaluator == evaluator)
+    return Sample(answers, own_labels.intersection(answers), len(pool))
 
 
 def _pool(reader: Reader, run: int, evaluator: str | None) -> list[AnswerRow]:
-    """The answers with a verdict to set a label against; while there are none, all that say something."""
+    """The answers with a verdict that a label can be compared with; while there are none, all that have a text."""
     judged = answers_by_evaluator(reader, run)
     if evaluator is not None:
         known = judged.get(evaluator, frozenset())
@@ -129,7 +129,7 @@ class LabellingSession:
 
 
 def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tuple[Part, ...]:
-    """What a person reads of an answer, whoever gave it and whatever was said of it; `items` are those asked.
+    """What a person reads of an answer, without the target and the verdicts; `items` are those asked.
 
     What every item has in common, the system's message, comes last, below the answer.
     """
@@ -150,7 +150,7 @@ def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: 
 
 
 def answer_and_calls(answer: AnswerRecord) -> str:
-    """All that a target said: its words, and the tools it called."""
+    """The text of an answer and the tools it called."""
     return "\n".join([*([answer.text] if answer.text else ()), *map(_tool_call_text, answer.tool_calls)])
 
 
@@ -167,7 +167,7 @@ def _expected(unit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _content_text(content: object) -> str:
-    """The words of a message, whether it holds a text or a list of parts; a part that is no text is named."""
+    """The text of a message, which holds a string or a list of parts; a part that is no text is named."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()
@@ -178,5 +178,6 @@ def _content_text(content: object) -> str:
 def _tool_call_text(call: Mapping[str, Any]) -> str:
     inner = call.get("function")
     inner = inner if isinstance(inner, Mapping) else call
-    given = inner.get("arguments", "")
-    return f"→ {inner.get('name')}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
+    arguments = inner.get("arguments", "")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"→ {inner.get('name')}({text})"

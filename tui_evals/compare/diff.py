@@ -1,4 +1,4 @@
-"""JSON in one spelling, a value a line, and the places where two JSON values differ."""
+"""Compares two texts by lines, sentences and words, or as JSON: what belongs together, and what differs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class JsonChange:
 
 
 def canonical_lines(value: object) -> list[str]:
-    """The value with sorted keys and without commas, which would make a line differ for what follows it."""
+    """The value with sorted keys; without commas, or a line would differ because another follows it."""
     into: list[str] = []
     _append_lines(value, "", 0, into)
     return into
@@ -84,31 +84,31 @@ GRAMS = (1, 4, 16)  # pieces in a row that are looked for where a table would be
 
 @dataclass(slots=True)
 class AlignBudget:
-    """What may still be spent, and whether something had to be left undone."""
+    """How much comparing may still be done, and whether something was left out for lack of it."""
 
     left: int = MAX_WORK
     coarse: bool = False
 
     def spend(self, cost: int) -> bool:
-        """Take so much if there is as much; what cannot be paid is not done."""
+        """Whether so much is left; if so, it is taken."""
         if cost > self.left:
             return False
         self.left -= cost
         return True
 
 
-def match_pieces(left: Sequence[str], right: Sequence[str], work: AlignBudget) -> Pairs:
-    """Equal pieces in equal order, as many as can be while the work allows it."""
+def match_pieces(left: Sequence[str], right: Sequence[str], budget: AlignBudget) -> Pairs:
+    """Equal pieces in equal order, as many as the budget lets it find."""
     if (len(right), right) < (len(left), left):
         # Equally good alignments are many; with one order for both directions swapped texts get the same one.
-        return [(i, j) for j, i in match_pieces(right, left, work)]
+        return [(i, j) for j, i in match_pieces(right, left, budget)]
     start = next((k for k, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), len(left))
     end = next((k for k in range(len(left) - start) if left[-1 - k] != right[-1 - k]), len(left) - start)
     both = set(left[start : len(left) - end]) & set(right[start : len(right) - end])
     ids = {piece: number for number, piece in enumerate(sorted(both))}
     rows = [i for i in range(start, len(left) - end) if left[i] in ids]
     columns = [j for j in range(start, len(right) - end) if right[j] in ids]
-    inner = _longest_common([ids[left[i]] for i in rows], [ids[right[j]] for j in columns], GRAMS, work)
+    inner = _longest_common([ids[left[i]] for i in rows], [ids[right[j]] for j in columns], GRAMS, budget)
     tail = zip(range(len(left) - end, len(left)), range(len(right) - end, len(right)), strict=True)
     return [*((k, k) for k in range(start)), *((rows[i], columns[j]) for i, j in inner), *tail]
 
@@ -129,12 +129,12 @@ def align_positions(pairs: Pairs, n: int, m: int) -> Iterator[tuple[int | None, 
             yield a, b
 
 
-def _longest_common(left: list[int], right: list[int], grams: tuple[int, ...], work: AlignBudget) -> Pairs:
+def _longest_common(left: list[int], right: list[int], grams: tuple[int, ...], budget: AlignBudget) -> Pairs:
     """A longest common subsequence; where its table is too large, one through what stands once on each side."""
     if not left or not right:
         return []
     cells = len(left) * len(right)
-    if cells <= MAX_TABLE and work.spend(cells + TABLE_COST):
+    if cells <= MAX_TABLE and budget.spend(cells + TABLE_COST):
         from rapidfuzz.distance import LCSseq
 
         same = (code for code in LCSseq.opcodes(left, right) if code.tag == "equal")
@@ -142,14 +142,14 @@ def _longest_common(left: list[int], right: list[int], grams: tuple[int, ...], w
             (code.src_start + k, code.dest_start + k) for code in same for k in range(code.src_end - code.src_start)
         ]
     if not grams:
-        work.coarse = True
+        budget.coarse = True
         return [(k, k) for k, (a, b) in enumerate(zip(left, right, strict=False)) if a == b]
     anchors = _unique_anchors(_ngrams(left, grams[0]), _ngrams(right, grams[0]))
-    found: Pairs = []
+    pairs: Pairs = []
     for number, (i, a, j, b) in enumerate(gaps_between(anchors, len(left), len(right))):
-        found += ((i + x, j + y) for x, y in _longest_common(left[i:a], right[j:b], grams[1:], work))
-        found += anchors[number : number + 1]
-    return found
+        pairs += ((i + x, j + y) for x, y in _longest_common(left[i:a], right[j:b], grams[1:], budget))
+        pairs += anchors[number : number + 1]
+    return pairs
 
 
 def _ngrams(pieces: list[int], size: int) -> list[tuple[int, ...]]:
@@ -221,7 +221,7 @@ class DiffSide:
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """What faces what; a side is None where the other has nothing to face."""
+    """A row of the left text beside its row of the right one; a side is None where the other has no counterpart."""
 
     left: DiffSide | None
     right: DiffSide | None
@@ -253,25 +253,6 @@ class Diff:
         return all(row.kind == "same" for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnText:
-    """One turn of a conversation, as text."""
-
-    prompt: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDiff:
-    """Two turns that face each other, by their numbers from 1; None where a side has no such turn."""
-
-    left: int | None
-    right: int | None
-    kind: Kind
-    prompt: Diff
-    answer: Diff
-
-
 def side_by_side(left: str, right: str) -> Diff:
     """Two texts aligned by lines, or by sentences where one of them runs in long paragraphs."""
     return _text_diff(left, right, AlignBudget())
@@ -282,74 +263,59 @@ def diff_json(left: str, right: str) -> Diff:
     return _json_diff(left, right, AlignBudget())
 
 
-def diff_turns(left: Sequence[TurnText], right: Sequence[TurnText]) -> tuple[TurnDiff, ...]:
-    """Two conversations turn by turn: turns with the same prompt face each other, those between them in order."""
-    work = AlignBudget()
-    same_prompt = match_pieces([turn.prompt for turn in left], [turn.prompt for turn in right], work)
-    found = []
-    for i, j in align_positions(same_prompt, len(left), len(right)):
-        one = TurnText("", "") if i is None else left[i]
-        other = TurnText("", "") if j is None else right[j]
-        prompt, answer = _text_diff(one.prompt, other.prompt, work), _json_diff(one.answer, other.answer, work)
-        kind: Kind = "same" if prompt.same and answer.same else "changed"
-        kind = "added" if i is None else "removed" if j is None else kind
-        found.append(TurnDiff(None if i is None else i + 1, None if j is None else j + 1, kind, prompt, answer))
-    return tuple(found)
-
-
-def unified_rows(diff: Diff, context: int = 3) -> tuple[DiffRow | DiffGap, ...]:
+def unified_diff(diff: Diff, context: int = 3) -> tuple[DiffRow | DiffGap, ...]:
     """The rows as one column: what was removed before what was added, and only so many unchanged rows around them."""
-    found: list[DiffRow | DiffGap] = []
+    shown: list[DiffRow | DiffGap] = []
     blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
     for number, (same, block) in enumerate(blocks):
         head = context if number else 0
         tail = len(block) - (context if number < len(blocks) - 1 else 0)
         if not same:
-            found += [DiffRow(row.left, None, "removed") for row in block if row.left]
-            found += [DiffRow(None, row.right, "added") for row in block if row.right]
+            shown += [DiffRow(row.left, None, "removed") for row in block if row.left]
+            shown += [DiffRow(None, row.right, "added") for row in block if row.right]
         elif tail - head <= 1:  # a gap would take a row itself
-            found += block
+            shown += block
         else:
-            found += [*block[:head], DiffGap(tail - head), *block[tail:]]
-    return tuple(found)
+            shown += [*block[:head], DiffGap(tail - head), *block[tail:]]
+    return tuple(shown)
 
 
-def _text_diff(left: str, right: str, work: AlignBudget) -> Diff:
+def _text_diff(left: str, right: str, budget: AlignBudget) -> Diff:
     texts = [_LINE.findall(text) for text in (left, right)]
     if all(len(line) <= _LONG_LINE for text in texts for line in text):
-        return _diff_pieces(texts[0], texts[1], "line", work)
-    return _diff_pieces(_SENTENCE.findall(left), _SENTENCE.findall(right), "sentence", work)
+        return _diff_pieces(texts[0], texts[1], "line", budget)
+    return _diff_pieces(_SENTENCE.findall(left), _SENTENCE.findall(right), "sentence", budget)
 
 
-def _json_diff(left: str, right: str, work: AlignBudget) -> Diff:
+def _json_diff(left: str, right: str, budget: AlignBudget) -> Diff:
     if max(len(left), len(right)) > _MAX_JSON:
-        return replace(_text_diff(left, right, work), coarse=True)
+        return replace(_text_diff(left, right, budget), coarse=True)
     try:
         one, other = strictjson.loads(left), strictjson.loads(right)
         if not (isinstance(one, dict | list) and isinstance(other, dict | list)):
-            return _text_diff(left, right, work)
+            return _text_diff(left, right, budget)
         lines, other_lines = canonical_lines(one), canonical_lines(other)
         changes = tuple(islice(json_changes(one, other), _MAX_CHANGES + 1))
     except (ValueError, RecursionError):  # not JSON, or nested too deeply to write back: text like any other
-        return _text_diff(left, right, work)
-    diff = _diff_pieces(lines, other_lines, "json", work)
+        return _text_diff(left, right, budget)
+    diff = _diff_pieces(lines, other_lines, "json", budget)
     return replace(diff, changes=changes[:_MAX_CHANGES], coarse=diff.coarse or len(changes) > _MAX_CHANGES)
 
 
-def _diff_pieces(left: list[str], right: list[str], unit: Unit, work: AlignBudget) -> Diff:
-    work.coarse = False
-    left, right = _limit_pieces(left, work), _limit_pieces(right, work)
-    equal = match_pieces(left, right, work)
-    alike = [
+def _diff_pieces(left: list[str], right: list[str], unit: Unit, budget: AlignBudget) -> Diff:
+    budget.coarse = False
+    left, right = _limit_pieces(left, budget), _limit_pieces(right, budget)
+    equal = match_pieces(left, right, budget)
+    similar = [
         (a + i, b + j)
         for a, to_a, b, to_b in gaps_between(equal, len(left), len(right))
-        for i, j in _similar_units(left[a:to_a], right[b:to_b], work)
+        for i, j in _similar_units(left[a:to_a], right[b:to_b], budget)
     ]
-    pairs = align_positions(sorted(equal + alike), len(left), len(right))
-    return Diff(tuple(_diff_row(left, right, i, j, work) for i, j in pairs), unit, work.coarse)
+    pairs = align_positions(sorted(equal + similar), len(left), len(right))
+    return Diff(tuple(_diff_row(left, right, i, j, budget) for i, j in pairs), unit, budget.coarse)
 
 
-def _diff_row(left: list[str], right: list[str], i: int | None, j: int | None, work: AlignBudget) -> DiffRow:
+def _diff_row(left: list[str], right: list[str], i: int | None, j: int | None, budget: AlignBudget) -> DiffRow:
     if i is None or j is None:
         one = None if i is None else DiffSide(i + 1, (DiffSpan(left[i], True),))
         other = None if j is None else DiffSide(j + 1, (DiffSpan(right[j], True),))
@@ -357,20 +323,20 @@ def _diff_row(left: list[str], right: list[str], i: int | None, j: int | None, w
     if left[i] == right[j]:
         spans = (DiffSpan(left[i], False),)
         return DiffRow(DiffSide(i + 1, spans), DiffSide(j + 1, spans), "same")
-    before, after = _word_spans(left[i], right[j], work)
+    before, after = _word_spans(left[i], right[j], budget)
     return DiffRow(DiffSide(i + 1, before), DiffSide(j + 1, after), "changed")
 
 
-def _word_spans(left: str, right: str, work: AlignBudget) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
+def _word_spans(left: str, right: str, budget: AlignBudget) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
     """Two versions of a line in spans; what is not marked reads the same on both sides."""
     head, tail = _common_ends(left, right)
     middle, other = left[head : len(left) - tail], right[head : len(right) - tail]
     pieces, others, equal = [middle], [other], list[tuple[int, int]]()
-    if work.spend(_ROW_COST + _CHARACTER_COST * (len(middle) + len(other))):
-        pieces, others = _limit_pieces(_WORD.findall(middle), work), _limit_pieces(_WORD.findall(other), work)
-        equal = match_pieces(_strip_words(pieces), _strip_words(others), work)
+    if budget.spend(_ROW_COST + _CHARACTER_COST * (len(middle) + len(other))):
+        pieces, others = _limit_pieces(_WORD.findall(middle), budget), _limit_pieces(_WORD.findall(other), budget)
+        equal = match_pieces(_strip_words(pieces), _strip_words(others), budget)
     else:
-        work.coarse = True
+        budget.coarse = True
     same, other_same = [0] * len(pieces), [0] * len(others)
     for i, j in equal:
         same[i] = other_same[j] = len(pieces[i] if pieces[i] == others[j] else pieces[i].rstrip())
@@ -400,16 +366,16 @@ def _join_spans(ends: tuple[str, str], pieces: list[str], same: list[int]) -> tu
     return tuple(DiffSpan("".join(map(_TEXT, run)), flag) for flag, run in groupby(filled, key=_FLAG))
 
 
-def _similar_units(left: list[str], right: list[str], work: AlignBudget) -> Pairs:
+def _similar_units(left: list[str], right: list[str], budget: AlignBudget) -> Pairs:
     """The unequal units of a block that are versions of each other: each shares most of its words with the other."""
     if len(left) * len(right) <= 1:
         return []
-    if not work.spend(_CHARACTER_COST * (sum(map(len, left)) + sum(map(len, right)))):
-        work.coarse = True
+    if not budget.spend(_CHARACTER_COST * (sum(map(len, left)) + sum(map(len, right)))):
+        budget.coarse = True
         return []
     (words, owner), (others, other_owner) = _words_with_owners(left), _words_with_owners(right)
     shared: Counter[tuple[int, int]] = Counter()
-    for i, j in match_pieces(words, others, work):
+    for i, j in match_pieces(words, others, budget):
         shared[owner[i], other_owner[j]] += len(words[i])
     # Equal words rise on both sides, so pairs that are the best for both of their members rise too.
     best = _best_choices(((i, j), size) for (i, j), size in shared.items())
@@ -438,8 +404,8 @@ def _strip_words(pieces: list[str]) -> list[str]:
     return [piece.rstrip() or piece for piece in pieces]
 
 
-def _limit_pieces(pieces: list[str], work: AlignBudget) -> list[str]:
+def _limit_pieces(pieces: list[str], budget: AlignBudget) -> list[str]:
     if len(pieces) <= _MAX_PIECES:
         return pieces
-    work.coarse = True
+    budget.coarse = True
     return [*pieces[:_MAX_PIECES], "".join(pieces[_MAX_PIECES:])]

@@ -1,9 +1,9 @@
-"""What the repeats of an item say together: whether it passes, how steadily, and whose noise that is."""
+"""The repeats of items together: pass@k, flakiness, and whether the noise is the model's or the judge's."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, fsum, sqrt
 from typing import Any
@@ -12,8 +12,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
 
-from .match import Outcome, by_repeat
-from .measures import value_of
+from .match import Outcome, repeat_verdicts
+from .measures import judged_value
 from .sides import column_name
 from .statistics import moments
 
@@ -31,7 +31,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class PassAtK:
-    """What k repeats drawn from each item do, on average over the items that have as many."""
+    """Whether k repeats drawn from each item pass, on average over the items that have as many."""
 
     k: int
     items: int
@@ -89,7 +89,7 @@ def flakiness(n: int, c: int) -> float | None:
 
 
 def summarize_repeats(items: Iterable[Sequence[bool]]) -> RepeatSummary:
-    """Of each item whether its judged repeats passed; what they say together."""
+    """Summarise items, each given by whether its judged repeats passed."""
     kinds = Counter((len(repeats), sum(repeats)) for repeats in items if repeats)
     total = kinds.total()
     repeated = sum(count for (n, _), count in kinds.items() if n > 1)
@@ -115,13 +115,13 @@ def measure_noise(items: Iterable[Sequence[Sequence[float]]]) -> Noise:
     reciprocals: list[float] = []  # by their weight in `between`
     more_judgings = more_answers = 0
     for item in items:
-        found = [(len(scores), *moments(scores)) for scores in item if scores]
-        within += (squares for _, _, squares in found)
-        more_judgings += sum(judgings - 1 for judgings, _, _ in found)
-        if len(found) > 1:
-            between.append(moments([mean for _, mean, _ in found])[1])
-            reciprocals.append((1 - 1 / len(found)) * fsum(1 / judgings for judgings, _, _ in found))
-            more_answers += len(found) - 1
+        answers = [(len(scores), *moments(scores)) for scores in item if scores]
+        within += (squares for _, _, squares in answers)
+        more_judgings += sum(judgings - 1 for judgings, _, _ in answers)
+        if len(answers) > 1:
+            between.append(moments([mean for _, mean, _ in answers])[1])
+            reciprocals.append((1 - 1 / len(answers)) * fsum(1 / judgings for judgings, _, _ in answers))
+            more_answers += len(answers) - 1
     judge = fsum(within) / more_judgings if more_judgings else None
     model = (fsum(between) - (judge or 0.0) * fsum(reciprocals)) / more_answers if more_answers else None
     return Noise(None if model is None else sqrt(max(0.0, model)), None if judge is None else sqrt(judge))
@@ -130,9 +130,9 @@ def measure_noise(items: Iterable[Sequence[Sequence[float]]]) -> Noise:
 def _pass_at_k(kinds: Counter[tuple[int, int]], k: int) -> PassAtK:
     enough = [(n, c, count) for (n, c), count in kinds.items() if n >= k]
     items = sum(count for _, _, count in enough)
-    some = fsum(count * (pass_at_k(n, c, k) or 0.0) for n, c, count in enough)
-    every = fsum(count * (pass_hat_k(n, c, k) or 0.0) for n, c, count in enough)
-    return PassAtK(k, items, some / items, every / items)
+    any_passes = fsum(count * (pass_at_k(n, c, k) or 0.0) for n, c, count in enough)
+    all_passes = fsum(count * (pass_hat_k(n, c, k) or 0.0) for n, c, count in enough)
+    return PassAtK(k, items, any_passes / items, all_passes / items)
 
 
 def _check_counts(n: int, c: int, k: int = 1) -> None:
@@ -188,27 +188,31 @@ def read_repeats(reader: Reader, number: int) -> Repeats:
     run = reader.run(number)
     passes = comparable_passes(run, reader.passes(run.id))
     rows = list(reader.all_rows(run.id))
-    scores = _scores_by_column(
-        rows, ((one.answer, one.key, value_of(one)) for n in passes for one in reader.judged(run.id, n))
-    )
+    scores = _scores_by_column(rows, _judged_values(reader, run.id, passes))
     return Repeats(tuple(_repeat_columns(run, rows, scores)), passes)
 
 
+def _judged_values(reader: Reader, run: int, passes: Iterable[int]) -> Iterator[tuple[int, str, float]]:
+    for number in passes:
+        for record in reader.judged(run, number):
+            yield record.answer, record.key, judged_value(record)
+
+
 def comparable_passes(run: RunRow, passes: Sequence[ScoringPass]) -> tuple[int, ...]:
-    """The passes that judged as the one that counts did: by the same judge and dataset, each asking for itself.
+    """The passes that judged as the current one did: by the same judge and dataset, each asking for itself.
 
     Of those that read replies from the cache one is taken, because all of them hold the same ones.
     """
     configs = {one.number: run.config if one.number == 1 else one.config for one in passes}
     wanted = _judging_config(configs[run.scoring_pass])
-    found: list[int] = []
+    numbers: list[int] = []
     cached = False
     for number in sorted(configs, key=lambda number: number != run.scoring_pass):
         uses_cache = configs[number].get("terms", {}).get("use_cache", True)
         if _judging_config(configs[number]) == wanted and not (uses_cache and cached):
-            found.append(number)
+            numbers.append(number)
             cached |= uses_cache
-    return tuple(sorted(found))
+    return tuple(sorted(numbers))
 
 
 def _judging_config(config: Mapping[str, Any]) -> tuple[object, ...]:
@@ -216,19 +220,19 @@ def _judging_config(config: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _repeat_columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> Iterable[RepeatColumn]:
-    asked: defaultdict[PromptTarget, defaultdict[int, list[AnswerRow]]] = defaultdict(lambda: defaultdict(list))
+    by_column: defaultdict[PromptTarget, defaultdict[int, list[AnswerRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        asked[row.prompt, row.target][row.item].append(row)
-    for (prompt, target), items in sorted(asked.items()):
-        found = [_repeated_item(answers) for answers in items.values()]
-        most = max((item.judged for item in found), default=0)
-        verdicts = ([True] * item.passed + [False] * (item.judged - item.passed) for item in found)
-        flaky = [item for item in found if 0 < item.passed < item.judged]
+        by_column[row.prompt, row.target][row.item].append(row)
+    for (prompt, target), items in sorted(by_column.items()):
+        repeated = [_repeated_item(answers) for answers in items.values()]
+        most = max((item.judged for item in repeated), default=0)
+        verdicts = ([True] * item.passed + [False] * (item.judged - item.passed) for item in repeated)
+        flaky = [item for item in repeated if 0 < item.passed < item.judged]
         measured = {key: measure_noise(turns) for key, turns in sorted(scores.get((prompt, target), {}).items())}
         yield RepeatColumn(
             column_name(run, prompt, target),
             summarize_repeats(verdicts),
-            tuple(_share_reaching(found, k) for k in range(1, most + 1)),
+            tuple(_share_reaching(repeated, k) for k in range(1, most + 1)),
             tuple(sorted(flaky, key=lambda item: (-item.flakiness, item.passed / item.judged))),
             {key: one for key, one in measured.items() if one.model is not None or one.judge is not None},
         )
@@ -236,7 +240,7 @@ def _repeat_columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> I
 
 def _repeated_item(rows: Sequence[AnswerRow]) -> RepeatedItem:
     """A repeat is as good as the worst of its turns; one that was not judged whole does not count."""
-    verdicts = by_repeat(Outcome(row.turn, row.repeat, row.status, None, "") for row in rows)
+    verdicts = repeat_verdicts(Outcome(row.turn, row.repeat, row.status) for row in rows)
     return RepeatedItem(rows[0].name, verdicts.count("pass"), verdicts.count("pass") + verdicts.count("fail"))
 
 
@@ -247,12 +251,12 @@ def _share_reaching(items: Sequence[RepeatedItem], k: int) -> float:
 
 def _scores_by_column(rows: Iterable[AnswerRow], judged: Iterable[tuple[int, str, float]]) -> Scores:
     places = {row.id: ((row.prompt, row.target), (row.item, row.turn)) for row in rows}
-    found: dict[PromptTarget, dict[str, dict[PromptTarget, dict[int, list[float]]]]] = {}
+    by_column: dict[PromptTarget, dict[str, dict[PromptTarget, dict[int, list[float]]]]] = {}
     for answer, key, value in judged:
         column, turn = places[answer]
-        answers = found.setdefault(column, {}).setdefault(key, {}).setdefault(turn, {})
+        answers = by_column.setdefault(column, {}).setdefault(key, {}).setdefault(turn, {})
         answers.setdefault(answer, []).append(value)
     return {
         column: {key: [list(answers.values()) for answers in turns.values()] for key, turns in keys.items()}
-        for column, keys in found.items()
+        for column, keys in by_column.items()
     }

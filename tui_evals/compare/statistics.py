@@ -1,4 +1,4 @@
-"""The middle and the spread of values, without what rounding adds to them."""
+"""Statistics of rates and of paired differences: intervals, tests, and how many items a difference takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 
 def check_finite(values: Sequence[float]) -> None:
-    """Refuse values with which nothing can be reckoned, rather than let every test come out as it happens to."""
+    """Refuse infinite values and NaN, with which the tests would give meaningless results."""
     if not all(map(isfinite, values)):
         raise ValueError("one of the values is infinite or not a number; leave out what has no score")
 
@@ -43,15 +43,15 @@ class Histograms:
 
 def histograms(runs: Sequence[Sequence[float]], bins: int = BINS) -> Histograms:
     """Equal bins from 0, or the lowest value below it, to 1, or the highest value above it."""
-    values = [value for own in runs for value in own]
+    values = [value for run_values in runs for value in run_values]
     low, high = min([0.0, *values]), max([1.0, *values])
     edges = (*(low + (high - low) * number / bins for number in range(bins)), high)
     counts = []
-    for own in runs:
-        found = [0] * bins
-        for value in own:
-            found[min(bisect_right(edges, value) - 1, bins - 1)] += 1
-        counts.append(tuple(found))
+    for run_values in runs:
+        bin_counts = [0] * bins
+        for value in run_values:
+            bin_counts[min(bisect_right(edges, value) - 1, bins - 1)] += 1
+        counts.append(tuple(bin_counts))
     return Histograms(edges, tuple(counts))
 
 
@@ -63,7 +63,7 @@ _ROUNDING = 1e-12  # share of the values below which a difference is the roundin
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The values, shares for a rate, between which the true rate or mean lies, at the level that was asked for."""
+    """Where the true rate or mean lies, at the level that was asked for; shares for a rate."""
 
     low: float
     high: float
@@ -167,7 +167,7 @@ def items_needed(differences: Sequence[float], level: float = 0.05, power: float
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
-    """A share in words: never 0 or 100 % unless it is, and `n/a` when there is none."""
+    """A share in percent: never 0 or 100 % unless it is exactly that, and `n/a` when there is none."""
     if share is None:
         return "n/a"
     step = 10.0**-decimals

@@ -1,4 +1,4 @@
-"""What a comparison comes to, in plain words: how large a difference is, and how often chance alone makes it."""
+"""A comparison in sentences: how large a difference is, and how often chance alone makes one as large."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ NAMES = "ABCD"
 """What runs are called beside each other, in the order they were given."""
 
 
-def difference_sentence(found: RunDifference, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
+def difference_sentence(difference: RunDifference, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
     """Whether the later run passes more items than the first, and whether that can be chance."""
-    test = found.passes
+    test = difference.passes
     if not test.items:
         return f"{before} and {after} have no item in common that both judged."
     if not test.difference:
-        same = " the same" if not found.broken + found.fixed else " as many"
+        same = " the same" if not difference.broken + difference.fixed else " as many"
         return f"{after} passes{same} of {_count_items(test)} as {before}: no difference."
     more = "more" if test.difference > 0 else "fewer"
-    net = abs(found.fixed - found.broken)
+    net = abs(difference.fixed - difference.broken)
     if net and net == round(abs(test.difference) * test.items, 6):
         says = f"{after} passes {net:,} {more} of {_count_items(test)} than {before}"
     else:
-        says = f"{after} passes {100 * abs(test.difference):.1f} percentage points {more} of {_count_items(test)} than {before}"
+        points = f"{100 * abs(test.difference):.1f} percentage points"
+        says = f"{after} passes {points} {more} of {_count_items(test)} than {before}"
     return f"{says}; {chance_phrase(test, level)}.{power_sentence(test, level)}"
 
 
@@ -47,14 +48,14 @@ def chance_phrase(test: MeasuredDifference, level: float = LEVEL) -> str:
 
 
 def power_sentence(test: MeasuredDifference, level: float = LEVEL) -> str:
-    """How many items it would take, where there were too few."""
+    """How many items would show such a difference, where there were too few."""
     if test.adjusted < level or test.needed is None or test.needed <= test.items:
         return ""
     return f" About {_round_up(test.needed):,} items like these would show a gap of this size."
 
 
 def interval_percent(ends: Interval | None) -> str:
-    """Where a true rate lies, in percent; empty where nobody knows."""
+    """The interval of a rate in percent; empty where there is none."""
     return "" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
 
 

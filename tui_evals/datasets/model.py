@@ -109,7 +109,7 @@ class Summary(_StrictModel):
 
 
 class _Unit(_StrictModel):
-    """What a turn and a single-turn item have in common; the second block is what a run writes."""
+    """The fields that a turn and a single-turn item share; the second block is written by runs."""
 
     expected_response: str | None = Field(None, description="The reference the answer is compared with.")
     context: str | None = Field(None, description="Grounding text for judges; never sent to the target.")
@@ -166,8 +166,12 @@ class Item(_Unit):
 
     @property
     def units(self) -> tuple[Item | Turn, ...]:
-        """What is asked and judged one after the other: the turns, or the item itself."""
+        """The exchanges to ask and judge in order: the turns, or the item itself."""
         return (self,) if self.turns is None else tuple(self.turns)
+
+
+TURN_ONLY_FIELDS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
+"""Fields that, in a conversation, stand on its turns and not on the item."""
 
 
 class Metadata(_StrictModel):
@@ -206,7 +210,7 @@ class Dataset(_StrictModel):
 
     @property
     def has_prompt(self) -> bool:
-        """Whether the dataset itself says what is asked, so that an item may bring variables only."""
+        """Whether the dataset itself has a prompt, so that items may hold variables only."""
         return self.messages is not None or self.prompt_file is not None
 
 

@@ -1,4 +1,4 @@
-"""What the published schema of runevals takes: its evaluators with their options, and what it would refuse."""
+"""What the published schema of runevals accepts: its evaluators with their options, and the fields it refuses."""
 
 from __future__ import annotations
 

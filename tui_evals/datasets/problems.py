@@ -1,4 +1,4 @@
-"""What is wrong with a dataset, said so that a person can mend it."""
+"""Problems of a dataset, as sentences a person can act on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .layout import Path
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend: where it stands in the document, and on which line where the format has lines."""
+    """One thing to fix, with its path in the document and its line where that is known."""
 
     message: str
     path: Path = ()
@@ -25,6 +25,14 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.path else self.message
+
+
+class LineError(ValueError):
+    """A line of a CSV or JSONL file cannot be read; `line` says which."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class DatasetError(Exception):

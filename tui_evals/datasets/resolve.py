@@ -1,4 +1,4 @@
-"""Which evaluators judge a unit, with which options, and who said so."""
+"""Which evaluators judge a unit, with which options, and where that was set."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class EffectiveEvaluator:
     @property
     def evaluator(self) -> str:
         """The evaluator's name, which a label gives as its `type`."""
-        named = self.options.get("type")
-        return named if isinstance(named, str) else self.key
+        name = self.options.get("type")
+        return name if isinstance(name, str) else self.key
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def resolve_evaluators(dataset: Dataset, unit: Item | Turn) -> tuple[EffectiveEv
 
 
 def allowed_tools(dataset: Dataset, unit: Item | Turn) -> tuple[str, ...]:
-    """The tools the target may use in a unit: the dataset's and its own, or only its own; none where nobody says."""
+    """The tools the target may use in a unit: the dataset's and its own, or only its own."""
     own = tuple(tool.strip() for tool in unit.allowed_tools or ())
     if unit.allowed_tools is not None and unit.allowed_tools_mode == "replace":
         return own

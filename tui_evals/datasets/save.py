@@ -1,4 +1,4 @@
-"""Writing a dataset: whole or not at all, in the style it had, and never over somebody else's change."""
+"""Save a dataset atomically, in the style it had, and never over somebody else's change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CannotSave(Exception):
 
 
 class Saved(NamedTuple):
-    """The document as it now is, and the backup of the older shape it replaced."""
+    """The document after saving, and the backup of the older shape it replaced."""
 
     document: Document
     backup: Path | None = None
@@ -72,10 +72,10 @@ def _file_text(document: Document, data: dict[str, Any]) -> str:
     return rewrite_json(document.text, data) if document.dialect == "document" else pretty_json(data)
 
 
-def _without_loss(document: Document, data: dict[str, Any], written: tuple[str, list[str]]) -> str:
-    text, lost = written
-    if gone := sorted(data.keys() - document.data.keys() - _IMPLIED_FIELDS):
-        lost = [f"it has no place for {', '.join(gone)} of the dataset", *lost]
+def _without_loss(document: Document, data: dict[str, Any], rendered: tuple[str, list[str]]) -> str:
+    text, lost = rendered
+    if dropped := sorted(data.keys() - document.data.keys() - _IMPLIED_FIELDS):
+        lost = [f"it has no place for {', '.join(dropped)} of the dataset", *lost]
     if lost:
         raise CannotSave(f"{document.file} cannot hold this dataset: {lost[0]}; save it as a .json file")
     return text
@@ -102,30 +102,30 @@ def write_atomically(file: Path, content: bytes) -> None:
     """Replace the file in one step: a kill at any moment leaves the old one or the new one whole."""
     target = file.resolve()
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    except OSError as problem:
-        raise CannotSave(f"{target.parent} cannot be written to: {problem.strerror}") from None
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    except OSError as error:
+        raise CannotSave(f"{target.parent} cannot be written to: {error.strerror}") from None
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, _mode_of(target))
-        os.replace(name, target)
+        os.chmod(temporary, _mode_of(target))
+        os.replace(temporary, target)
         _sync_folder(target.parent)
-    except OSError as problem:
+    except OSError as error:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise CannotSave(f"{file} could not be written: {problem.strerror}; it is as it was") from None
+            os.unlink(temporary)
+        raise CannotSave(f"{file} could not be written: {error.strerror}; it is as it was") from None
 
 
 def _mode_of(file: Path) -> int:
     try:
         return file.stat().st_mode & 0o777
     except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask
 
 
 def _sync_folder(folder: Path) -> None:

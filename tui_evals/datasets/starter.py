@@ -74,13 +74,15 @@ _DEMO_DATASETS = ("library-assistant.json", "moving-in.json", "wishes-as-json.js
 
 def make_demo(folder: Path) -> Path:
     """Write the sample project into a folder that holds none yet, and return its first dataset."""
-    places = {f"evals/{name}": name for name in _DEMO_DATASETS} | {".evals/config.toml": "config.toml"}
-    for place in places:
-        if (folder / place).exists():
-            raise FileExistsError(f"{folder / place} is already there; nothing was written")
+    sources = {f"evals/{source_name}": source_name for source_name in _DEMO_DATASETS} | {
+        ".evals/config.toml": "config.toml"
+    }
+    for path in sources:
+        if (folder / path).exists():
+            raise FileExistsError(f"{folder / path} is already there; nothing was written")
     make_project(folder)
     (folder / "evals").mkdir(exist_ok=True)
-    source = files(__package__) / "demo"
-    for place, name in places.items():
-        write_atomically(folder / place, (source / name).read_bytes())
+    demo_files = files(__package__) / "demo"
+    for path, source_name in sources.items():
+        write_atomically(folder / path, (demo_files / source_name).read_bytes())
     return folder / "evals" / _DEMO_DATASETS[0]

@@ -1,4 +1,4 @@
-"""On which line each value of a YAML text stands, for sentences about one of them."""
+"""The line of each value of a YAML text, for error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .layout import Path
 
 @dataclass(frozen=True, slots=True)
 class YamlPlace:
-    """Where a value stands, by its key if it has one, and where its text starts."""
+    """The line of a value (of its key, if it has one) and the line on which its text starts."""
 
     line: int
     text: int
@@ -25,11 +25,11 @@ def places_in(text: str) -> Places:
     from ruamel.yaml import YAML
 
     events: Iterator[Any] = YAML(typ="safe", pure=True, plug_ins=[]).parse(text.removeprefix("\ufeff"))
-    found: dict[Path, YamlPlace] = {}
+    places: dict[Path, YamlPlace] = {}
     for event in events:
         if _event_kind(event) not in ("StreamStart", "DocumentStart", "DocumentEnd", "StreamEnd"):
-            _record_places(event, events, (), event.start_mark.line + 1, found)
-    return found
+            _record_places(event, events, (), event.start_mark.line + 1, places)
+    return places
 
 
 def line_in(places: Places, path: Path) -> int:
@@ -43,14 +43,14 @@ def _event_kind(event: Any) -> str:
     return type(event).__name__.removesuffix("Event")
 
 
-def _record_places(event: Any, events: Iterator[Any], path: Path, line: int, found: dict[Path, YamlPlace]) -> None:
+def _record_places(event: Any, events: Iterator[Any], path: Path, line: int, places: dict[Path, YamlPlace]) -> None:
     start = event.start_mark.line + 1
-    found[path] = YamlPlace(line, start + 1 if getattr(event, "style", None) in ("|", ">") else start)
+    places[path] = YamlPlace(line, start + 1 if getattr(event, "style", None) in ("|", ">") else start)
     if _event_kind(event) == "MappingStart":
         while _event_kind(key := next(events)) != "MappingEnd":
-            _record_places(next(events), events, (*path, key.value), key.start_mark.line + 1, found)
+            _record_places(next(events), events, (*path, key.value), key.start_mark.line + 1, places)
     elif _event_kind(event) == "SequenceStart":
         number = 0
         while _event_kind(item := next(events)) != "SequenceEnd":
-            _record_places(item, events, (*path, number), item.start_mark.line + 1, found)
+            _record_places(item, events, (*path, number), item.start_mark.line + 1, places)
             number += 1

@@ -1,4 +1,4 @@
-"""The three words of judging: what is judged (Evidence), who judges (Evaluator), the record (Score)."""
+"""The interface of evaluators: what is judged (Evidence), what judges it (Evaluator), the record (Score)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def measured_score(
 
 
 def error_score(code: str, reason: str, **details: object) -> Score:
-    """Could not be judged; never counted as a fail or a zero."""
+    """A record of what could not be judged; it never counts as a fail or a zero."""
     return Score(result="error", reason=reason, details={"code": code, **details})
 
 
@@ -99,11 +99,11 @@ def negated_score(record: Score) -> Score:
     """The opposite verdict; a yes-or-no score turns with it, a measured number stays, an error stays."""
     if record.result not in ("pass", "fail"):
         return record
-    turned: Result = "fail" if record.result == "pass" else "pass"
+    opposite: Result = "fail" if record.result == "pass" else "pass"
     score = record.score
     if record.threshold is None and score in (0, 1):
         score = 1.0 - score
-    return replace(record, result=turned, score=score, reason=f"negated: {record.reason}")
+    return replace(record, result=opposite, score=score, reason=f"negated: {record.reason}")
 
 
 class NoValueToJudge(Exception):
@@ -117,6 +117,13 @@ class CannotJudge(Exception):
         super().__init__(reason)
         self.code = code
         self.details = details
+
+
+class Misconfigured(CannotJudge):
+    """The evaluator's options, its judge or the item lack what it needs."""
+
+    def __init__(self, reason: str, **details: object) -> None:
+        super().__init__("evaluatorConfigurationError", reason, **details)
 
 
 class Options(BaseModel):
@@ -193,7 +200,7 @@ class Evaluator:
     def ask(self) -> Ask:
         """The judge this evaluator was given."""
         if self._ask is None:
-            raise CannotJudge("evaluatorConfigurationError", f"{self.name} needs a judge and none was named")
+            raise Misconfigured(f"{self.name} needs a judge and none was named")
         return self._ask
 
     def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
@@ -202,24 +209,24 @@ class Evaluator:
 
 
 class JudgingStopped(Exception):
-    """Raised on the way to a judge when no judging can succeed any more: it is not about this answer."""
+    """No judge can be asked any more, because the run is ending; `evaluate` lets it pass and makes no record of it."""
 
 
 async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
-    """The record of one evaluator on one answer; whatever goes wrong inside is one of error."""
+    """The record of one evaluator on one answer; a failure inside becomes an error record."""
     if absent := _missing_evidence(evaluator, evidence):
         return absent
     try:
         outcome = evaluator.score(evidence)
         record = await outcome if isawaitable(outcome) else outcome
-    except NoValueToJudge as unmet:
-        return verdict_score(False, str(unmet))
-    except CannotJudge as cannot:
-        return error_score(cannot.code, str(cannot), **cannot.details)
+    except NoValueToJudge as no_value:
+        return verdict_score(False, str(no_value))
+    except CannotJudge as refusal:
+        return error_score(refusal.code, str(refusal), **refusal.details)
     except JudgingStopped:
         raise
-    except Exception as problem:  # a broken evaluator must not end a run
-        return error_score("evaluatorError", f"Evaluator failed: {str(problem) or type(problem).__name__}")
+    except Exception as failure:  # a broken evaluator must not end a run
+        return error_score("evaluatorError", f"Evaluator failed: {str(failure) or type(failure).__name__}")
     return negated_score(record) if evaluator.options.negate else record
 
 
@@ -251,7 +258,7 @@ def _missing_evidence(evaluator: Evaluator, evidence: Evidence) -> Score | None:
 
 
 def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, ...]:
-    """What of the answer is compared: all of it, or every value at the JSON path, in document order."""
+    """The part of the answer to compare: all of it, or every value at the JSON path, in document order."""
     response = evidence.response or ""
     if json_path is None:
         return (response,)
@@ -262,12 +269,12 @@ def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, 
             return (response,)
         raise NoValueToJudge(f"the answer is {problem}, so the path {json_path} has nothing to point at") from None
     try:
-        found: tuple[object, ...] = find_by_path(json_path, document)
+        values: tuple[object, ...] = find_by_path(json_path, document)
     except PathError as problem:
-        raise CannotJudge("evaluatorConfigurationError", str(problem)) from None
-    if not found:
+        raise Misconfigured(str(problem)) from None
+    if not values:
         raise NoValueToJudge(f"nothing in the answer matches the path {json_path}")
-    return found
+    return values
 
 
 def as_text(value: object) -> str:

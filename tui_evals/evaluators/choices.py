@@ -1,4 +1,4 @@
-"""Choices: which there are, how one is read from a grader's reply, what it scores. For scripts as well.
+"""Choices of a grader: list them, read one from a reply, score it. Scripts use this too.
 
 >>> parse_choice("Two facts agree.\\nYes.", ["Yes", "No"])
 'Yes'
@@ -52,12 +52,12 @@ _INSTRUCTIONS: Mapping[str, str] = {
 }
 
 
-def _lower_letter(place: int) -> str:
-    return string.ascii_lowercase[(place - 1) % 26]
+def _lower_letter(position: int) -> str:
+    return string.ascii_lowercase[(position - 1) % 26]
 
 
-def _upper_letter(place: int) -> str:
-    return string.ascii_uppercase[(place - 1) % 26]
+def _upper_letter(position: int) -> str:
+    return string.ascii_uppercase[(position - 1) % 26]
 
 
 NUMBERED: Mapping[str, Callable[[int], str]] = {"from_n": str, "from_n_abc": _lower_letter, "from_n_ABC": _upper_letter}
@@ -168,10 +168,10 @@ def expand_args(args: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str,
         raise ChoiceError(f"args make {calls:,} combinations, each a grading call; write 1 to {MAX_CALLS}")
     names = sorted(args)
     return {
-        ":".join(f"{name}={label}" for name, (label, _) in zip(names, picked, strict=True)): dict(
-            zip(names, picked, strict=True)
+        ":".join(f"{name}={label}" for name, (label, _) in zip(names, combination, strict=True)): dict(
+            zip(names, combination, strict=True)
         )
-        for picked in product(*(args[name].items() for name in names))
+        for combination in product(*(args[name].items() for name in names))
     }
 
 
@@ -209,13 +209,13 @@ def concat_completions(completions: Sequence[str], template: str) -> str:
 
 def last_answer(text: str, mark: str, ignore_case: bool = False) -> str | None:
     """The text from the last occurrence of a mark on, or None where the mark does not occur."""
-    at = text.lower().rfind(mark.lower()) if ignore_case else text.rfind(mark)
-    return None if at == -1 else text[at:]
+    start = text.lower().rfind(mark.lower()) if ignore_case else text.rfind(mark)
+    return None if start == -1 else text[start:]
 
 
 def shuffled_choices(answers: Sequence[str], right: int, random: Random) -> tuple[str, str]:
     """Answers in shuffled order, each on its line after a letter, and the letter of the right one."""
     order = list(range(len(answers)))
     random.shuffle(order)
-    lines = (f"{_upper_letter(place)}) {answers[at]}" for place, at in enumerate(order, 1))
+    lines = (f"{_upper_letter(position)}) {answers[index]}" for position, index in enumerate(order, 1))
     return "\n".join(lines), _upper_letter(order.index(right) + 1)

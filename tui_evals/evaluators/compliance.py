@@ -76,7 +76,7 @@ def _score_field(text: str) -> float | None:
     """`score` of the outermost object, read as judges write JSON: any quotes, comments, stray or missing commas."""
     if not text.startswith("{"):
         return None
-    depth, before, found = 0, ("", ""), None
+    depth, previous, score = 0, ("", ""), None
     for token in (match[0] for match in _JSON_TOKENS.finditer(text, 0, MAX_JSON)):
         if token.startswith(("//", "/*")):
             continue
@@ -84,17 +84,17 @@ def _score_field(text: str) -> float | None:
         if not depth:
             break
         bare = token.strip("\"'")
-        if depth == 1 and before == ("score", ":"):
-            found = 0.0 if token == "null" else float(bare) if _NUMBER.fullmatch(bare) else None
-        before = (before[1], bare)
-    return found
+        if depth == 1 and previous == ("score", ":"):
+            score = 0.0 if token == "null" else float(bare) if _NUMBER.fullmatch(bare) else None
+        previous = (previous[1], bare)
+    return score
 
 
 def _score_in_words(text: str) -> float | None:
     """The digits after the first lower-case "score" that something stands between."""
-    last = max(map(text.rfind, "0123456789"))
-    found = re.search(r"score[^0-9]+([0-9]+)", text[: last + 1])
-    return float(found[1]) if found else None
+    last_digit = max(map(text.rfind, "0123456789"))
+    match = re.search(r"score[^0-9]+([0-9]+)", text[: last_digit + 1])
+    return float(match[1]) if match else None
 
 
 class Compliance(Evaluator):
@@ -124,8 +124,8 @@ class Compliance(Evaluator):
             "rules": evidence.rules or "",
             "output": evidence.response or "",
         }
-        asked = judge_question(shipped_prompt("compliance"), texts, judge=self.options.judge)
-        outcome, reply = await ask_judge(self.ask, asked, _read_outcome)
+        question = judge_question(shipped_prompt("compliance"), texts, judge=self.options.judge)
+        outcome, reply = await ask_judge(self.ask, question, _read_outcome)
         return _compliance_score(outcome, reply)
 
 
@@ -137,8 +137,10 @@ def _read_outcome(reply: str) -> Outcome:
 
 
 def _compliance_score(outcome: Outcome, reply: str) -> Score:
-    found = "keeps to the rules" if outcome == "ok" else "breaks a rule"
-    return verdict_score(outcome == "ok", f"the judge found that the answer {found}", label=outcome, reply=reply)
+    outcome_words = "keeps to the rules" if outcome == "ok" else "breaks a rule"
+    return verdict_score(
+        outcome == "ok", f"the judge found that the answer {outcome_words}", label=outcome, reply=reply
+    )
 
 
 class MetricOptions(JudgedOptions):
@@ -160,20 +162,20 @@ class MetricEvaluator(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """Fill the metric, ask, and read a score or OK/ERR from the reply."""
         try:
-            asked = _metric_question(_read_prompty(self.path), evidence, self.options.judge)
+            question = _metric_question(_read_prompty(self.path), evidence, self.options.judge)
         except (OSError, UnicodeError, PromptyError, TemplateError) as problem:
             raise CannotJudge("evaluatorLoadError", f"the metric {self.path} cannot be used: {problem}") from None
-        read, reply = await ask_judge(self.ask, asked, _read_metric)
-        if read.score is not None:
-            return measured_score(read.score, self.options.threshold, f"the judge gave {read.score:g}", reply=reply)
-        return _compliance_score("ok" if read.outcome == "ok" else "err", reply)
+        parsed, reply = await ask_judge(self.ask, question, _read_metric)
+        if parsed.score is not None:
+            return measured_score(parsed.score, self.options.threshold, f"the judge gave {parsed.score:g}", reply=reply)
+        return _compliance_score("ok" if parsed.outcome == "ok" else "err", reply)
 
 
 def _read_metric(reply: str) -> MetricReply:
-    read = parse_metric(reply)
-    if read.outcome == "unknown":
+    parsed = parse_metric(reply)
+    if parsed.outcome == "unknown":
         raise UnreadableReply("it has to be JSON with a number `score`, or to end with OK or ERR")
-    return read
+    return parsed
 
 
 _parse_cached = lru_cache(maxsize=64)(parse_prompty)
@@ -184,7 +186,7 @@ def _read_prompty(path: Path) -> Prompty:
 
 
 def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
-    """What a metric may name, fenced where there is something to show; any other name is a variable of the item."""
+    """The question of a metric: the values its prompt names, fenced; unknown names are variables of the item."""
     if not prompt.sections:
         raise PromptyError("there is no text below its front matter")
     known = {
@@ -196,11 +198,11 @@ def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> 
         "inputSpec": evidence.input_spec,
         "groundtruth": evidence.groundtruth,
     }
-    named = template_variables(prompt.body)
-    item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in named}
+    names = template_variables(prompt.body)
+    item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in names}
     texts = {name: as_text(value) for name, value in {**item, **known}.items() if value}
-    shown = {name: text for name, text in texts.items() if name in named}
-    return judge_question(prompt, shown, {name: "" for name in named if name not in shown}, judge=judge)
+    named_texts = {name: text for name, text in texts.items() if name in names}
+    return judge_question(prompt, named_texts, {name: "" for name in names if name not in named_texts}, judge=judge)
 
 
 def _without_roles(template: str) -> str:
@@ -219,8 +221,8 @@ def _metric_tags(path: Path) -> tuple[str, ...]:
 
 def discover_metrics(folder: Path, *, groundtruth: bool = False) -> dict[str, Path]:
     """The metrics in a folder by name: those that judge answers, or those that judge the groundtruth itself."""
-    found = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"?*{SUFFIX}")) if path.is_file()}
-    tagged = {name: (path, _metric_tags(path)) for name, path in found.items()}
+    paths = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"?*{SUFFIX}")) if path.is_file()}
+    tagged = {name: (path, _metric_tags(path)) for name, path in paths.items()}
     return {
         name: path
         for name, (path, tags) in tagged.items()
@@ -235,10 +237,10 @@ def shipped_metric(name: str) -> type[Evaluator]:
 
 def metric_evaluator(name: str, path: Path) -> type[Evaluator]:
     """The evaluator class of one metric; a file that cannot be read becomes an error record when it scores."""
-    about = (
+    description = (
         f"Scores the answer with the metric {path.name}: usually 0 to 100, passing from the threshold if one is given."
     )
-    return type(name, (MetricEvaluator,), {"name": name, "path": path, "__doc__": about})
+    return type(name, (MetricEvaluator,), {"name": name, "path": path, "__doc__": description})
 
 
 Accuracy = shipped_metric("accuracy")

@@ -18,7 +18,7 @@ from tui_evals.text.box import TemplateError
 from tui_evals.text.templates import fill_template, template_fields
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .base import CannotJudge, Question
+from .base import Misconfigured, Question
 from .choices import EvalType, MatchFn, choice_strings, concat_completions
 from .judging import check_shown_size, fence_mark, fenced_text, with_fence_notice
 
@@ -92,8 +92,8 @@ _ADAPTER = TypeAdapter(Spec)
 @cache
 def shipped_specs() -> tuple[str, ...]:
     """The names of the grading specs that come with tui_evals."""
-    found = (files(__package__) / "specs").iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in found if file.name.endswith(".yaml")))
+    spec_files = (files(__package__) / "specs").iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in spec_files if file.name.endswith(".yaml")))
 
 
 @cache
@@ -112,8 +112,8 @@ def load_spec(name: str) -> Spec:
     path, _, entry = name.partition("#")
     if path.endswith((".yaml", ".yml")):
         return _read_spec(_file_text(path), path, entry)
-    near = get_close_matches(name[:80], shipped_specs(), n=5, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"the shipped ones are {', '.join(shipped_specs())}."
+    similar = get_close_matches(name[:80], shipped_specs(), n=5, cutoff=0.4)
+    hint = f"did you mean {', '.join(similar)}?" if similar else f"the shipped ones are {', '.join(shipped_specs())}."
     raise SpecError(f"there is no grading spec {name[:80]!r}; {hint} A spec of your own is named by its .yaml file.")
 
 
@@ -153,21 +153,18 @@ def _registry_entry(document: Mapping[str, object], source: str, entry: str) -> 
 
 
 def _spec_of_entry(entry: Mapping[str, object], name: str, source: str) -> Spec:
-    given = {key: value for key, value in entry.items() if key not in _IGNORED_KEYS and value is not None}
-    if "completion_sample_templates" in given:
-        given.setdefault("output_template", given.pop("completion_sample_templates"))
-    if unknown := given.keys() - _KNOWN_KEYS:
+    fields = {key: value for key, value in entry.items() if key not in _IGNORED_KEYS and value is not None}
+    if "completion_sample_templates" in fields:
+        fields.setdefault("output_template", fields.pop("completion_sample_templates"))
+    if unknown := fields.keys() - _KNOWN_KEYS:
         known = ", ".join(sorted(_KNOWN_KEYS))
         raise SpecError(f"the grading spec {source!r} has unknown keys: {', '.join(sorted(unknown))}; known: {known}")
     try:
-        return _ADAPTER.validate_python({**given, "name": name})
+        return _ADAPTER.validate_python({**fields, "name": name})
     except ValidationError as problem:
-        first = max(problem.errors(), key=lambda error: len(error["loc"]))  # of a union's, the nearest
-        place = ".".join(map(str, first["loc"]))
-        raise SpecError(f"the grading spec {source!r} cannot be used: {place}: {first['msg']}") from None
-
-
-_CONFIGURATION_ERROR = "evaluatorConfigurationError"
+        error = max(problem.errors(), key=lambda error: len(error["loc"]))  # of a union's, the nearest
+        field_path = ".".join(map(str, error["loc"]))
+        raise SpecError(f"the grading spec {source!r} cannot be used: {field_path}: {error['msg']}") from None
 
 
 def grading_question(
@@ -184,31 +181,34 @@ def grading_question(
     field are joined. `trusted` values win over them. The instruction follows the last message.
     """
     _require_fields(spec, {**texts, **trusted})
-    shown = {name: texts[name] for name in spec.fields if name not in trusted}
-    check_shown_size(piece for pieces in shown.values() for piece in pieces)
-    mark = fence_mark({f"{name} {at}": piece for name, pieces in shown.items() for at, piece in enumerate(pieces)})
+    field_texts = {name: texts[name] for name in spec.fields if name not in trusted}
+    check_shown_size(piece for pieces in field_texts.values() for piece in pieces)
+    mark = fence_mark(
+        {f"{name} {index}": piece for name, pieces in field_texts.items() for index, piece in enumerate(pieces)}
+    )
     try:
-        values = {**trusted, **{name: _join_pieces(mark, name, shown[name], templates.get(name)) for name in shown}}
-        filled: list[dict[str, str]] = [
+        values = {
+            **trusted,
+            **{name: _join_pieces(mark, name, field_texts[name], templates.get(name)) for name in field_texts},
+        }
+        messages: list[dict[str, str]] = [
             {"role": message["role"], "content": fill_template(message["content"], values)} for message in spec.messages
         ]
     except TemplateError as problem:
-        raise CannotJudge(
-            _CONFIGURATION_ERROR, f"the grading prompt of {spec.name} cannot be filled: {problem}"
-        ) from None
+        raise Misconfigured(f"the grading prompt of {spec.name} cannot be filled: {problem}") from None
     if instruction:
-        filled[-1]["content"] += f"\n\n{instruction}"
-    return Question(messages=with_fence_notice(mark, filled), judge=judge)
+        messages[-1]["content"] += f"\n\n{instruction}"
+    return Question(messages=with_fence_notice(mark, messages), judge=judge)
 
 
-def _require_fields(spec: Spec, given: Mapping[str, object]) -> None:
-    if missing := [name for name in spec.fields if name not in given]:
+def _require_fields(spec: Spec, values: Mapping[str, object]) -> None:
+    if missing := [name for name in spec.fields if name not in values]:
         reason = (
             f"the grading prompt of {spec.name} needs {', '.join(spec.fields)}; "
-            f"given: {', '.join(given) or 'nothing'}; missing: {', '.join(missing)}. "
+            f"given: {', '.join(values) or 'nothing'}; missing: {', '.join(missing)}. "
             "Give it in spec_args or among the item's variables"
         )
-        raise CannotJudge(_CONFIGURATION_ERROR, reason)
+        raise Misconfigured(reason)
 
 
 def _join_pieces(mark: str, name: str, pieces: Sequence[str], template: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Does the answer hide behind being a machine? By its phrases, or by its likeness to a disclaimer sentence."""
+"""Find answers that hide behind being a machine, by their phrases or by likeness to a disclaimer sentence."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ _QUOTATION = re.compile(rb'"[^" ]+(?: [^" ]+){3,60}"')
 
 def find_disclaimers(text: str) -> dict[str, str]:
     """The first phrase of every kind in which the speaker of a text hides behind being a machine."""
-    plain = _normalized_bytes(text)
-    own = _QUOTATION.sub(b" ", plain).translate(None, b'"*_`')
-    if not re.search(rb"\w", own):  # all of it is one quotation
-        own = plain
-    found = {kind: pattern.search(own) for kind, pattern in _compiled_disclaimers().items()}
-    return {kind: hit.group().decode("utf-8", "replace")[:120].strip() for kind, hit in found.items() if hit}
+    normalized = _normalized_bytes(text)
+    unquoted = _QUOTATION.sub(b" ", normalized).translate(None, b'"*_`')
+    if not re.search(rb"\w", unquoted):  # all of it is one quotation
+        unquoted = normalized
+    matches = {kind: pattern.search(unquoted) for kind, pattern in _compiled_disclaimers().items()}
+    return {kind: match.group().decode("utf-8", "replace")[:120].strip() for kind, match in matches.items() if match}
 
 
 @cache
@@ -85,12 +85,20 @@ def _compiled_disclaimers() -> dict[str, Any]:
 
 def _normalized_bytes(text: str) -> bytes:
     """Lower case, plain quotes and apostrophes, single blanks, and a stop where a paragraph ends."""
-    plain = text.lower().encode("utf-8", "replace").replace(b"\r", b"").replace(b"\n\n", b" . ")
-    for odd, usual in (("\t", " "), ("\n", " "), ("\u00a0", " "), ("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"')):
-        plain = plain.replace(odd.encode(), usual.encode())
-    while b"  " in plain:
-        plain = plain.replace(b"  ", b" ")
-    return plain
+    normalized = text.lower().encode("utf-8", "replace").replace(b"\r", b"").replace(b"\n\n", b" . ")
+    for variant, replacement in (
+        ("\t", " "),
+        ("\n", " "),
+        ("\u00a0", " "),
+        ("’", "'"),
+        ("‘", "'"),
+        ("“", '"'),
+        ("”", '"'),
+    ):
+        normalized = normalized.replace(variant.encode(), replacement.encode())
+    while b"  " in normalized:
+        normalized = normalized.replace(b"  ", b" ")
+    return normalized
 
 
 class HedgingLanguageOptions(ModelOptions):
@@ -134,12 +142,14 @@ class HedgingLanguage(Evaluator):
             method = "bertscore" if find_spec("bert_score") else "lexical"
         if method == "lexical":
             phrases = find_disclaimers(text)
-            shown = "; ".join(f"{kind} ({phrase!r})" for kind, phrase in phrases.items())
+            listed_phrases = "; ".join(f"{kind} ({phrase!r})" for kind, phrase in phrases.items())
             return self._record(
-                float(bool(phrases)), shown or "no phrase of disclaiming found", method, phrases=phrases
+                float(bool(phrases)), listed_phrases or "no phrase of disclaiming found", method, phrases=phrases
             )
-        (found,) = await bert_similarity(self.options, text, (self.options.disclaimer,))
-        return self._record(found.f1, f"likeness to the disclaimer {found.f1:.2f}", method, model=self.options.model)
+        (similarity,) = await bert_similarity(self.options, text, (self.options.disclaimer,))
+        return self._record(
+            similarity.f1, f"likeness to the disclaimer {similarity.f1:.2f}", method, model=self.options.model
+        )
 
     def _record(self, hedging: float, reason: str, method: str, **details: object) -> Score:
         """The record of an amount of hedging; up to the threshold passes, so `measured` does not fit."""

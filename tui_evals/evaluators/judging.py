@@ -86,20 +86,20 @@ def judge_question(
     return Question(messages=with_fence_notice(mark, messages), schema=schema, judge=judge)
 
 
-async def ask_judge(ask: Ask, asked: Question, read: Callable[[str], T]) -> tuple[T, str]:
-    """The verdict and the reply it was read from; one repair call, then `judgeOutputUnparseable`."""
-    reply = await ask(asked)
+async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:
+    """The verdict and the reply it was read from; after one repair call CannotJudge (`judgeOutputUnparseable`)."""
+    reply = await ask(question)
     try:
         return read(reply), reply
     except UnreadableReply as problem:
-        again = (
+        repair_request = (
             {"role": "assistant", "content": reply},
             {
                 "role": "user",
                 "content": f"That reply could not be read: {problem}. Give the same verdict in that form only.",
             },
         )
-    repaired = await ask(replace(asked, messages=(*asked.messages, *again)))
+    repaired = await ask(replace(question, messages=(*question.messages, *repair_request)))
     try:
         return read(repaired), repaired
     except UnreadableReply as problem:
@@ -115,57 +115,75 @@ _NAMED_SCORE = rf"(?:final |overall )?(?:score|rating)[ *_]{{0,4}}[:=][ *_]{{0,4
 _SCORE_LINE = re.compile(rf"{_NAMED_SCORE}|{_NUMBER}{_OF_FIVE}", re.IGNORECASE)
 
 
-def reply_text(reply: str) -> str:
-    """A judge's reply without the thoughts it opens with and without a full stop at its end."""
+def without_thoughts(reply: str) -> str:
+    """A judge's reply without the `<think>` block it may open with."""
     thoughts, end, rest = reply.lstrip().partition("</think>")
-    said = rest if end and thoughts.startswith("<think>") else reply
-    if len(said) > MAX_REPLY:
+    return rest if end and thoughts.startswith("<think>") else reply
+
+
+def reply_text(reply: str) -> str:
+    """A judge's reply without its thoughts and without a full stop at its end."""
+    text = without_thoughts(reply)
+    if len(text) > MAX_REPLY:
         raise UnreadableReply(f"it is longer than {MAX_REPLY:,} characters")
-    return said.strip().removesuffix(".")
+    return text.strip().removesuffix(".")
 
 
 def verdict_object(
-    said: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
+    text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
 ) -> dict[str, Any] | None:
     """The last JSON object with a valid verdict under the key, None where there is no object.
 
     A second verdict that differs makes the reply unreadable, and so does one that stands in a text that was judged:
     each may be a quotation.
     """
-    objects = list(_json_objects(said))
-    found = [(value, source) for value, source in objects if valid(value.get(key))]
-    if objects and not found:
+    objects = list(_json_objects(text))
+    verdicts = [(value, source) for value, source in objects if valid(value.get(key))]
+    if objects and not verdicts:
         raise UnreadableReply(f"it holds no valid {key}")
-    if any(value[key] != found[0][0][key] for value, _ in found):
+    if any(value[key] != verdicts[0][0][key] for value, _ in verdicts):
         raise UnreadableReply(f"it holds objects whose {key} differ")
-    if not found:
+    if not verdicts:
         return None
-    value, source = found[-1]
+    value, source = verdicts[-1]
     _refuse_quotation(source, judged)
     return value
 
 
+def required_verdict(
+    reply: str, key: str, valid: Callable[[object], bool], judged: Collection[str], form: str
+) -> dict[str, Any]:
+    """`verdict_object` of a reply that must be one; `form` tells the judge how it has to look."""
+    try:
+        verdict = verdict_object(reply_text(reply), key, valid, judged)
+        if verdict is None:
+            raise UnreadableReply("it holds no JSON object")
+    except UnreadableReply as problem:
+        raise UnreadableReply(f"{problem}; one JSON object {form} was expected") from None
+    return verdict
+
+
 def reply_object(reply: str) -> dict[str, Any]:
     """The one JSON object of a reply, whatever chatter stands around it."""
-    found = [value for value, _ in _json_objects(reply_text(reply))]
-    if not found or any(value != found[0] for value in found):
+    objects = [value for value, _ in _json_objects(reply_text(reply))]
+    if not objects or any(value != objects[0] for value in objects):
         raise UnreadableReply("one JSON object was expected")
-    return found[0]
+    return objects[0]
 
 
-def score_line(said: str, judged: Collection[str] = ()) -> float:
+def score_line(text: str, judged: Collection[str] = ()) -> float:
     """The score of a reply without JSON: a bare number, else what its first or last line gives.
 
     A line within is not looked at, and one that stands in a text that was judged is refused: each may be a quotation.
     """
-    if re.fullmatch(_NUMBER, said):
-        return float(said)
-    lines = said.splitlines()
-    found = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(" \t*_#>.")))]
-    scores = {float(match[1] or match[2]) for match in found}
+    if re.fullmatch(_NUMBER, text):
+        return float(text)
+    lines = text.splitlines()
+    matches = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(" \t*_#>.")))]
+    scores = {float(match[1] or match[2]) for match in matches}
     if len(scores) != 1:
         raise UnreadableReply("it gives more than one score" if scores else "it gives no score")
-    for match in found:
+    for match in matches:
         _refuse_quotation(match[0], judged)
     return scores.pop()
 
@@ -177,25 +195,25 @@ def _refuse_quotation(verdict: str, judged: Collection[str]) -> None:
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object whose keys differ: of two alike, one may come from a quotation that ended its string early."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return unique
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates)
 
 
-def _json_objects(said: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _json_objects(text: str) -> Iterator[tuple[dict[str, Any], str]]:
     """Every JSON object and its text; a brace outside one is refused, for broken JSON may hold a quotation."""
     end = 0
-    while (start := said.find("{", end)) != -1 and "}" not in said[end:start]:
+    while (start := text.find("{", end)) != -1 and "}" not in text[end:start]:
         try:
-            value, end = _DECODER.raw_decode(said, start)
+            value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             break
-        yield value, said[start:end]
-    if "{" in said[end:] or "}" in said[end:]:
+        yield value, text[start:end]
+    if "{" in text[end:] or "}" in text[end:]:
         raise UnreadableReply("it holds braces that are not a whole JSON object")
 
 
@@ -229,5 +247,5 @@ def _speaker_prefix(message: Mapping[str, Any]) -> str:
 
 def _message_text(message: Mapping[str, Any]) -> str:
     """What a message says, and the tool calls it makes."""
-    said = (message.get("content"), message.get("tool_calls"))
-    return " ".join(as_text(part) for part in said if part)
+    parts = (message.get("content"), message.get("tool_calls"))
+    return " ".join(as_text(part) for part in parts if part)

@@ -23,12 +23,12 @@ class LimitOptions(Options):
     )
 
 
-def _limit_score(value: float, threshold: float | None, shown: str) -> Score:
-    record = measured_score(value, None, shown)
+def _limit_score(value: float, threshold: float | None, value_text: str) -> Score:
+    record = measured_score(value, None, value_text)
     if threshold is None or record.result == "error":
         return record
     below = value < threshold
-    reason = f"{shown}, {'below' if below else 'not below'} the limit of {threshold:g}"
+    reason = f"{value_text}, {'below' if below else 'not below'} the limit of {threshold:g}"
     return replace(record, result="pass" if below else "fail", threshold=threshold, reason=reason)
 
 
@@ -90,5 +90,5 @@ class Tokens(Evaluator):
         """Compare the count, or the estimate."""
         estimated = evidence.tokens is None
         count = estimate_tokens(evidence.response or "") if evidence.tokens is None else evidence.tokens
-        shown = f"{'about ' if estimated else ''}{count} tokens"
-        return replace(_limit_score(count, self.options.threshold, shown), details={"estimated": estimated})
+        count_text = f"{'about ' if estimated else ''}{count} tokens"
+        return replace(_limit_score(count, self.options.threshold, count_text), details={"estimated": estimated})

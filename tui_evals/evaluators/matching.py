@@ -123,28 +123,28 @@ class Citations(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Count the markers."""
-        wanted = self.options.citation_format
-        formats = (wanted,) if wanted in _MARKERS else tuple(_MARKERS)
-        found = _find_citations("\n".join(response_texts(evidence, self.options.json_path)), formats)
+        chosen_format = self.options.citation_format
+        formats = (chosen_format,) if chosen_format in _MARKERS else tuple(_MARKERS)
+        citations = _find_citations("\n".join(response_texts(evidence, self.options.json_path)), formats)
         return measured_score(
-            len(found),
+            len(citations),
             self.options.threshold,
-            f"citations found: {len(found)}, needed: {self.options.threshold}",
-            count=len(found),
-            format=wanted,
-            citations=found[:_MAX_LISTED],
+            f"citations found: {len(citations)}, needed: {self.options.threshold}",
+            count=len(citations),
+            format=chosen_format,
+            citations=citations[:_MAX_LISTED],
         )
 
 
 def _find_citations(text: str, formats: tuple[str, ...]) -> list[dict[str, object]]:
     """Each marker once, in the order of first appearance."""
-    first: dict[tuple[str, str], re.Match[str]] = {}
-    for form in formats:
-        for match in _MARKERS[form].finditer(text):
-            first.setdefault((form, match["label"]), match)
-    ordered = sorted(first.values(), key=lambda match: match.start())
+    first_matches: dict[tuple[str, str], re.Match[str]] = {}
+    for marker_format in formats:
+        for match in _MARKERS[marker_format].finditer(text):
+            first_matches.setdefault((marker_format, match["label"]), match)
+    ordered = sorted(first_matches.values(), key=lambda match: match.start())
     return [
-        {"index": int(label) if (label := match["label"]).isdecimal() else place, "text": label}
+        {"index": int(label) if (label := match["label"]).isdecimal() else position, "text": label}
         | ({"source": match["source"]} if match["source"] else {})
-        for place, match in enumerate(ordered, start=1)
+        for position, match in enumerate(ordered, start=1)
     ]

@@ -100,8 +100,8 @@ class _CharacterKinds(dict[int, str | None]):
         self.kind = kind
 
     def __missing__(self, code: int) -> str | None:
-        self[code] = found = self.kind(chr(code))
-        return found
+        self[code] = kind = self.kind(chr(code))
+        return kind
 
 
 def _shape(text: str) -> str:
@@ -167,15 +167,15 @@ class Readability(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """The reading ease of the answer."""
-        found = measure_reading(answer_text(evidence, self.options.json_path))
+        reading = measure_reading(answer_text(evidence, self.options.json_path))
         return measured_score(
-            found.ease,
+            reading.ease,
             self.options.threshold,
-            f"reading ease {found.ease:g}: {found.words_per_sentence:g} words a sentence, "
-            f"{found.syllables_per_word:g} syllables a word",
-            words=found.words,
-            sentences=found.sentences,
-            syllables=found.syllables,
+            f"reading ease {reading.ease:g}: {reading.words_per_sentence:g} words a sentence, "
+            f"{reading.syllables_per_word:g} syllables a word",
+            words=reading.words,
+            sentences=reading.sentences,
+            syllables=reading.syllables,
         )
 
 

@@ -10,7 +10,16 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, ValueOptions, as_text, verdict_score
+from .base import (
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    Score,
+    TextOptions,
+    ValueOptions,
+    as_text,
+    verdict_score,
+)
 from .values import quoted, quoted_list, response_texts
 
 _CHOICES = len(ascii_uppercase)
@@ -112,12 +121,12 @@ class MultipleChoice(Evaluator):
             starting_option(fold(text), options, _ends_a_letter)
             for text in response_texts(evidence, self.options.json_path)
         ]
-        given = [options[answer] for answer in answers if answer is not None]
-        picked = next((letter for letter in given if letter in right), given[0] if given else None)
-        wanted = " or ".join(sorted(right))
-        found = f"chose {picked}" if picked else "starts with no letter of a choice"
+        chosen = [options[answer] for answer in answers if answer is not None]
+        picked = next((letter for letter in chosen if letter in right), chosen[0] if chosen else None)
+        right_letters = " or ".join(sorted(right))
+        choice_words = f"chose {picked}" if picked else "starts with no letter of a choice"
         return verdict_score(
-            picked in right, f"the answer {found}, right is {wanted}", picked=picked, right=sorted(right)
+            picked in right, f"the answer {choice_words}, right is {right_letters}", picked=picked, right=sorted(right)
         )
 
 
@@ -125,14 +134,14 @@ def _ends_a_letter(character: str) -> bool:
     return not (character.islower() or character.isupper() or character.isdigit())
 
 
-def _known_choices(evidence: Evidence, given: Sequence[str] | None) -> list[str]:
-    found = evidence.variables.get("choices") if given is None else given
-    if found is None:
+def _known_choices(evidence: Evidence, choices: Sequence[str] | None) -> list[str]:
+    values = evidence.variables.get("choices") if choices is None else choices
+    if values is None:
         return []
-    if not isinstance(found, list) or len(found) > _CHOICES:
+    if not isinstance(values, list) or len(values) > _CHOICES:
         reason = f"the variable `choices` must be a list of at most {_CHOICES} choices"
-        raise CannotJudge("evaluatorConfigurationError", reason)
-    return [as_text(choice) for choice in found]
+        raise Misconfigured(reason)
+    return [as_text(choice) for choice in values]
 
 
 def _right_letter(reference: str, choices: Sequence[str], letters: str, fold: Callable[[str], str]) -> str:
@@ -142,7 +151,7 @@ def _right_letter(reference: str, choices: Sequence[str], letters: str, fold: Ca
     if letter is None:
         known = f"one of the choices {quoted_list(choices)}" if choices else "known: the item gives no choices"
         reason = f"the expected response {quoted(reference)} is neither a letter from A to {letters[-1]} nor {known}"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
     return letter
 
 
@@ -163,8 +172,8 @@ def normalize(text: str, *, compat: bool = False) -> str:
 
 def overlap_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
     """F1 of two lists of tokens, each token counted as often as it stands in both; 0 when they share none."""
-    wanted = Counter(reference)
-    shared = sum((wanted & Counter(filter(wanted.__contains__, answer))).values())
+    reference_counts = Counter(reference)
+    shared = sum((reference_counts & Counter(filter(reference_counts.__contains__, answer))).values())
     return 2 * shared / (len(answer) + len(reference)) if shared else 0.0
 
 
@@ -173,8 +182,8 @@ def token_f1(answer: str, reference: str) -> float:
     return overlap_f1(normalize(answer).split(), normalize(reference).split())
 
 
-def _contains_either(one: str, other: str) -> bool:
-    return one == other if not one or not other else one in other or other in one
+def _contains_either(left: str, right: str) -> bool:
+    return left == right if not left or not right else left in right or right in left
 
 
 class FuzzyMatchOptions(ValueOptions):

@@ -1,4 +1,4 @@
-"""Judging by rows of plain JSON: one row of evidence in, one record out; what scripts and tests speak."""
+"""Score rows of plain JSON, for scripts and tests: one row of evidence in, one record out."""
 
 from __future__ import annotations
 
@@ -32,45 +32,45 @@ class BadRow(ValueError):
 
 
 class RecordedReplies:
-    """Stands in for a judge: gives the replies of a row in order, the last one again and again."""
+    """A judge that gives the replies of a row in order, then the last one again and again."""
 
     def __init__(self, replies: list[str]) -> None:
         self._replies = replies
-        self._asked = 0
+        self._given = 0
 
     async def __call__(self, question: Question) -> str:
         """The next reply."""
-        self._asked += 1
-        return self._replies[min(self._asked, len(self._replies)) - 1]
+        self._given += 1
+        return self._replies[min(self._given, len(self._replies)) - 1]
 
 
 def evidence_of(row: Mapping[str, Any]) -> Evidence:
     """The evidence of a row; absent and null fields are absent evidence."""
-    given = {key: value for key, value in row.items() if value is not None}
-    found: dict[str, Any] = {
-        field: _require_text(given[key], key) for key, field in _TEXT_FIELDS.items() if key in given
+    present = {key: value for key, value in row.items() if value is not None}
+    fields: dict[str, Any] = {
+        field: _require_text(present[key], key) for key, field in _TEXT_FIELDS.items() if key in present
     }
-    found |= {field: _require_number(given[key], key) for key, field in _NUMBER_FIELDS.items() if key in given}
-    if "ideal" in given:
-        ideal = given["ideal"]
+    fields |= {field: _require_number(present[key], key) for key, field in _NUMBER_FIELDS.items() if key in present}
+    if "ideal" in present:
+        ideal = present["ideal"]
         references = _require_texts([ideal] if isinstance(ideal, str) else ideal, "ideal")
-        found["alternatives"] = references
-        if "expected" not in found and references:
-            found["expected"] = references[0]
-    if "completions" in given:
-        found["completions"] = _require_texts(given["completions"], "completions")
+        fields["alternatives"] = references
+        if "expected" not in fields and references:
+            fields["expected"] = references[0]
+    if "completions" in present:
+        fields["completions"] = _require_texts(present["completions"], "completions")
     for key in ("variables", "diagnostics"):
-        if key in given:
-            found[key] = _require_object(given[key], key)
-    if "history" in given:
-        found["history"] = tuple(
-            _require_object(message, "history") for message in _require_list(given["history"], "history")
+        if key in present:
+            fields[key] = _require_object(present[key], key)
+    if "history" in present:
+        fields["history"] = tuple(
+            _require_object(message, "history") for message in _require_list(present["history"], "history")
         )
-    if "tool_calls" in given:
-        found["tool_calls"] = tuple(tool_call(call) for call in _require_list(given["tool_calls"], "tool_calls"))
-    found["from_cache"] = given.get("from_cache") is True
-    found["json_response"] = given.get("json_response") is True
-    return Evidence(**found)
+    if "tool_calls" in present:
+        fields["tool_calls"] = tuple(tool_call(call) for call in _require_list(present["tool_calls"], "tool_calls"))
+    fields["from_cache"] = present.get("from_cache") is True
+    fields["json_response"] = present.get("json_response") is True
+    return Evidence(**fields)
 
 
 def tool_call(call: Any) -> ToolCall:
@@ -100,12 +100,12 @@ def record_of(score: Score) -> dict[str, Any]:
 
 
 class RowScorer:
-    """Judges rows; an evaluator that two rows ask for alike is made once."""
+    """Scores rows; an evaluator with the same options is built once."""
 
     def __init__(self, registry: Registry, ask: Ask | None = None) -> None:
         self._registry = registry
         self._ask = ask
-        self._made: dict[str, Evaluator] = {}
+        self._evaluators: dict[str, Evaluator] = {}
 
     async def score(self, row: object) -> Score:
         """The record of one row; a row that cannot be judged is an error record."""
@@ -129,10 +129,10 @@ class RowScorer:
         if reply is not None:
             replies = [reply] if isinstance(reply, str) else list(_require_texts(reply, "judge_reply"))
             return self._registry.build(name, options, RecordedReplies(replies or [""]))
-        mark = json.dumps([name, options])
-        if mark not in self._made:
-            self._made[mark] = self._registry.build(name, options, self._ask)
-        return self._made[mark]
+        cache_key = json.dumps([name, options])
+        if cache_key not in self._evaluators:
+            self._evaluators[cache_key] = self._registry.build(name, options, self._ask)
+        return self._evaluators[cache_key]
 
 
 def options_problem(problem: ValidationError) -> str:
@@ -164,8 +164,8 @@ def _require_list(value: object, key: str) -> list[Any]:
 
 
 def _require_texts(value: object, key: str) -> tuple[str, ...]:
-    found: Iterable[object] = _require_list(value, key)
-    return tuple(_require_text(part, key) for part in found)
+    values: Iterable[object] = _require_list(value, key)
+    return tuple(_require_text(part, key) for part in values)
 
 
 def _require_object(value: object, key: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Code of others in a process of its own.
+"""Run other people's code in a process of its own.
 
 This is fault isolation, not a sandbox against hostile code: a loop, a crash, a flood of output or a memory hog ends
 its own process and becomes a record. The process sees no environment but an allow-list (so no key), no terminal and
@@ -56,48 +56,50 @@ async def run_job(
         _write_files(folder, files)
         with tempfile.TemporaryFile() as printed:
             try:
-                done = await _run_child(job, folder, printed, limits, answer)
+                result = await _run_child(job, folder, printed, limits, answer)
             except CodeStopped as stopped:
                 stopped.printed = _printed_end(printed, folder)
                 raise
-            return done, _printed_end(printed, folder)
+            return result, _printed_end(printed, folder)
 
 
 async def _run_child(
     job: Mapping[str, object], folder: Path, printed: IO[bytes], limits: Limits, answer: AnswerQuestion | None
 ) -> dict[str, Any]:
-    ours, theirs = socket.socketpair()
-    with theirs:
+    own_end, child_end = socket.socketpair()
+    with child_end:
         try:
             async with _cpu_gate():
-                process = await _start_child(folder, theirs, printed)
+                process = await _start_child(folder, child_end, printed)
         except BaseException:
-            ours.close()
+            own_end.close()
             raise
-    talk = None
+    conversation = None
     try:
-        talk = _ChildConversation(*await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE), limits.seconds)
-        await talk.ready()
-        done = await talk.through({**job, "limits": asdict(limits)}, answer)
+        conversation = _ChildConversation(
+            *await asyncio.open_unix_connection(sock=own_end, limit=MAX_LINE), limits.seconds
+        )
+        await conversation.wait_until_ready()
+        result = await conversation.run_job({**job, "limits": asdict(limits)}, answer)
     finally:
-        if talk is not None:
-            talk.close()
+        if conversation is not None:
+            conversation.close()
         await _kill_child(process)
-    if done is None:
+    if result is None:
         raise CodeStopped(f"its process ended without a result ({_exit_text(process.returncode)})")
-    return done
+    return result
 
 
 class _ChildConversation:
-    """One conversation with a child, in which only the child's own time is counted."""
+    """The messages to and from a child; only the child's own time is counted."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
         self._reader, self._writer = reader, writer
         self._seconds = seconds
         self._spent = 0.0
 
-    async def ready(self) -> None:
-        """Wait for the child's first word, which is not the fault of the code it will run."""
+    async def wait_until_ready(self) -> None:
+        """Wait for the child's first message; a failed start is not the fault of the code it will run."""
         with suppress(CodeStopped):
             if await self._exchange(START_SECONDS) is not None:
                 return
@@ -107,20 +109,20 @@ class _ChildConversation:
         """Hang up."""
         self._writer.transport.abort()
 
-    async def through(self, job: Mapping[str, object], answer: AnswerQuestion | None) -> dict[str, Any] | None:
-        """From the job to the result; None when the child hangs up before."""
+    async def run_job(self, job: Mapping[str, object], answer: AnswerQuestion | None) -> dict[str, Any] | None:
+        """Send the job, answer its questions and return its result; None when the child hangs up before."""
         clock = asyncio.get_running_loop().time
         message: object = job
         while True:
             async with _cpu_gate():
                 started = clock()
-                heard = await self._exchange(self._seconds - self._spent, message)
+                reply = await self._exchange(self._seconds - self._spent, message)
                 self._spent += clock() - started
-            if heard is None or isinstance(heard.get("done"), dict):
-                return heard and heard["done"]
-            if answer is None or not isinstance(heard.get("ask"), dict):
+            if reply is None or isinstance(reply.get("done"), dict):
+                return reply and reply["done"]
+            if answer is None or not isinstance(reply.get("ask"), dict):
                 raise CodeStopped("it wrote something to its result channel that is not a result")
-            message = await answer(heard["ask"])
+            message = await answer(reply["ask"])
 
     async def _exchange(self, seconds: float, *messages: object) -> dict[str, Any] | None:
         try:
@@ -129,21 +131,21 @@ class _ChildConversation:
                     self._writer.write(json.dumps(message).encode() + b"\n")
                     await self._writer.drain()
                 line = await self._reader.readline()
-                heard = json.loads(line) if line else None
+                reply = json.loads(line) if line else None
         except TimeoutError:
             raise CodeStopped(f"it gave no result within {self._seconds:g} s and was stopped") from None
         except OSError:
             return None
         except (ValueError, RecursionError):
             raise CodeStopped("its result is not JSON or longer than 2 MB") from None
-        if heard is not None and not isinstance(heard, dict):
+        if reply is not None and not isinstance(reply, dict):
             raise CodeStopped("it wrote something to its result channel that is not a result")
-        return heard
+        return reply
 
 
-async def _start_child(folder: Path, theirs: socket.socket, printed: IO[bytes]) -> asyncio.subprocess.Process:
+async def _start_child(folder: Path, child_end: socket.socket, printed: IO[bytes]) -> asyncio.subprocess.Process:
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    channel = theirs.fileno()
+    channel = child_end.fileno()
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-B", "-u", "-X", "utf8", str(CHILD), str(channel)),
         stdin=asyncio.subprocess.DEVNULL,

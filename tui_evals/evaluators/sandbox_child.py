@@ -1,4 +1,4 @@
-"""The other side of the sandbox: one job, answered over a private socket. It starts alone: standard library only."""
+"""The child process of the sandbox: runs one job from a private socket. It imports the standard library only."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ModelConfig(dict[str, object]):
         return self.load_flow(self._prompty)(**values)
 
     def load_flow(self, source: str | os.PathLike[str], **_: object) -> Callable[..., Any]:
-        """The same for any .prompty, under the name that evaluators written for promptflow call."""
+        """`ask_prompty` for any .prompty, under the name that evaluators written for promptflow call."""
         text = Path(source).read_text(encoding="utf-8")
         return lambda **values: self._channel.ask({"prompty": text, "values": values})
 
@@ -145,8 +145,8 @@ def _set_limits(seconds: float, memory: int, processes: int) -> None:
     limits = {"RLIMIT_DATA": memory, "RLIMIT_CPU": cpu, "RLIMIT_FSIZE": MAX_FILE, "RLIMIT_CORE": 0}
     for name, value in limits.items():
         kind = getattr(resource, name)
-        _, most = resource.getrlimit(kind)
-        allowed = value if most == resource.RLIM_INFINITY else min(value, most)
+        _, hard_limit = resource.getrlimit(kind)
+        allowed = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
         resource.setrlimit(kind, (allowed, allowed))
     signal.alarm(math.ceil(seconds) + 5)
     os.register_at_fork(after_in_child=lambda: signal.alarm(math.ceil(seconds) + 5) and None)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured_score
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
 from .readability import answer_text, count_distinct_words, is_word_character, map_characters, word_count
 
 _VAGUE = (  # "most" stands twice, as in the original, which counts it twice
@@ -54,9 +54,9 @@ def names_and_numbers(text: str, words: int) -> float:
     return min(1.0, 5.0 * (numbers + names) / words)
 
 
-def specificity_score(unvague: float, rare: float, named: float) -> float:
+def specificity_score(clarity: float, rarity: float, naming: float) -> float:
     """The score: a third of each part, 0.99 at most."""
-    return 0.33 * unvague + 0.33 * rare + 0.33 * named
+    return 0.33 * clarity + 0.33 * rarity + 0.33 * naming
 
 
 def _character_kind(char: str) -> str | None:
@@ -74,7 +74,7 @@ def _load_word_frequency() -> Callable[[str], float]:
         wordfreq: Any = import_module("wordfreq")
     except ImportError:
         reason = "Specificity needs the wordfreq library: pip install 'tui-evals[specificity]'"
-        raise CannotJudge("evaluatorConfigurationError", reason) from None
+        raise Misconfigured(reason) from None
     return lambda word: float(wordfreq.word_frequency(word.encode("utf-8", "replace").decode(), "en"))
 
 
@@ -110,14 +110,14 @@ class Specificity(Evaluator):
         words = word_count(text)
         if not words:
             return measured_score(0.0, self.options.threshold, "there is no word that could be specific", words=0)
-        unvague, rare, named = not_vague(text, words), rarity(text), names_and_numbers(text, words)
-        reason = f"not vague {unvague:.2f}, rare words {rare:.2f}, names and numbers {named:.2f}"
+        clarity, rare_words, naming = not_vague(text, words), rarity(text), names_and_numbers(text, words)
+        reason = f"not vague {clarity:.2f}, rare words {rare_words:.2f}, names and numbers {naming:.2f}"
         return measured_score(
-            specificity_score(unvague, rare, named),
+            specificity_score(clarity, rare_words, naming),
             self.options.threshold,
             reason,
             words=words,
-            not_vague=unvague,
-            rarity=rare,
-            names_and_numbers=named,
+            not_vague=clarity,
+            rarity=rare_words,
+            names_and_numbers=naming,
         )

@@ -24,6 +24,7 @@ from .base import (
     CannotJudge,
     Evaluator,
     Evidence,
+    Misconfigured,
     NoValueToJudge,
     Options,
     Score,
@@ -52,7 +53,7 @@ class _Exhausted(Exception):
 @dataclass(slots=True)
 class _Budget:
     steps: int = MAX_STEPS
-    patience: PatternBudget = field(default_factory=PatternBudget)
+    pattern_budget: PatternBudget = field(default_factory=PatternBudget)
 
 
 _budget: ContextVar[_Budget] = ContextVar("budget")
@@ -75,7 +76,7 @@ def _clip_message(message: str) -> str:
 
 def _matches(pattern: str, text: str) -> bool:
     _spend(1)
-    return _budget.get().patience.wait(lambda name: compile_pattern(pattern).search(name), text)
+    return _budget.get().pattern_budget.search(lambda name: compile_pattern(pattern).search(name), text)
 
 
 def _pattern(_: Any, value: str, instance: object, __: object) -> Iterator[ValidationError]:
@@ -149,11 +150,11 @@ def _safe_validator(dialect: Any) -> Any:
 
 
 def _schema_dialect(schema: Schema) -> Any:
-    named = schema.get("$schema", Draft202012Validator.META_SCHEMA["$schema"])
-    found = validator_for({"$schema": named}, Draft202012Validator) if isinstance(named, str) else None
-    if found is None or found.META_SCHEMA["$schema"].rstrip("#") != named.rstrip("#"):
-        raise ValueError(f"$schema names the draft {named!r}, which is not known; leave it out for draft 2020-12")
-    return found
+    uri = schema.get("$schema", Draft202012Validator.META_SCHEMA["$schema"])
+    dialect = validator_for({"$schema": uri}, Draft202012Validator) if isinstance(uri, str) else None
+    if dialect is None or dialect.META_SCHEMA["$schema"].rstrip("#") != uri.rstrip("#"):
+        raise ValueError(f"$schema names the draft {uri!r}, which is not known; leave it out for draft 2020-12")
+    return dialect
 
 
 def check_schema(schema: Schema) -> None:
@@ -214,15 +215,15 @@ class SchemaValidator:
 
     def violations(self, values: Iterable[object]) -> list[dict[str, str]]:
         """The first violations, each with its JSON path and a message."""
-        found: list[dict[str, str]] = []
+        violations: list[dict[str, str]] = []
         token = _budget.set(_Budget())
         try:
             for violation in (each for value in values for each in self._validator.iter_errors(value)):
-                found.append({"path": violation.json_path, "message": _clip_message(violation.message)})
-                if len(found) == MAX_LISTED:
+                violations.append({"path": violation.json_path, "message": _clip_message(violation.message)})
+                if len(violations) == MAX_LISTED:
                     break
         except _Exhausted:
-            if not found:
+            if not violations:
                 raise CannotJudge("responseTooLarge", "the answer is too large to check against this schema") from None
         except RecursionError:
             reason = "the answer is nested too deeply for this schema, or the schema refers to itself without end"
@@ -231,7 +232,7 @@ class SchemaValidator:
             raise CannotJudge("patternTimeout", str(problem)) from None
         finally:
             _budget.reset(token)
-        return found
+        return violations
 
 
 def _json_problem(problem: strictjson.JsonError) -> str:
@@ -329,7 +330,7 @@ def _reference_value(text: str) -> object:
         return strictjson.loads(text, duplicates=True)
     except strictjson.JsonError as problem:
         reason = f"the reference {quoted(text)} cannot be read as JSON: {_json_problem(problem)}"
-        raise CannotJudge("evaluatorConfigurationError", reason) from None
+        raise Misconfigured(reason) from None
 
 
 class JsonSchemaOptions(ValueOptions):
@@ -343,7 +344,6 @@ class JsonSchemaOptions(ValueOptions):
     @field_validator("json_schema")
     @classmethod
     def _usable(cls, schema: dict[str, Any]) -> dict[str, Any]:
-
         check_schema(schema)
         return schema
 
@@ -361,13 +361,12 @@ class JsonSchema(Evaluator):
     example: ClassVar = {"options": {"schema": {"type": "object", "required": ["name"]}}, "response": '{"name": "Ada"}'}
 
     @cached_property
-    def _conformity(self) -> SchemaValidator:
-
+    def _validator(self) -> SchemaValidator:
         return SchemaValidator(self.options.json_schema)
 
     def score(self, evidence: Evidence) -> Score:
         """List the violations."""
-        found = self._conformity.violations(json_values(evidence, self.options.json_path))
-        if not found:
+        violations = self._validator.violations(json_values(evidence, self.options.json_path))
+        if not violations:
             return verdict_score(True, "the answer conforms to the schema", violations=[])
-        return verdict_score(False, f"at {found[0]['path']}: {found[0]['message']}", violations=found)
+        return verdict_score(False, f"at {violations[0]['path']}: {violations[0]['message']}", violations=violations)

@@ -10,7 +10,17 @@ from pydantic import AliasChoices, Field, model_validator
 from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternError, PatternTimeout, compile_pattern
 
-from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, as_text, response_values, verdict_score
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    Score,
+    TextOptions,
+    as_text,
+    response_values,
+    verdict_score,
+)
 from .values import PatternBudget, quoted, quoted_list, response_texts, same_json
 
 Fold = Callable[[str], str]
@@ -20,12 +30,12 @@ def _case_folding(options: TextOptions) -> Fold:
     return str.casefold if options.ignore_case else str
 
 
-def _target_texts(evidence: Evidence, given: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    if given is not None:
-        return tuple(given)
+def _target_texts(evidence: Evidence, values: Sequence[str] | None, option: str) -> tuple[str, ...]:
+    if values is not None:
+        return tuple(values)
     if not evidence.references:
         reason = f"nothing to compare with: give the option {option}, or the item an expected_response or ideal"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
     return evidence.references
 
 
@@ -39,7 +49,7 @@ class ValueTextOptions(TextOptions):
     )
 
     @property
-    def given(self) -> tuple[str, ...] | None:
+    def value_list(self) -> tuple[str, ...] | None:
         """The value as a list, like the references."""
         return None if self.value is None else (self.value,)
 
@@ -98,7 +108,7 @@ class Equals(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Compare the whole text, then what it stands for where a path chose it."""
         fold = self.options.fold
-        targets = _target_texts(evidence, self.options.given, "value")
+        targets = _target_texts(evidence, self.options.value_list, "value")
         values = response_values(evidence, self.options.json_path)
         folded = {fold(target) for target in targets}
         texts = [as_text(value) for value in values]
@@ -141,7 +151,7 @@ class StartsWith(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Compare the beginning."""
         fold = _case_folding(self.options)
-        targets = _target_texts(evidence, self.options.given, "value")
+        targets = _target_texts(evidence, self.options.value_list, "value")
         starts = tuple(map(fold, targets))
         texts = response_texts(evidence, self.options.json_path)
         if any(fold(text).startswith(starts) for text in texts):
@@ -173,9 +183,11 @@ class ContainsAll(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look for each."""
-        found, missing = _split_by_occurrence(evidence, self.options)
+        present, missing = _split_by_occurrence(evidence, self.options)
         reason = (
-            f"not in the answer: {quoted_list(missing)}" if missing else f"the answer contains all {len(found)} values"
+            f"not in the answer: {quoted_list(missing)}"
+            if missing
+            else f"the answer contains all {len(present)} values"
         )
         return verdict_score(not missing, reason, missing=missing)
 
@@ -194,11 +206,11 @@ class ContainsAny(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look for each."""
-        found, missing = _split_by_occurrence(evidence, self.options)
-        if found:
-            return verdict_score(True, f"the answer contains {quoted_list(found)}", found=found)
+        present, missing = _split_by_occurrence(evidence, self.options)
+        if present:
+            return verdict_score(True, f"the answer contains {quoted_list(present)}", found=present)
         return verdict_score(
-            False, f"none of them is in the answer: {quoted_list(missing) or '(no values)'}", found=found
+            False, f"none of them is in the answer: {quoted_list(missing) or '(no values)'}", found=present
         )
 
 
@@ -234,10 +246,10 @@ class Regex(Evaluator):
         """Try each text."""
         pattern = compile_pattern(self.options.pattern, ignore_case=self.options.ignore_case)
         matches = pattern.fullmatch if self.options.mode == "fullmatch" else pattern.search
-        patience = PatternBudget()
+        pattern_budget = PatternBudget()
         try:
             texts = response_texts(evidence, self.options.json_path)
-            passed = any(patience.wait(matches, text) for text in texts)
+            passed = any(pattern_budget.search(matches, text) for text in texts)
         except PatternTimeout as problem:
             raise CannotJudge("patternTimeout", str(problem)) from None
         outcome = "matches" if passed else "does not match"

@@ -67,7 +67,7 @@ def _indeterminate(reason: str) -> CannotJudge:
 
 
 def _call_rows(evidence: Evidence, key: str) -> list[Mapping[str, Any]] | None:
-    """One list of the tool-call evidence, None where it is not known; a malformed row is one that says nothing."""
+    """One list of the tool-call evidence, None where it is not known; a malformed row counts as an empty one."""
     calls = (evidence.diagnostics or {}).get("tool_calls")
     if not isinstance(calls, Mapping):
         raise _indeterminate("the answer came without diagnostics.tool_calls")
@@ -89,9 +89,9 @@ def _function_name(row: Mapping[str, Any]) -> FunctionName:
     return plugin, function
 
 
-def _could_be_same(one: FunctionName, other: FunctionName) -> bool:
+def _could_be_same(left: FunctionName, right: FunctionName) -> bool:
     """Whether two names can mean the same function; a part that is not known can mean anything."""
-    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+    return all(a is None or b is None or a == b for a, b in zip(left, right, strict=True))
 
 
 def _dotted_names(names: Iterable[FunctionName]) -> list[str]:
@@ -124,21 +124,21 @@ class ToolCallSelection(Evaluator):
             raise _indeterminate("diagnostics.tool_calls does not say which functions were selected")
         selected = [_function_name(row) for row in rows]
         ran = [_function_name(row) for row in _call_rows(evidence, "executions") or ()]
-        unchosen = [name for name in ran if not any(_could_be_same(name, other) for other in selected)]
-        doubtful = [name for name in selected if None in name] + unchosen
+        unselected = [name for name in ran if not any(_could_be_same(name, other) for other in selected)]
+        uncertain = [name for name in selected if None in name] + unselected
         certain = dict.fromkeys(name for name in selected if None not in name)
-        wanted = dict.fromkeys(call.name for call in self.options.calls)
-        missing = [name for name in wanted if name not in certain]
-        beside = [] if self.options.allow_additional_calls else [name for name in certain if name not in wanted]
-        details: dict[str, Any] = {"missing": _dotted_names(missing), "additional": _dotted_names(beside)}
-        if beside:
-            return measured_score(0.0, 1.0, f"also selected: {quoted_list(_dotted_names(beside))}", **details)
-        if not all(any(_could_be_same(name, other) for other in doubtful) for name in missing):
+        expected = dict.fromkeys(call.name for call in self.options.calls)
+        missing = [name for name in expected if name not in certain]
+        additional = [] if self.options.allow_additional_calls else [name for name in certain if name not in expected]
+        details: dict[str, Any] = {"missing": _dotted_names(missing), "additional": _dotted_names(additional)}
+        if additional:
+            return measured_score(0.0, 1.0, f"also selected: {quoted_list(_dotted_names(additional))}", **details)
+        if not all(any(_could_be_same(name, other) for other in uncertain) for name in missing):
             return measured_score(0.0, 1.0, f"not selected: {quoted_list(_dotted_names(missing))}", **details)
-        might_be_beside = any(name not in wanted for name in doubtful)
-        if missing or (might_be_beside and not self.options.allow_additional_calls):
+        uncertain_additional = any(name not in expected for name in uncertain)
+        if missing or (uncertain_additional and not self.options.allow_additional_calls):
             raise _indeterminate(
-                f"what is not certain could change the verdict: {quoted_list(_dotted_names(doubtful))}"
+                f"what is not certain could change the verdict: {quoted_list(_dotted_names(uncertain))}"
             )
         return measured_score(1.0, 1.0, "every expected function was selected", **details)
 
@@ -169,24 +169,24 @@ class ToolCallExecution(Evaluator):
         rows = _call_rows(evidence, "executions")
         if rows is None:
             raise _indeterminate("diagnostics.tool_calls does not say which functions were executed")
-        chosen = _call_rows(evidence, "selected_functions")
-        selected = None if chosen is None else [_function_name(row) for row in chosen]
+        selected_rows = _call_rows(evidence, "selected_functions")
+        selected = None if selected_rows is None else [_function_name(row) for row in selected_rows]
         certain: Counter[FunctionName] = Counter()
-        doubtful: list[FunctionName] = []
+        uncertain: list[FunctionName] = []
         for row in rows:
             name, status = _function_name(row), _response_status(row)
             consistent = selected is None or any(_could_be_same(name, other) for other in selected)
             if status is not None and not 200 <= status < 300:
                 continue
             if status is None or None in name or not consistent:
-                doubtful.append(name)
+                uncertain.append(name)
             else:
                 certain[name] += 1
-        short = Counter(call.name for call in self.options.calls) - certain
-        missing = _dotted_names(short.elements())
-        if not short:
+        shortfall = Counter(call.name for call in self.options.calls) - certain
+        missing = _dotted_names(shortfall.elements())
+        if not shortfall:
             return measured_score(1.0, 1.0, "every expected call was executed with success", missing=missing)
-        if all(sum(_could_be_same(name, other) for other in doubtful) >= count for name, count in short.items()):
+        if all(sum(_could_be_same(name, other) for other in uncertain) >= count for name, count in shortfall.items()):
             reason = "executions without a clear name or status, or of functions that were not selected, could be"
             raise _indeterminate(f"{reason} the missing ones: {quoted_list(missing)}")
         return measured_score(0.0, 1.0, f"not executed with success: {quoted_list(missing)}", missing=missing)
@@ -267,39 +267,39 @@ class ToolCalledWith(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look for a call with the arguments."""
-        wanted = self.options
-        calls = [call for call in evidence.tool_calls or () if call.name == wanted.tool_name]
+        options = self.options
+        calls = [call for call in evidence.tool_calls or () if call.name == options.tool_name]
         if not calls:
             return verdict_score(
-                False, _called_reason(wanted.tool_name, [call.name for call in evidence.tool_calls or ()])
+                False, _called_reason(options.tool_name, [call.name for call in evidence.tool_calls or ()])
             )
-        given = [{} if call.arguments is None else call.arguments for call in calls]
-        readable = [arguments for arguments in given if isinstance(arguments, Mapping)]
+        arguments_of_calls = [{} if call.arguments is None else call.arguments for call in calls]
+        readable = [arguments for arguments in arguments_of_calls if isinstance(arguments, Mapping)]
         if any(self._fits(arguments) for arguments in readable):
-            return verdict_score(True, f"{wanted.tool_name} was called with what was asked for")
-        if len(readable) < len(given):
-            raise NoValueToJudge(f"the arguments of a call to {wanted.tool_name} are not a JSON object")
+            return verdict_score(True, f"{options.tool_name} was called with what was asked for")
+        if len(readable) < len(arguments_of_calls):
+            raise NoValueToJudge(f"the arguments of a call to {options.tool_name} are not a JSON object")
         names = quoted_list(sorted({name for arguments in readable for name in arguments})) or "none"
-        return verdict_score(False, f"no call to {wanted.tool_name} has what was asked for; its arguments are {names}")
+        return verdict_score(False, f"no call to {options.tool_name} has what was asked for; its arguments are {names}")
 
     def _fits(self, arguments: Mapping[str, object]) -> bool:
-        wanted = dict(self.options.arguments or {})
+        expected = dict(self.options.arguments or {})
         name = self.options.arg_key_name
         if self.options.ignore_case:
             arguments = {key.casefold(): value for key, value in arguments.items()}
-            wanted = {key.casefold(): value for key, value in wanted.items()}
+            expected = {key.casefold(): value for key, value in expected.items()}
             name = name and name.casefold()
-        return (name is None or name in arguments) and _contains_json(wanted, arguments)
+        return (name is None or name in arguments) and _contains_json(expected, arguments)
 
 
-def _contains_json(wanted: object, given: object) -> bool:
+def _contains_json(expected: object, actual: object) -> bool:
     """Whether a JSON value holds everything of another; lists agree place by place, and true is not 1."""
-    if isinstance(wanted, Mapping):
-        return isinstance(given, Mapping) and all(
-            key in given and _contains_json(value, given[key]) for key, value in wanted.items()
+    if isinstance(expected, Mapping):
+        return isinstance(actual, Mapping) and all(
+            key in actual and _contains_json(value, actual[key]) for key, value in expected.items()
         )
-    if isinstance(wanted, list | tuple):
-        if not isinstance(given, list | tuple) or len(given) != len(wanted):
+    if isinstance(expected, list | tuple):
+        if not isinstance(actual, list | tuple) or len(actual) != len(expected):
             return False
-        return all(map(_contains_json, wanted, given))
-    return wanted == given and isinstance(wanted, bool) == isinstance(given, bool)
+        return all(map(_contains_json, expected, actual))
+    return expected == actual and isinstance(expected, bool) == isinstance(actual, bool)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions
 from .values import response_texts
 
 READ_CHARS = 100_000
@@ -51,8 +51,8 @@ class Translate(Evaluator):
         """The best BLEU of any text of the answer."""
         bleu = load_bleu()
         if bleu is None:
-            said = "BLEU is computed by the library sacrebleu, which is not installed: pip install sacrebleu"
-            raise CannotJudge("evaluatorConfigurationError", said)
+            reason = "BLEU is computed by the library sacrebleu, which is not installed: pip install sacrebleu"
+            raise Misconfigured(reason)
         references = [reference[:READ_CHARS] for reference in evidence.references]
         texts = response_texts(evidence, self.options.json_path)
         best = max(float(bleu.sentence_score(text[:READ_CHARS], references).score) for text in texts)

@@ -39,7 +39,7 @@ class PromptFacts:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file to write, and what could not be put in it: a sentence for each test or metric."""
+    """A file to write, and a sentence for each test or metric that could not be put in it."""
 
     filename: str
     text: str
@@ -58,12 +58,12 @@ class ExportRow:
 
 def provider_model(model: str, *providers: str) -> str | None:
     """The model without its provider, when it is one of these."""
-    found = _MODEL.fullmatch(model)
-    return found[2] if found and found[1] in providers else None
+    match = _MODEL.fullmatch(model)
+    return match[2] if match and match[1] in providers else None
 
 
 def export_messages(subject: Subject, spell: Spelling) -> tuple[Messages, dict[str, str]]:
-    """The prompt's messages with its names spelled for a reader, and what must be rendered for each test before."""
+    """The prompt's messages with names spelled for another program, and the templates to render for each test."""
     sections = subject.prompty.sections
     if not subject.declared:
         sections = (*sections, Section("user", f"{{{{{ONLY_INPUT}}}}}", 0))
@@ -82,14 +82,14 @@ def _respell(text: str, spell: Spelling) -> str | None:
     """A template with its names spelled otherwise; None where it holds more than text and names."""
     if _COMPUTED.search(_NAME.sub(" ", text)):
         return None
-    return _NAME.sub(lambda found: spell(found[1]), text)
+    return _NAME.sub(lambda match: spell(match[1]), text)
 
 
 def export_rows(
     subject: Subject, tests: Sequence[Test], truths: Sequence[Truth], computed: Mapping[str, str]
 ) -> tuple[list[ExportRow], tuple[str, ...]]:
     """The tests whose input fits the prompt, and a sentence for each other one."""
-    known = {truth.testuid: truth for truth in truths}
+    truth_by_test = {truth.testuid: truth for truth in truths}
     rows, left_out = [], []
     for place, test in enumerate(tests, 1):
         try:
@@ -99,7 +99,7 @@ def export_rows(
         except (Unbindable, TemplateError) as problem:
             left_out.append(f"{test.testuid or f'test {place}'}: {problem}")
             continue
-        rows.append(ExportRow(test, values, rendered, _expected_text(test, known.get(test.testuid or ""))))
+        rows.append(ExportRow(test, values, rendered, _expected_text(test, truth_by_test.get(test.testuid or ""))))
     return rows, tuple(left_out)
 
 
@@ -112,8 +112,8 @@ def _expected_text(test: Test, truth: Truth | None) -> str:
 
 
 def read_metrics(metrics: Mapping[str, Path], left_out: list[str], tag: str = "") -> list[tuple[str, Prompty]]:
-    """The metrics that carry a tag, all without one; those that cannot be read are left out."""
-    found = []
+    """The metrics with a tag, or all; those that cannot be read are left out."""
+    readable = []
     for name, path in metrics.items():
         try:
             prompt = parse_prompty(path.read_text(encoding="utf-8"))
@@ -121,12 +121,12 @@ def read_metrics(metrics: Mapping[str, Path], left_out: list[str], tag: str = ""
             left_out.append(f"the metric {name} cannot be read: {problem}")
             continue
         if not tag or tag in tags_of(prompt):
-            found.append((name, prompt))
-    return found
+            readable.append((name, prompt))
+    return readable
 
 
 def metric_messages(name: str, prompt: Prompty, spell: Spelling, left_out: list[str]) -> Messages:
-    """The messages of a metric, none when it computes what no reader of the export can."""
+    """The messages of a metric; none when it computes what other programs cannot."""
     texts = [(section.role, _respell(section.text, spell)) for section in prompt.sections]
     if not texts or any(text is None for _, text in texts):
         left_out.append(f"the metric {name} is left out: it must hold text, and of {{{{ }}}} and {{% %}} only names")
@@ -135,7 +135,7 @@ def metric_messages(name: str, prompt: Prompty, spell: Spelling, left_out: list[
 
 
 def metric_constants(subject: Subject, facts: PromptFacts) -> dict[str, str]:
-    """What metrics may name that is the same for every test."""
+    """The values metrics may name that are the same for every test."""
     prompt = "\n\n".join(section.text for section in subject.prompty.sections)
     return {"prompt": prompt, "intent": facts.intent, "inputSpec": facts.input_spec, "rules": facts.rules}
 
@@ -201,11 +201,11 @@ def _test_datum(subject: Subject, row: ExportRow, expected: str) -> dict[str, An
 
 def _parameters(model: object) -> dict[str, Any] | None:
     """The parameters of the front matter's model as GitHub Models spells them."""
-    given = model.get("parameters") if isinstance(model, dict) else None
-    if not isinstance(given, dict):
+    parameters = model.get("parameters") if isinstance(model, dict) else None
+    if not isinstance(parameters, dict):
         return None
-    spelled = {ours: theirs for theirs, ours in PARAMETERS.items()}
-    return {spelled.get(str(name), str(name)): value for name, value in given.items()}
+    spelled = {our_name: their_name for their_name, our_name in PARAMETERS.items()}
+    return {spelled.get(str(name), str(name)): value for name, value in parameters.items()}
 
 
 def _likeness_judge(inputs: str, expected: str) -> dict[str, Any]:
@@ -230,23 +230,28 @@ def _github_metrics(
     subject: Subject, texts: Mapping[str, str], metrics: Mapping[str, Path], expected: str, left_out: list[str]
 ) -> list[dict[str, Any]]:
     """An evaluator for each metric tagged `github`."""
-    known = {"output": "{{completion}}", "groundtruth": template_name(expected), "input": _inputs_shown(subject)}
-    known = {one.name: template_name(one.name) for one in subject.inputs} | known | dict(texts)
-    found = []
+    spellings = {"output": "{{completion}}", "groundtruth": template_name(expected), "input": _inputs_shown(subject)}
+    spellings = {one.name: template_name(one.name) for one in subject.inputs} | spellings | dict(texts)
+    evaluators = []
     for name, prompt in read_metrics(metrics, left_out, tag="github"):
-        if messages := metric_messages(name, prompt, lambda word: known.get(word, ""), left_out):
-            found.append({"name": name, "llm": _ok_err_judge(messages)})
-    return found
+        if messages := metric_messages(name, prompt, lambda word: spellings.get(word, ""), left_out):
+            evaluators.append({"name": name, "llm": _ok_err_judge(messages)})
+    return evaluators
 
 
 def _ok_err_judge(messages: Messages) -> dict[str, Any]:
     """A judge that ends with OK or ERR; only its prompt is a template, so a system message with names moves there."""
-    told = [one["content"] for one in messages if one["role"] == "system" and "{{" not in one["content"]]
-    asked = [one["content"] for one in messages if one["role"] != "system" or "{{" in one["content"]]
+    system_texts = [one["content"] for one in messages if one["role"] == "system" and "{{" not in one["content"]]
+    user_texts = [one["content"] for one in messages if one["role"] != "system" or "{{" in one["content"]]
     # ERR stands first because the first choice that is part of a reply is taken, and "looks" holds an OK.
     choices = [{"choice": "ERR", "score": 0}, {"choice": "OK", "score": 1}]
-    system = {"systemPrompt": "\n\n".join(told)} if told and asked else {}
-    return {"modelId": f"openai/{JUDGE}", **system, "prompt": "\n\n".join(asked or told), "choices": choices}
+    system = {"systemPrompt": "\n\n".join(system_texts)} if system_texts and user_texts else {}
+    return {
+        "modelId": f"openai/{JUDGE}",
+        **system,
+        "prompt": "\n\n".join(user_texts or system_texts),
+        "choices": choices,
+    }
 
 
 def _inputs_shown(subject: Subject) -> str:
@@ -266,7 +271,7 @@ def all_exports(
     metrics: Mapping[str, Path],
     models: Sequence[str],
 ) -> list[Export]:
-    """Everything there is to write: for OpenAI how answers are graded, and for each model under test what it takes."""
+    """All files: how OpenAI grades answers, and what each model under test takes."""
     run = evals_run(subject, tests, truths, facts, models)
     prompts = [github_prompt(subject, tests, truths, facts, model, metrics) for model in models]
     return [evals_create(subject, metrics), *(one for one in (run, *prompts) if one is not None)]
@@ -310,8 +315,8 @@ def evals_run(
     subject: Subject, tests: Sequence[Test], truths: Sequence[Truth], facts: PromptFacts, models: Sequence[str]
 ) -> Export | None:
     """The bodies that start a run of the eval, one for each model of OpenAI or Azure; None when there is none."""
-    asked = [name for model in models if (name := provider_model(model, "openai", "azure"))]
-    if not asked:
+    names = [name for model in models if (name := provider_model(model, "openai", "azure"))]
+    if not names:
         return None
     messages, computed = export_messages(subject, _item_reference)
     rows, left_out = export_rows(subject, tests, truths, computed)
@@ -327,7 +332,7 @@ def evals_run(
                 "source": source,
             },
         }
-        for name in asked
+        for name in names
     ]
     return Export("evals.run.json", _dump_json(bodies), left_out)
 
@@ -335,9 +340,9 @@ def evals_run(
 def _item_values(subject: Subject, row: ExportRow, facts: PromptFacts) -> dict[str, str]:
     """One row of the data: every value as the text that stands in the prompt."""
     keys = _item_keys(subject)
-    known = {**metric_constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
+    metric_values = {**metric_constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
     values = {name: str(value) for name, value in row.values.items()}
-    return {**values, **{keys[name]: known[name] for name in METRIC_NAMES}, **row.computed}
+    return {**values, **{keys[name]: metric_values[name] for name in METRIC_NAMES}, **row.computed}
 
 
 def _grader_spelling(subject: Subject) -> Spelling:
@@ -357,5 +362,5 @@ def _item_reference(name: str) -> str:
 
 
 def _dump_json(value: object) -> str:
-    """The value as a file holds it: halves of surrogate pairs, which no file can hold, are question marks."""
+    """The value as JSON, with question marks for lone surrogates, which no file can hold."""
     return json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode("utf-8") + "\n"

@@ -1,4 +1,4 @@
-"""What a generation may be asked for, and the presets of effort; what is given explicitly always wins."""
+"""The options of a generation and the presets of effort; an option given explicitly always wins."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Options:
     test_expansion_instructions: str = ""
 
     def kept(self) -> dict[str, Any]:
-        """All of them, as a file keeps them."""
+        """The options as a file keeps them."""
         return asdict(self)
 
 
@@ -110,5 +110,5 @@ def effective_options(given: Mapping[str, Any], saved: Mapping[str, Any] | None 
 
 
 def split_names(text: str) -> list[str]:
-    """The names of a list: only a semicolon separates them."""
+    """The names of a list separated by semicolons."""
     return [piece for part in text.split(";") if (piece := part.strip())]

@@ -1,4 +1,4 @@
-"""The prompt that tests are made for: its text, its inputs, its scenarios and samples."""
+"""The prompt that tests are made for: its text, inputs, scenarios and samples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PromptInput:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A prompt under test, read."""
+    """A prompt under test."""
 
     name: str
     file: Path
@@ -47,7 +47,7 @@ class Subject:
     samples: tuple[Mapping[str, Any], ...]
     instructions: Mapping[str, str]
     declared: bool
-    """Whether the prompt has inputs of its own; one without is followed by what it is to work on."""
+    """Whether the prompt has inputs; one without is followed by the test's input."""
 
     @property
     def id(self) -> str:
@@ -64,7 +64,7 @@ class Subject:
         return {name: value for name, value in (scenario.parameters or {}).items() if name in names}
 
     def open_inputs(self, scenario: Scenario) -> tuple[PromptInput, ...]:
-        """The inputs whose values a test brings: those that scenario and defaults leave; all, if they leave none."""
+        """The inputs that a test gives a value: those without one yet, else those that no scenario fixes."""
         free = tuple(one for one in self.inputs if one.name not in self.fixed(scenario))
         return tuple(one for one in free if one.default is None) or free or self.inputs[:1]
 
@@ -94,22 +94,22 @@ def read_subject(file: Path, options: Options, seed: int | None = None) -> Subje
 
 
 def _prompt_inputs(prompt: Prompty) -> tuple[PromptInput, ...]:
-    """The inputs that are declared, then those that only stand in the text."""
-    given = prompt.front.get("inputs")
-    found: dict[str, PromptInput] = {}
-    for name, about in given.items() if isinstance(given, dict) else ():
+    """The declared inputs, then those that only the text names."""
+    declared = prompt.front.get("inputs")
+    inputs: dict[str, PromptInput] = {}
+    for name, about in declared.items() if isinstance(declared, dict) else ():
         if isinstance(about, dict):
             kind = about.get("type")
             described = str(about.get("description") or "")
-            found[name] = PromptInput(
+            inputs[name] = PromptInput(
                 name, kind if isinstance(kind, str) else "string", described, about.get("default")
             )
         else:
-            found[name] = PromptInput(name, _LITERALS.get(type(about), "string"), "", about)
+            inputs[name] = PromptInput(name, _LITERALS.get(type(about), "string"), "", about)
     for section in prompt.sections:
         for name in template_variables(section.text):
-            found.setdefault(name, PromptInput(name))
-    return tuple(found.values())
+            inputs.setdefault(name, PromptInput(name))
+    return tuple(inputs.values())
 
 
 def _instructions(front: Mapping[str, str], options: Options) -> dict[str, str]:
@@ -124,24 +124,24 @@ def _instructions(front: Mapping[str, str], options: Options) -> dict[str, str]:
 
 
 def _samples(
-    file: Path, given: Sequence[Mapping[str, Any] | str], prompt: Prompty, options: Options, seed: int | None
+    file: Path, listed: Sequence[Mapping[str, Any] | str], prompt: Prompty, options: Options, seed: int | None
 ) -> tuple[Mapping[str, Any], ...]:
-    found: list[Mapping[str, Any]] = []
-    for one in given:
-        found += _load_samples(file, one, prompt) if isinstance(one, str) else [one]
+    samples: list[Mapping[str, Any]] = []
+    for entry in listed:
+        samples += _load_samples(file, entry, prompt) if isinstance(entry, str) else [entry]
     if options.test_samples_shuffle:
-        random.Random(seed).shuffle(found)
-    return tuple(found[: options.test_samples_count])
+        random.Random(seed).shuffle(samples)
+    return tuple(samples[: options.test_samples_count])
 
 
-def _load_samples(file: Path, named: str, prompt: Prompty) -> list[Mapping[str, Any]]:
+def _load_samples(file: Path, name: str, prompt: Prompty) -> list[Mapping[str, Any]]:
     """The samples of a file beside the prompt: a list of objects, or an object whose one value is such a list."""
 
-    def refuse(said: str) -> DatasetError:
-        return DatasetError(str(file), [Problem(f"the test samples {named}: {said}", line=prompt.lines["testSamples"])])
+    def refuse(fault: str) -> DatasetError:
+        return DatasetError(str(file), [Problem(f"the test samples {name}: {fault}", line=prompt.lines["testSamples"])])
 
     try:
-        value = strictjson.loads((file.parent / named).read_text(encoding="utf-8"))
+        value = strictjson.loads((file.parent / name).read_text(encoding="utf-8"))
     except OSError as problem:
         raise refuse(f"cannot be read: {problem.strerror}") from None
     except (UnicodeDecodeError, strictjson.JsonError) as problem:
@@ -171,23 +171,23 @@ def bind_inputs(subject: Subject, scenario: Scenario, testinput: str) -> dict[st
     if not missing:
         # Everything has a value already, so the test's replaces it for the inputs that no scenario fixes.
         names = [one.name for one in subject.open_inputs(scenario)]
-        given = _parse_object(testinput)
-        if given is not None and given.keys() & set(names):
-            return values | {name: given[name] for name in names if name in given}
+        fields = _parse_object(testinput)
+        if fields is not None and fields.keys() & set(names):
+            return values | {name: fields[name] for name in names if name in fields}
         return values | {names[0]: testinput}
-    given = _parse_object(testinput)
+    fields = _parse_object(testinput)
     if len(missing) == 1:
         name = missing[0]
-        return values | {name: given[name] if given is not None and name in given else testinput}
-    if given is None:
+        return values | {name: fields[name] if fields is not None and name in fields else testinput}
+    if fields is None:
         raise Unbindable(f"Invalid test input format, expected JSON object: {testinput}")
-    if absent := [name for name in missing if name not in given]:
+    if absent := [name for name in missing if name not in fields]:
         raise Unbindable(f"the test gives no value for {', '.join(absent)}: {testinput}")
-    return values | {name: given[name] for name in missing}
+    return values | {name: fields[name] for name in missing}
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:
-    """The object a test's input is: JSON, or what YAML and JSON5 allow besides, such as bare names."""
+    """The object in a test's input: JSON, or what YAML allows besides, such as bare names."""
     if not text.lstrip().startswith("{"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The rows of CSV as models write it: in a fence, with chatter before it, torn by a comma."""
+"""Reads tests from the CSV that models write: in a fence, after chatter, with cells torn by a comma."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SPELLING = re.compile(r"[\s_*`-]+")
 
 
 def normal_name(name: str) -> str:
-    """The name of a column without the ways in which models spell it differently."""
+    """The name of a column without the differences in how models spell it."""
     return _SPELLING.sub("", name).lower()
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """The cells of one row; `sure` says that it was a row of a table as it stood, not put together by us."""
+    """The cells of one row; `sure` unless they were joined by `join_torn_cells`."""
 
     cells: Sequence[str]
     raw: str = ""
@@ -69,7 +69,7 @@ def well_quoted(text: str, delimiter: str) -> bool:
 
 
 def csv_rows(text: str, delimiter: str) -> Iterator[CsvRow]:
-    """The rows of a CSV text that are no comment."""
+    """The rows of a CSV text without comments."""
     lines = io.StringIO(text, newline="").readlines()
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     read = 0
@@ -96,12 +96,12 @@ _RULE_LINE = re.compile(r":?-+:?")
 
 @dataclass(frozen=True, slots=True)
 class ParsedTests:
-    """The tests read from a reply, and the rows that were none."""
+    """The tests read from a reply, and how the rest was read."""
 
     tests: tuple[Mapping[str, Any], ...]
     dropped: int = 0
     joined: int = 0
-    """Rows that a comma outside quotation marks had torn, and that could be put together for sure."""
+    """Rows that a comma outside quotation marks had torn, and that were joined again."""
     renumbered: bool = False
     """Whether the rules were numbered from 1 where their own numbers begin later."""
 
@@ -115,9 +115,9 @@ def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Parsed
     """
     plain = text.replace("\r\n", "\n").replace("\0", "").removeprefix("\ufeff")
     for delimiter in (",", ";", "\t", "|"):
-        found = _read_delimited(strip_csv_fence(plain), delimiter, inputs, rules)
-        if found is not None:
-            return found
+        table = _read_delimited(strip_csv_fence(plain), delimiter, inputs, rules)
+        if table is not None:
+            return table
     objects = _json_objects(plain)
     if objects:
         rows = [
@@ -132,41 +132,41 @@ def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Parsed
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Where the columns of a header stand that a test is made from."""
+    """The positions of the columns that a test is made from."""
 
     rule: int
     fixed: Mapping[str, int]
     own: Mapping[str, int]
     """The inputs."""
     besides: Mapping[str, int]
-    """What the model added, under names that mean nothing to us."""
+    """Columns that the model added."""
 
 
 def _find_columns(header: Sequence[str], inputs: Sequence[str]) -> _Columns | None:
-    """The layout of a header; None where a column is missing.
+    """The columns of a header; None where one is missing.
 
     An input may be called like a fixed column, which then stands before it.
     """
-    known = [normal_name(name) for name in header]
-    own: dict[str, int] = {}
+    names = [normal_name(name) for name in header]
+    places: dict[str, int] = {}
     for name in inputs:
         same = [place for place, one in enumerate(header) if one == name]
-        alike = same or [place for place, one in enumerate(known) if one == normal_name(name)]
+        alike = same or [place for place, one in enumerate(names) if one == normal_name(name)]
         if not alike:
             return None
-        own[name] = alike[-1]
-    taken = set(own.values())
-    fixed = {name: place for name in FIXED if name in known and (place := known.index(name)) not in taken}
+        places[name] = alike[-1]
+    used = set(places.values())
+    fixed = {name: place for name in FIXED if name in names and (place := names.index(name)) not in used}
     if "ruleid" not in fixed:
         return None
-    taken |= set(fixed.values())
-    more = {name: place for place, name in enumerate(header) if place not in taken and name not in Test.model_fields}
-    return _Columns(fixed.pop("ruleid"), fixed, own, more)
+    used |= set(fixed.values())
+    more = {name: place for place, name in enumerate(header) if place not in used and name not in Test.model_fields}
+    return _Columns(fixed.pop("ruleid"), fixed, places, more)
 
 
 @dataclass(frozen=True, slots=True)
 class _TestRow:
-    """What a row says: the number of its rule, and its columns; no number where it is no test."""
+    """The rule number and the columns of a row; no number where it is no test."""
 
     number: int | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -174,18 +174,18 @@ class _TestRow:
 
 
 def _read_row(layout: _Columns | None, cells: Sequence[str], inputs: Sequence[str], sure: bool = True) -> _TestRow:
-    """What a row says under a header; one that is not `sure` to be a row has to begin with nothing but a number."""
+    """Read a row; one that is not `sure` to be a row must have nothing but a number for its rule."""
     if layout is None:
         return _TestRow()
     written = cells[layout.rule]
-    found = _NUMBER.search(written) if sure or _ONLY_NUMBER.fullmatch(written) else None
+    number = _NUMBER.search(written) if sure or _ONLY_NUMBER.fullmatch(written) else None
     values = {name: cells[layout.own[name]] for name in inputs}
-    if found is None or not any(value.strip() for value in values.values()):
+    if number is None or not any(value.strip() for value in values.values()):
         return _TestRow()
     testinput = next(iter(values.values())) if len(values) == 1 else json.dumps(values, ensure_ascii=False)
-    kept = {name: value for name, value in values.items() if name not in Test.model_fields}
-    told = {name: cells[place] for name, place in (*layout.besides.items(), *layout.fixed.items())}
-    return _TestRow(int(found[0]), {**told, **kept, "testinput": testinput}, joined=not sure)
+    inputs_kept = {name: value for name, value in values.items() if name not in Test.model_fields}
+    others = {name: cells[place] for name, place in (*layout.besides.items(), *layout.fixed.items())}
+    return _TestRow(int(number[0]), {**others, **inputs_kept, "testinput": testinput}, joined=not sure)
 
 
 def _collect_tests(rows: Sequence[_TestRow], rules: Sequence[int]) -> ParsedTests:
@@ -207,11 +207,11 @@ def _collect_tests(rows: Sequence[_TestRow], rules: Sequence[int]) -> ParsedTest
 
 def _read_delimited(text: str, delimiter: str, inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests | None:
     """The tests of a table with a delimiter; None where there is no header with it."""
-    found = _read_with_header(list(csv_rows(text, delimiter)), inputs, rules)
-    if found is None or (found.tests and not found.dropped and not found.joined and well_quoted(text, delimiter)):
-        return found
+    parsed = _read_with_header(list(csv_rows(text, delimiter)), inputs, rules)
+    if parsed is None or (parsed.tests and not parsed.dropped and not parsed.joined and well_quoted(text, delimiter)):
+        return parsed
     lines = [row for line in text.split("\n") for row in csv_rows(line, delimiter)]
-    return max(found, _read_with_header(lines, inputs, rules) or found, key=lambda table: len(table.tests))
+    return max(parsed, _read_with_header(lines, inputs, rules) or parsed, key=lambda table: len(table.tests))
 
 
 def _read_with_header(rows: Sequence[CsvRow], inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests | None:
@@ -224,9 +224,9 @@ def _read_with_header(rows: Sequence[CsvRow], inputs: Sequence[str], rules: Sequ
             header = names if "ruleid" in map(normal_name, names) else None
             layout = _find_columns(names, inputs)
         elif names != header and not all(_RULE_LINE.fullmatch(name) for name in names):
-            whole = row if len(row.cells) <= len(header) else join_torn_cells(row, header)
-            fits = len(whole.cells) == len(header)
-            facts.append(_read_row(layout, whole.cells, inputs, whole.sure) if fits else _TestRow())
+            joined = row if len(row.cells) <= len(header) else join_torn_cells(row, header)
+            fits = len(joined.cells) == len(header)
+            facts.append(_read_row(layout, joined.cells, inputs, joined.sure) if fits else _TestRow())
     return None if header is None else _collect_tests(facts, rules)
 
 
@@ -253,9 +253,9 @@ def _json_objects(text: str) -> list[dict[str, Any]]:
             continue
         if isinstance(value, dict) and len(value) == 1:
             value = next(iter(value.values()))
-        found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-        if found:
-            return found
+        objects = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+        if objects:
+            return objects
     return []
 
 

@@ -1,4 +1,4 @@
-"""The steps that write tests: from rules as CSV, and from the prompt alone as a baseline."""
+"""The steps that write tests: from the rules, and from the prompt alone as a baseline."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .writing import check_rule_count, samples_text
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """What one conversation asks tests for: some rules in one scenario."""
+    """Some rules in one scenario, for which one conversation asks for tests."""
 
     scenario: Scenario
     rules: tuple[Rule, ...]
 
 
 def rule_groups(work: Generation) -> list[RuleGroup]:
-    """The conversations that the step takes."""
+    """The groups to ask for tests."""
     rules = [rule for rule in work.rules if not work.again or rule.number in work.again]
-    found = chunk_rules(rules, work.options.max_rules_per_test_generation, work.options.split_rules)
-    return [RuleGroup(scenario, tuple(chunk)) for scenario in work.subject.scenarios for chunk in found]
+    rule_chunks = chunk_rules(rules, work.options.max_rules_per_test_generation, work.options.split_rules)
+    return [RuleGroup(scenario, tuple(chunk)) for scenario in work.subject.scenarios for chunk in rule_chunks]
 
 
 async def write_tests(work: Generation) -> str:
@@ -42,37 +42,39 @@ async def write_tests(work: Generation) -> str:
         raise CannotGenerate(f"{work.folder.path / 'input_spec.txt'} is empty; delete it to have it written")
     if unknown := sorted(work.again - {rule.number for rule in work.rules}):
         raise CannotGenerate(f"there is no rule {unknown[0]}; the rules are numbered 1 to {len(work.rules)}")
-    made, cannot, ended = await make_each(work, "tests", rule_groups(work), lambda part: _ask_for_tests(work, part))
-    if ended is not None:
-        raise ended
-    if cannot:
-        raise cannot[0]
-    found = [test for part in made for test in part]
-    if not found:
+    results, failures, stop = await make_each(
+        work, "tests", rule_groups(work), lambda group: _ask_for_tests(work, group)
+    )
+    if stop is not None:
+        raise stop
+    if failures:
+        raise failures[0]
+    tests = [test for group in results for test in group]
+    if not tests:
         raise _no_tests(work)
-    if bare := sorted(
-        {rule.number for part in rule_groups(work) for rule in part.rules} - {test.ruleid for test in found}
+    if untested := sorted(
+        {rule.number for group in rule_groups(work) for rule in group.rules} - {test.ruleid for test in tests}
     ):
-        again = " ".join(f"--rule {number}" for number in bare)
-        work.tell(f"tests: there is none for {_rules_phrase(bare)}; {again} asks for some again")
-    kept = [test for test in work.tests if test.ruleid not in work.again] if work.again else []
-    return rows_text(name_tests(work, _sort_by_rule([*kept, *found])))
+        again = " ".join(f"--rule {number}" for number in untested)
+        work.tell(f"tests: there is none for {_rules_phrase(untested)}; {again} asks for some again")
+    others = [test for test in work.tests if test.ruleid not in work.again] if work.again else []
+    return rows_text(name_tests(work, _sort_by_rule([*others, *tests])))
 
 
 def name_tests(work: Generation, tests: Iterable[Test]) -> list[Test]:
-    """The tests, those without a name given one, as are those that bear the name of one before them."""
-    seen: Counter[str] = Counter()
-    taken: set[str] = set()
-    found = []
+    """The tests, with a new name for those without one or with the name of an earlier test."""
+    key_counts: Counter[str] = Counter()
+    names: set[str] = set()
+    named_tests = []
     for test in tests:
         facts = test.dumped()
-        if not test.testuid or test.testuid in taken:
+        if not test.testuid or test.testuid in names:
             key = test_uid(work.subject.id, facts, 0)
-            test = test.model_copy(update={"testuid": test_uid(work.subject.id, facts, seen[key])})
-            seen[key] += 1
-        taken.add(test.testuid or "")
-        found.append(test)
-    return found
+            test = test.model_copy(update={"testuid": test_uid(work.subject.id, facts, key_counts[key])})
+            key_counts[key] += 1
+        names.add(test.testuid or "")
+        named_tests.append(test)
+    return named_tests
 
 
 def _sort_by_rule(tests: Sequence[Test]) -> list[Test]:
@@ -80,32 +82,32 @@ def _sort_by_rule(tests: Sequence[Test]) -> list[Test]:
     return sorted(tests, key=lambda test: test.ruleid or len(tests) + 1_000_000)
 
 
-async def _ask_for_tests(work: Generation, part: RuleGroup) -> list[Test]:
-    """Ask for tests, and for more in the same conversation; a reply that holds none is asked for once more."""
-    inputs = work.subject.open_inputs(part.scenario)
-    chat = _tests_messages(work, part, inputs)
+async def _ask_for_tests(work: Generation, group: RuleGroup) -> list[Test]:
+    """Ask for tests, and for more in the same conversation; a reply without tests is asked for once more."""
+    inputs = work.subject.open_inputs(group.scenario)
+    chat = _tests_messages(work, group, inputs)
     header = _header(inputs)
-    found: list[Test] = []
+    tests: list[Test] = []
     for generation in range(work.options.test_generations):
-        table, chat = await _next_reply(work, part, chat, inputs)
+        table, chat = await _next_reply(work, group, chat, inputs)
         if not table.tests:
-            rules = _rules_phrase([rule.number for rule in part.rules])
+            rules = _rules_phrase([rule.number for rule in group.rules])
             work.tell(f"tests: nothing that {work.models.rules.config.name} wrote for {rules} was a test")
             break
-        for note in _reading_notes(table, part):
+        for note in _reading_notes(table, group):
             work.tell(f"tests: {note}")
-        found += [_make_test(row, part, generation) for row in table.tests]
+        tests += [_make_test(row, group, generation) for row in table.tests]
         chat = (*chat, *work.prompts.messages("more", {}, {"count": work.options.tests_per_rule, "header": header}))
-    unique = {(test.ruleid, test.testinput): test for test in reversed(found)}
-    return [test for test in found if unique[test.ruleid, test.testinput] is test]
+    unique = {(test.ruleid, test.testinput): test for test in reversed(tests)}
+    return [test for test in tests if unique[test.ruleid, test.testinput] is test]
 
 
 def _rules_phrase(numbers: Sequence[int]) -> str:
     return f"rule {numbers[0]}" if len(numbers) == 1 else f"the rules {', '.join(map(str, numbers))}"
 
 
-def _reading_notes(table: ParsedTests, part: RuleGroup) -> Iterator[str]:
-    """What a person should know about how a reply was read."""
+def _reading_notes(table: ParsedTests, group: RuleGroup) -> Iterator[str]:
+    """Warnings about how a reply was read."""
     if table.dropped:
         yield (
             f"{table.dropped} of {table.dropped + len(table.tests)} rows were left out: they have another number of "
@@ -117,45 +119,45 @@ def _reading_notes(table: ParsedTests, part: RuleGroup) -> Iterator[str]:
             "text around it; look through tests.json"
         )
     if table.renumbered:
-        rules = _rules_phrase([rule.number for rule in part.rules])
+        rules = _rules_phrase([rule.number for rule in group.rules])
         yield f"a reply about {rules} numbered them from 1, and was read so"
 
 
 async def _next_reply(
-    work: Generation, part: RuleGroup, chat: Messages, inputs: Sequence[PromptInput]
+    work: Generation, group: RuleGroup, chat: Messages, inputs: Sequence[PromptInput]
 ) -> tuple[ParsedTests, Messages]:
     """The tests of the next reply, and the conversation with it."""
-    names, numbers = [one.name for one in inputs], [rule.number for rule in part.rules]
-    found = ParsedTests(())
+    names, numbers = [one.name for one in inputs], [rule.number for rule in group.rules]
+    table = ParsedTests(())
 
-    def readable(said: str) -> bool:
-        return bool(read_tests(said, names, numbers).tests)
+    def holds_tests(reply: str) -> bool:
+        return bool(read_tests(reply, names, numbers).tests)
 
     for attempt in range(2):
-        said = await work.say(work.models.rules, chat, "tests", params=CREATIVE, worth=readable)
-        if is_refusal(said):
-            line = " ".join(said.split())[:80]
+        reply = await work.ask(work.models.rules, chat, "tests", params=CREATIVE, worth=holds_tests)
+        if is_refusal(reply):
+            line = " ".join(reply.split())[:80]
             work.tell(f"tests: {work.models.rules.config.name} declined: “{line}”")
             break
-        found = read_tests(said, names, numbers)
-        chat = (*chat, {"role": "assistant", "content": said})
-        if found.tests or attempt:
+        table = read_tests(reply, names, numbers)
+        chat = (*chat, {"role": "assistant", "content": reply})
+        if table.tests or attempt:
             break
         chat = (*chat, *work.prompts.messages("repair", {}, {"header": _header(inputs)}))
-    return found, chat
+    return table, chat
 
 
-def _tests_messages(work: Generation, part: RuleGroup, inputs: Sequence[PromptInput]) -> Messages:
+def _tests_messages(work: Generation, group: RuleGroup, inputs: Sequence[PromptInput]) -> Messages:
     texts = {
         "prompt": work.body,
         "inputspec": work.text("input_spec.txt"),
-        "scenario": _scenario_text(work, part.scenario),
-        "rules": "\n".join(f"{rule.number}. {rule.text}" for rule in part.rules),
+        "scenario": _scenario_text(work, group.scenario),
+        "rules": "\n".join(f"{rule.number}. {rule.text}" for rule in group.rules),
         "inputs": describe_inputs(inputs),
         "samples": samples_text(work),
     }
     count = work.options.tests_per_rule
-    values = {"count": count, "total": count * len(part.rules), "header": _header(inputs)}
+    values = {"count": count, "total": count * len(group.rules), "header": _header(inputs)}
     return work.prompts.messages("tests", texts, values)
 
 
@@ -174,11 +176,11 @@ def _header(inputs: Sequence[PromptInput]) -> str:
     return csv_line([*FIXED, *(one.name for one in inputs)]).strip()
 
 
-def _make_test(row: Mapping[str, Any], part: RuleGroup, generation: int) -> Test:
-    rule = next(rule for rule in part.rules if rule.number == row["ruleid"])
+def _make_test(row: Mapping[str, Any], group: RuleGroup, generation: int) -> Test:
+    rule = next(rule for rule in group.rules if rule.number == row["ruleid"])
     facts = {"rule": rule.text, "inverse": rule.inverse, "generation": generation}
-    if part.scenario.name:
-        facts["scenario"] = part.scenario.name
+    if group.scenario.name:
+        facts["scenario"] = group.scenario.name
     return Test.model_validate({**row, **facts})
 
 
@@ -192,18 +194,20 @@ def _no_tests(work: Generation) -> CannotGenerate:
 
 async def write_baseline(work: Generation) -> str:
     """As many tests as the rules got, made from the prompt alone, between lines of three equals signs."""
-    wanted = sum(1 for test in work.tests if not test.baseline) or len(work.rules) * work.options.tests_per_rule
+    count = sum(1 for test in work.tests if not test.baseline) or len(work.rules) * work.options.tests_per_rule
     inputs = work.subject.open_inputs(work.subject.scenarios[0])
-    texts = {"prompt": work.body, "inputs": describe_inputs(inputs)}
-    asked = work.prompts.messages("baseline", texts, {"count": wanted})
-    said = await work.say(work.models.baseline, asked, "baseline", params=CREATIVE)
-    found = [] if is_refusal(said) else [text for text in split_baseline_inputs(said) if _has_every_input(text, inputs)]
-    if not found:
+    material = {"prompt": work.body, "inputs": describe_inputs(inputs)}
+    messages = work.prompts.messages("baseline", material, {"count": count})
+    reply = await work.ask(work.models.baseline, messages, "baseline", params=CREATIVE)
+    texts = (
+        [] if is_refusal(reply) else [text for text in split_baseline_inputs(reply) if _has_every_input(text, inputs)]
+    )
+    if not texts:
         raise CannotGenerate(
             f"{work.models.baseline.config.name} wrote no baseline test that could be read. Name another model with "
             f"--baseline-model, or write {work.folder.path / 'baseline_tests.txt'} yourself, tests between lines of ==="
         )
-    return "\n===\n".join(found) + "\n"
+    return "\n===\n".join(texts) + "\n"
 
 
 def _has_every_input(text: str, inputs: Sequence[PromptInput]) -> bool:
@@ -219,6 +223,6 @@ def _has_every_input(text: str, inputs: Sequence[PromptInput]) -> bool:
 
 def baseline_tests(work: Generation) -> list[Test]:
     """The baseline tests as tests."""
-    found = split_baseline_inputs(work.folder.read("baseline_tests.txt") or "")
+    texts = split_baseline_inputs(work.folder.read("baseline_tests.txt") or "")
     name = work.subject.scenarios[0].name or None
-    return name_tests(work, (Test(testinput=text, baseline=True, scenario=name) for text in found))
+    return name_tests(work, (Test(testinput=text, baseline=True, scenario=name) for text in texts))

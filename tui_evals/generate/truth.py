@@ -1,4 +1,4 @@
-"""The step that makes ground truth: a trusted model answers every test, and judges look over its answers."""
+"""The step that makes ground truth: a trusted model answers every test, and judges score its answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE = "test_groundtruth.json"
 
 @dataclass(frozen=True, slots=True)
 class JudgedTruth:
-    """What the judges say of one answer: the mean of their scores, where there are any."""
+    """The mean score of the judges for one answer, where there is one, and what each said."""
 
     score: float | None
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -32,8 +32,8 @@ class JudgedTruth:
 
 def tests_without_truth(work: Generation) -> list[Test]:
     """The tests without ground truth, or with one for an earlier input."""
-    known = work.truths
-    return [test for test in work.tests if _current_truth(known.get(test.testuid or ""), test) is None]
+    truths = work.truths
+    return [test for test in work.tests if _current_truth(truths.get(test.testuid or ""), test) is None]
 
 
 def _current_truth(truth: Truth | None, test: Test) -> Truth | None:
@@ -47,25 +47,25 @@ async def write_groundtruth(work: Generation) -> str:
     if any(judge is work.models.groundtruth for judge in work.models.groundtruth_judges):
         name = work.models.groundtruth.config.name
         work.tell(f"groundtruth: {name} judges its own answers; name another judge with --groundtruth-judge")
-    made, cannot, ended = await make_each(
+    results, failures, stop = await make_each(
         work, "groundtruth", tests_without_truth(work), lambda test: _answer_test(work, test)
     )
-    known = work.truths | {truth.testuid: truth for truth in made}
-    found = [truth for test in work.tests if (truth := _current_truth(known.get(test.testuid or ""), test)) is not None]
-    text = rows_text(found)
-    if cannot or ended is not None:
+    truths = work.truths | {truth.testuid: truth for truth in results}
+    rows = [truth for test in work.tests if (truth := _current_truth(truths.get(test.testuid or ""), test)) is not None]
+    text = rows_text(rows)
+    if failures or stop is not None:
         work.folder.write(_FILE, text)
-    if ended is not None:
-        raise ended
-    if cannot:
-        work.tell(f"groundtruth: {len(cannot)} tests have none, and the same command tries again: {cannot[0]}")
+    if stop is not None:
+        raise stop
+    if failures:
+        work.tell(f"groundtruth: {len(failures)} tests have none, and the same command tries again: {failures[0]}")
     return text
 
 
 async def _answer_test(work: Generation, test: Test) -> Truth:
     chat = test_chat(work, test)
     for attempt in range(MAX_RETRIES + 1):
-        output = await work.say(work.models.groundtruth, chat, "groundtruth", attempt=attempt)
+        output = await work.ask(work.models.groundtruth, chat, "groundtruth", attempt=attempt)
         judged = await _judge_output(work, test, output, attempt) if output.strip() else JudgedTruth(0.0)
         if judged.score is None or judged.score >= GOOD_SCORE:
             break
@@ -83,7 +83,7 @@ async def _answer_test(work: Generation, test: Test) -> Truth:
 
 
 def test_chat(work: Generation, test: Test) -> tuple[dict[str, Any], ...]:
-    """What a model under test is sent for a test."""
+    """The messages a model under test is sent for a test."""
     subject = work.subject
     scenario = subject.scenario(test.scenario)
     under_test = PromptUnderTest(subject.name, subject.prompty)
@@ -98,7 +98,7 @@ def test_chat(work: Generation, test: Test) -> tuple[dict[str, Any], ...]:
 
 
 async def _judge_output(work: Generation, test: Test, output: str, attempt: int) -> JudgedTruth:
-    """The answer before each judge; only numbers count for the mean."""
+    """Have each judge score an answer; only numbers count for the mean."""
     path = work.groundtruth_metric
     kind = shipped_metric("groundtruth-eval") if path is None else metric_evaluator(_metric_name(path.name), path)
     evidence = Evidence(
@@ -114,9 +114,9 @@ async def _judge_output(work: Generation, test: Test, output: str, attempt: int)
     for judge in work.models.groundtruth_judges:
         score = await evaluate(kind(None, judge_ask(work, judge, "groundtruth", attempt)), evidence)
         counted = score.score if score.label is None else None
-        told = {"content": score.details.get("reply") or score.reason, "score": counted, "outcome": score.label}
+        metric = {"content": score.details.get("reply") or score.reason, "score": counted, "outcome": score.label}
         metrics[f"{kind.name} with {judge.config.name}"] = {
-            key: value for key, value in told.items() if value is not None
+            key: value for key, value in metric.items() if value is not None
         }
         if counted is not None:
             scores.append(counted)

@@ -21,33 +21,33 @@ def samples_text(work: Generation) -> str:
 
 async def write_intent(work: Generation) -> str:
     """What the prompt is for, in a sentence."""
-    asked = work.prompts.messages("intent", {"prompt": work.body}, _instructions(work, "intent"))
+    messages = work.prompts.messages("intent", {"prompt": work.body}, _instructions(work, "intent"))
     for attempt in range(_EMPTY_ATTEMPTS):
-        said = await work.write_up("intent.txt", asked, attempt=attempt, tidy=strip_fence)
-        if sentence := " ".join(said.split()):
+        reply = await work.write_text("intent.txt", messages, attempt=attempt, tidy=strip_fence)
+        if sentence := " ".join(reply.split()):
             return sentence + "\n"
-    raise work.nothing("intent", "intent.txt")
+    raise work.nothing_written("intent", "intent.txt")
 
 
 async def write_input_spec(work: Generation) -> str:
-    """What limits the input, a statement a line."""
+    """The limits of the input, a statement a line."""
     texts = {"prompt": work.body, "examples": samples_text(work)}
-    asked = work.prompts.messages("inputspec", texts, _instructions(work, "inputspec"))
+    messages = work.prompts.messages("inputspec", texts, _instructions(work, "inputspec"))
     for attempt in range(_EMPTY_ATTEMPTS):
-        said = await work.write_up("input_spec.txt", asked, attempt=attempt, tidy=tidy_rules)
-        if said:
-            return said + "\n"
-    raise work.nothing("input specification", "input_spec.txt")
+        reply = await work.write_text("input_spec.txt", messages, attempt=attempt, tidy=tidy_rules)
+        if reply:
+            return reply + "\n"
+    raise work.nothing_written("input specification", "input_spec.txt")
 
 
 async def write_rules(work: Generation) -> str:
-    """What every output has to keep, a rule a line."""
+    """The rules that every output has to keep, one a line."""
     values = {"count": work.options.max_rules or 0, **_instructions(work, "rules")}
-    asked = work.prompts.messages("rules", {"prompt": work.body}, values)
-    said = await work.write_up("rules.txt", asked, tidy=tidy_rules)
-    if not said:
-        raise work.nothing("output rules", "rules.txt")
-    return said + "\n"
+    messages = work.prompts.messages("rules", {"prompt": work.body}, values)
+    reply = await work.write_text("rules.txt", messages, tidy=tidy_rules)
+    if not reply:
+        raise work.nothing_written("output rules", "rules.txt")
+    return reply + "\n"
 
 
 async def write_inverse_rules(work: Generation) -> str:
@@ -71,25 +71,25 @@ async def write_inverse_rules(work: Generation) -> str:
 
 
 async def _invert_rules(work: Generation, rules: list[str]) -> str:
-    """As many inverse rules as there are rules, if the model can be brought to count."""
+    """One inverse rule for each rule; asked again where the model wrote another number of them."""
     values = {"count": len(rules), **_instructions(work, "inverse")}
-    asked = work.prompts.messages("inverse", {"rules": "\n".join(rules)}, values)
-    said = ""
+    messages = work.prompts.messages("inverse", {"rules": "\n".join(rules)}, values)
+    reply = ""
     for attempt in range(_INVERSE_ATTEMPTS):
-        said = await work.write_up("inverse_rules.txt", asked, attempt=attempt, tidy=tidy_rules)
-        if len(rule_lines(said)) == len(rules):
-            return said
-    if not said:
-        raise work.nothing("inverse rules", "inverse_rules.txt")
+        reply = await work.write_text("inverse_rules.txt", messages, attempt=attempt, tidy=tidy_rules)
+        if len(rule_lines(reply)) == len(rules):
+            return reply
+    if not reply:
+        raise work.nothing_written("inverse rules", "inverse_rules.txt")
     work.tell(
-        f"inverse_rules.txt holds {len(rule_lines(said))} rules where rules.txt holds {len(rules)}, after "
+        f"inverse_rules.txt holds {len(rule_lines(reply))} rules where rules.txt holds {len(rules)}, after "
         f"{_INVERSE_ATTEMPTS} attempts; the last reply is kept, look through it"
     )
-    return said
+    return reply
 
 
 def check_rule_count(work: Generation, rules: list[str]) -> None:
-    """CannotGenerate where there are no rules to go on with, or more than anybody wants to pay for."""
+    """CannotGenerate where there are no rules, or too many."""
     file = work.folder.path / "rules.txt"
     if not rules:
         raise CannotGenerate(f"{file} holds no rule; write one rule a line, or delete the file to have them written")
@@ -105,21 +105,21 @@ def _instructions(work: Generation, step: str) -> dict[str, str]:
 
 
 def tests_to_expand(work: Generation) -> list[Test]:
-    """The tests of rules that have not been made longer."""
+    """The tests of rules whose input has not been rewritten yet."""
     return [test for test in work.tests if not test.baseline and test.rule and test.testinputOriginal is None]
 
 
 async def expand_tests(work: Generation) -> str:
     """The tests with their inputs rewritten; the original input stays beside it."""
-    made, cannot, ended = await make_each(
+    results, failures, stop = await make_each(
         work, "expansion", tests_to_expand(work), lambda test: _expand_test(work, test)
     )
-    if cannot:
-        work.tell(f"expansion: {len(cannot)} tests stay as they are, and the same command tries again: {cannot[0]}")
-    if ended is not None:
-        raise ended
-    found = {test.testuid: test for test in made}
-    return rows_text([found.get(test.testuid, test) for test in work.tests])
+    if failures:
+        work.tell(f"expansion: {len(failures)} tests stay as they are, and the same command tries again: {failures[0]}")
+    if stop is not None:
+        raise stop
+    expanded = {test.testuid: test for test in results}
+    return rows_text([expanded.get(test.testuid, test) for test in work.tests])
 
 
 async def _expand_test(work: Generation, test: Test) -> Test:
@@ -133,7 +133,7 @@ async def _expand_test(work: Generation, test: Test) -> Test:
 async def _rewrite_input(
     work: Generation, test: Test, text: str, inputs: tuple[PromptInput, ...], attempt: int
 ) -> str | None:
-    """The input rewritten once; None where the reply is none."""
+    """The input rewritten once; None where the reply cannot be used."""
     texts = {
         "intent": work.text("intent.txt"),
         "rules": "\n".join(rule_lines(work.folder.read("rules.txt"))),
@@ -143,12 +143,12 @@ async def _rewrite_input(
     }
     names = [one.name for one in inputs] if len(inputs) > 1 else []
     values = {"names": ", ".join(names), "instructions": work.subject.instructions.get("expansion", "")}
-    asked = work.prompts.messages("expansion", texts, values)
-    said = await work.say(work.models.rules, asked, "expansion", attempt=attempt, params=CREATIVE)
-    plain = strip_fence(said).strip()
-    if not plain or is_refusal(plain):
+    messages = work.prompts.messages("expansion", texts, values)
+    reply = await work.ask(work.models.rules, messages, "expansion", attempt=attempt, params=CREATIVE)
+    rewritten = strip_fence(reply).strip()
+    if not rewritten or is_refusal(rewritten):
         return None
-    return _checked_object(plain, names) if names else plain
+    return _checked_object(rewritten, names) if names else rewritten
 
 
 def _checked_object(text: str, names: list[str]) -> str | None:

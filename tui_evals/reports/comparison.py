@@ -12,9 +12,12 @@ from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_compa
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
 from tui_evals.compare.verdicts import NAMES, difference_sentence
+from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
+from . import results
+from .base import ReportKind
 from .results import csv_text
 
 
@@ -107,6 +110,7 @@ def _answers(reader: Reader, line: ComparedLine) -> Iterator[dict[str, Any] | No
 def _run(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
     run = side.run
     found = reader.totals(run.id)
+    cost = run_cost(found, reader.spent(run.id)[1])
     return {
         "called": name,
         "run": run.key,
@@ -115,11 +119,12 @@ def _run(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
         "targets": list(run.targets),
         "prompts": [prompt for prompt in run.prompts if prompt],
         "status": run.status,
+        "message": stop_reason(run) or None,
         **_rate(side.rate),
         "not_judged": found.partial,
         "without_answer": found.errored,
-        "cost": found.cost + found.judge_cost,
-        "unpriced": max(found.unpriced, reader.spent(run.id)[1]),
+        "cost": cost.amount,
+        "unpriced": cost.unpriced,
     }
 
 
@@ -157,3 +162,22 @@ def _test(test: MeasuredDifference) -> dict[str, Any]:
         "items_needed": test.needed,
         "more_is": {1: "better", -1: "worse", 0: "unknown"}[test.direction],
     }
+
+
+def _csv(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+    return table(reader, runs, raw=raw) if len(runs) > 1 else results.table(reader, runs[0], raw=raw)
+
+
+def _json(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+    return json_text(reader, runs) if len(runs) > 1 else results.json_text(reader, runs[0])
+
+
+def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+    return "".join(json_lines(reader, runs) if len(runs) > 1 else results.json_lines(reader, runs[0]))
+
+
+KINDS = {
+    "csv": ReportKind((".csv",), _csv),
+    "json": ReportKind((".json",), _json),
+    "jsonl": ReportKind((".jsonl",), _json_lines),
+}

@@ -13,13 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
-from tui_evals.reports.page import cards, facing, words
+from tui_evals.present.figures import counted
+from tui_evals.present.status import ANSWER_LOOKS, status_phrase
+from tui_evals.reports.page import cards, facing
 from tui_evals.reports.page.summary import summary
 from tui_evals.reports.page.versus import versus
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe
 from tui_evals.version import __version__
+
+from .base import ReportKind
 
 _PIECES = 400  # pieces of a template that are handed on together
 
@@ -63,7 +67,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"words": words, "version": __version__}
+    environment.globals |= {"counted": counted, "looks": ANSWER_LOOKS, "phrase": status_phrase, "version": __version__}
     return environment
 
 
@@ -89,3 +93,6 @@ def _asset(name: str) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+KINDS = {"html": ReportKind((".html", ".htm"), lambda reader, runs, raw: page(reader, runs))}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
+from tui_evals.present.runs import standing_data
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
 from tui_evals.text.cells import csv_line, escape_formula
@@ -65,7 +66,13 @@ def document(reader: Reader, run: RunRow) -> dict[str, Any]:
     }
     several = len(run.targets) * len(run.prompts) > 1
     items = [_item(item, found, run, several) for item, found in answers(reader, run)]
-    return {**source, "metadata": metadata, "items": items}
+    return {**_extended(source, "tui_evals_run", _about(reader, run)), "metadata": metadata, "items": items}
+
+
+def _about(reader: Reader, run: RunRow) -> dict[str, Any]:
+    """How the run as a whole stands."""
+    standing = standing_data(run, reader.totals(run.id), reader.spent(run.id)[1])
+    return {"run": run.key, "name": run.name, **standing}
 
 
 def _item(item: Mapping[str, Any], found: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class Battle:
             await asyncio.gather(*workers, return_exceptions=True)
             await self._judge.target.close()
         if self._reason is not None:
-            return Outcome(False, str(self._reason), self._reason.configuration)
+            return Outcome(False, str(self._reason), self._reason.code)
         finished = self.done == self.total
         return Outcome(finished, "" if finished else "stopped before the end")
 

@@ -1,4 +1,4 @@
-"""The chat completions protocol: keys by reference, the words of a question and of an answer."""
+"""The chat completions protocol: keys by reference, the body of a request, the parsing of an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, 
 
 
 def resolve_reference(value: str | None, environment: Mapping[str, str], setting: str, target: str) -> str | None:
-    """What a setting says, looked up in the environment where it is a reference such as env:NAME."""
+    """The value of a setting, looked up in the environment where it is a reference such as env:NAME."""
     if value is None or not value.startswith("env:"):
         return value
     name = value[4:]
@@ -25,7 +25,7 @@ def resolve_reference(value: str | None, environment: Mapping[str, str], setting
 
 
 def url_secrets(url: str) -> Iterator[str]:
-    """The parts of an address that nobody else may read: its password and what its query says."""
+    """The secret parts of an address: its password and the values of its query."""
     parts = urlsplit(url)
     yield from filter(None, (parts.password, *(value for _, value in parse_qsl(parts.query))))
 
@@ -40,7 +40,7 @@ def demand_reference(config: TargetConfig) -> None:
 
 
 def completion_body(config: TargetConfig, model: str, request: Request) -> dict[str, Any]:
-    """A question as it is sent; parameters of the request win over the target's."""
+    """The body of a request; parameters of the request win over the target's."""
     body: dict[str, Any] = {**config.params, **request.params}
     for name in ("stream", "stream_options"):
         body.pop(name, None)
@@ -56,7 +56,7 @@ def completion_body(config: TargetConfig, model: str, request: Request) -> dict[
 
 
 def parse_body(body: bytes, streamed: bool) -> Reply:
-    """The reply a body holds, even if it came as a stream nobody asked for; ValueError if it holds none."""
+    """The reply in a body, also when it was streamed without being asked to; ValueError if there is none."""
     try:
         return parse_completion(_join_stream(body) if streamed or body.startswith(b"data:") else json.loads(body))
     except RecursionError:
@@ -64,7 +64,7 @@ def parse_body(body: bytes, streamed: bool) -> Reply:
 
 
 def parse_completion(document: Any) -> Reply:
-    """The reply a chat completion holds; ValueError if it holds none."""
+    """The reply in a chat completion; ValueError if there is none."""
     try:
         choice = document["choices"][0]
         message, counted = choice["message"], document.get("usage") or {}
@@ -98,11 +98,15 @@ def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_usage(counted: Mapping[str, Any]) -> Usage | None:
-    asked, answered = counted.get("prompt_tokens"), counted.get("completion_tokens")
-    if not isinstance(asked, int) or not isinstance(answered, int) or max(abs(asked), abs(answered)) > MAX_TOKENS:
+    input_tokens, output_tokens = counted.get("prompt_tokens"), counted.get("completion_tokens")
+    if (
+        not isinstance(input_tokens, int)
+        or not isinstance(output_tokens, int)
+        or max(abs(input_tokens), abs(output_tokens)) > MAX_TOKENS
+    ):
         return None
     # Where a provider counts nothing, litellm puts zeros.
-    return Usage(asked, answered) if asked or answered else None
+    return Usage(input_tokens, output_tokens) if input_tokens or output_tokens else None
 
 
 def _finite_number(value: object) -> float | None:
@@ -110,8 +114,8 @@ def _finite_number(value: object) -> float | None:
 
 
 def _join_stream(body: bytes) -> dict[str, Any]:
-    """What the events of a stream spell together, in the shape of an answer that was not streamed."""
-    whole: dict[str, Any] = {}
+    """The events of a stream joined to an answer as if it had not been streamed."""
+    document: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
     calls: dict[int, dict[str, Any]] = {}
     finish: str | None = None
@@ -121,7 +125,7 @@ def _join_stream(body: bytes) -> dict[str, Any]:
             continue
         chunk = json.loads(data)
         try:
-            whole |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+            document |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
             for choice in (chunk.get("choices") or ())[:1]:
                 finish = choice.get("finish_reason") or finish
                 _add_delta(choice.get("delta") or {}, message, calls)
@@ -129,7 +133,7 @@ def _join_stream(body: bytes) -> dict[str, Any]:
             raise ValueError("an event of the stream is not a piece of a chat completion") from None
     if finish is None:
         raise ValueError("the stream broke off")
-    return {**whole, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
+    return {**document, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
 
 
 def _add_delta(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, Price, TargetConfig
+from .opening import is_spelled, model_forms
 
 FILE = Path(".evals", "config.toml")
 
@@ -24,12 +25,11 @@ _CONCURRENCY = 10
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
 _SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
-_MODEL_FORMS = "a model is written as provider/name, replay:PATH, python:module:function, command:ARGV or demo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDefaults:
-    """What a run takes where the command line says nothing."""
+    """The defaults of a run for what the command line does not give."""
 
     targets: tuple[str, ...] = ()
     concurrency: int | None = None
@@ -49,11 +49,8 @@ class Settings:
 
 def is_model(model: str) -> bool:
     """Whether a model is spelled in one of the known ways."""
-    scheme, colon, rest = model.partition(":")
-    if scheme in ("replay", "python", "command") and colon:
-        return bool(rest.strip())
     provider, _, name = model.partition("/")
-    return model == "demo" or bool(provider and name)
+    return is_spelled(model) or bool(provider and name)
 
 
 def _check_reference(value: str) -> str:
@@ -146,7 +143,7 @@ def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
     try:
-        written = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as problem:
@@ -154,7 +151,7 @@ def load_settings(root: Path) -> Settings:
     except tomllib.TOMLDecodeError as problem:
         raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
     try:
-        return _build_settings(_File.model_validate(written), file)
+        return _build_settings(_File.model_validate(data), file)
     except ValidationError as problem:
         faults = "; ".join(_fault_sentence(fault) for fault in problem.errors(include_url=False, include_input=False))
         raise ConfigurationError(f"{file}: {faults}") from None
@@ -163,7 +160,7 @@ def load_settings(root: Path) -> Settings:
 def _build_settings(read: _File, file: Path) -> Settings:
     for name, target in read.targets.items():
         if not is_model(target.model) and target.base_url is None:
-            raise ConfigurationError(f"{file}: targets.{name}.model: {_MODEL_FORMS}, or give a base_url")
+            raise ConfigurationError(f"{file}: targets.{name}.model: {model_forms()}, or give a base_url")
         if "," in name:
             raise ConfigurationError(f"{file}: targets.{name}: the name of a target must hold no comma")
     run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
@@ -172,13 +169,13 @@ def _build_settings(read: _File, file: Path) -> Settings:
 
 
 def _target_config(name: str, target: _Target, run: RunDefaults) -> TargetConfig:
-    given = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
+    settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
     price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
-    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **given}, name=name, price=price)
+    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price)
 
 
 def _fault_sentence(fault: Any) -> str:
-    """One thing pydantic found, as a sentence that names the setting and repeats no value."""
+    """A validation error as a sentence that names the setting and repeats no value."""
     place = [str(part) for part in fault["loc"]]
     setting = ".".join(place)
     if fault["type"] == "extra_forbidden":
@@ -187,8 +184,8 @@ def _fault_sentence(fault: Any) -> str:
         return f"there is no setting {setting}{did_you_mean(place[-1], known)}; known here are {', '.join(known)}"
     if fault["type"] == "missing":
         return f"{setting} is missing"
-    said = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    return f"{setting} {said}"
+    reason = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return f"{setting} {reason}"
 
 
 def find_target(word: str, settings: Settings) -> TargetConfig:
@@ -200,5 +197,5 @@ def find_target(word: str, settings: Settings) -> TargetConfig:
     near = did_you_mean(word, settings.targets)
     sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"
     raise ConfigurationError(
-        f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {_MODEL_FORMS}"
+        f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {model_forms()}"
     )

@@ -23,9 +23,9 @@ def write_setting(root: Path, key: tuple[str, ...], value: object) -> None:
     text = _read_text(file)
     before = _parse_toml(file, text)
     value = list(value) if isinstance(value, tuple) else value
-    wanted = _change_setting(before, file, key, value)
-    if repr(wanted) != repr(before):
-        _replace_file(file, _edit_text(file, text, key, value, wanted))
+    changed = _change_setting(before, file, key, value)
+    if repr(changed) != repr(before):
+        _replace_file(file, _edit_text(file, text, key, value, changed))
 
 
 def _read_text(file: Path) -> str:
@@ -45,21 +45,21 @@ def _parse_toml(file: Path, text: str) -> dict[str, Any]:
 
 
 def _change_setting(settings: Mapping[str, Any], file: Path, key: tuple[str, ...], value: object) -> dict[str, Any]:
-    """The settings as they shall be read from the file afterwards."""
+    """The settings that the file must hold after the change."""
     name, *rest = key
-    found = dict(settings)
+    changed = dict(settings)
     if not rest:
-        found.pop(name, None)
-        return found if value is None else {**found, name: value}
-    if name not in found and value is None:
-        return found
-    inner = found.get(name, {})
+        changed.pop(name, None)
+        return changed if value is None else {**changed, name: value}
+    if name not in changed and value is None:
+        return changed
+    inner = changed.get(name, {})
     if not isinstance(inner, Mapping):
         raise ConfigurationError(f"{file}: {name} is not a section, so {'.'.join(rest)} cannot be set in it")
-    return {**found, name: _change_setting(inner, file, tuple(rest), value)}
+    return {**changed, name: _change_setting(inner, file, tuple(rest), value)}
 
 
-def _edit_text(file: Path, text: str, key: tuple[str, ...], value: object, wanted: Mapping[str, Any]) -> str:
+def _edit_text(file: Path, text: str, key: tuple[str, ...], value: object, changed: Mapping[str, Any]) -> str:
     """The text with the setting changed; refused unless it then reads as wanted, whatever shape the file has."""
     by_hand = f"{'.'.join(key)} could not be set in {file}; set it there by hand"
     try:
@@ -67,7 +67,7 @@ def _edit_text(file: Path, text: str, key: tuple[str, ...], value: object, wante
         _set_value(document, key, value)
         done = tomlkit.dumps(document)
         read = tomllib.loads(done)
-        if read == wanted or (value is None and _without_empty_sections(read) == _without_empty_sections(wanted)):
+        if read == changed or (value is None and _without_empty_sections(read) == _without_empty_sections(changed)):
             return done
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, ValueError) as problem:
         raise ConfigurationError(f"{by_hand}: {problem}") from None
@@ -96,7 +96,7 @@ def _set_value(document: MutableMapping[str, Any], key: tuple[str, ...], value: 
 
 
 def _replace_file(file: Path, text: str) -> None:
-    """Put the text in place of the file once it has been read as the configuration of a project."""
+    """Replace the file once the text has proved to be a valid configuration."""
     target = file.resolve()
     try:
         target.parent.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The words of what goes wrong at an endpoint: which code, a sentence, whether to ask again; never a secret."""
+"""The errors of an endpoint: code, sentence, and whether to retry; never with a secret in them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Failures:
         advice = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
         return TargetError(
             _CODES.get(status, "agentRequestFailed"),
-            f"{self.where} answered {status}: {self._said(body)}. {_NO_CREDIT if out_of_credit else advice}",
+            f"{self.where} answered {status}: {self._error_text(body)}. {_NO_CREDIT if out_of_credit else advice}",
             retryable=passing and not out_of_credit,
             retry_after=retry_seconds(retry_after),
             status=status,
@@ -59,11 +59,11 @@ class Failures:
 
     def unreadable(self, body: str) -> TargetError:
         """An answer that is no chat completion."""
-        message = f"{self.where} answered what is not a chat completion: {self._said(body)}. Check base_url."
+        message = f"{self.where} answered what is not a chat completion: {self._error_text(body)}. Check base_url."
         return TargetError("agentResponseUnparseable", message)
 
     def too_long(self) -> TargetError:
-        """An answer that does not end."""
+        """An answer that is too long."""
         message = f"{self.where} answered with more than {MAX_BODY // 1_000_000} MB, which was dropped. Set max_tokens."
         return TargetError("agentResponseUnparseable", message)
 
@@ -78,16 +78,16 @@ class Failures:
         return TargetError("agentRequestFailed", message, retryable=retryable)
 
     def readable(self, text: str) -> str:
-        """The text on one line, clipped, with every secret blotted out."""
+        """The text on one line, clipped, with every secret hidden."""
         hidden = [value for name, value in self.environment.items() if len(value) >= 8 and _SECRET_NAME.search(name)]
-        # Blotted out before it is clipped, or the first half of a key could remain.
+        # Hidden before it is clipped, or the first half of a key could remain.
         for secret in sorted({*hidden, *self.secrets}, key=len, reverse=True):
             text = text.replace(secret, "[hidden]")
         line = " ".join(_BEARER.sub("Bearer [hidden]", text).split())
         return line if len(line) <= MAX_EXCERPT else line[: MAX_EXCERPT - 1] + "…"
 
-    def _said(self, body: str) -> str:
-        """What a body says went wrong."""
+    def _error_text(self, body: str) -> str:
+        """The error in a body, in words."""
         body = body[:MAX_ERROR_BODY].strip()
         if not body:
             return "nothing at all"
@@ -102,9 +102,9 @@ def _error_message(body: str) -> str:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return body
-    found = document.get("error", document) if isinstance(document, dict) else document
-    said = (found.get("message") or found.get("detail")) if isinstance(found, dict) else found
-    return said if isinstance(said, str) else body
+    error = document.get("error", document) if isinstance(document, dict) else document
+    message = (error.get("message") or error.get("detail")) if isinstance(error, dict) else error
+    return message if isinstance(message, str) else body
 
 
 def retry_seconds(retry_after: str | None) -> float | None:

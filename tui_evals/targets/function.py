@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from .answers import last_question, one_line, parse_reply
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
 
 _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
     "prompt": lambda request: last_question(request.messages),
@@ -54,19 +54,19 @@ class Function:
 
     async def ask(self, request: Request) -> Reply:
         """What the function returns, or TargetError with what it raised."""
-        given = self._given(request)
+        argument = self._given(request)
         try:
             if inspect.iscoroutinefunction(self._function):
-                answer = await self._function(given)
+                answer = await self._function(argument)
             else:
-                answer = await _in_thread(self._function, given)
+                answer = await _in_thread(self._function, argument)
                 if inspect.isawaitable(answer):
                     answer = await answer
         except TargetError:
             raise
         except (Exception, SystemExit) as problem:  # whatever the user's code raises is the record of this answer
-            said = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
-            raise TargetError("agentRequestFailed", f"{self._name} failed with {said}") from None
+            raised = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
+            raise TargetError("agentRequestFailed", f"{self._name} failed with {raised}") from None
         return parse_reply(answer, self._name)
 
     async def close(self) -> None:
@@ -81,7 +81,7 @@ def named_function(config: TargetConfig, root: Path) -> Function:
 
 
 def given_function(function: Callable[[Any], Any], name: str) -> Function:
-    """A function at hand; a parameter whose name says nothing gets the prompt."""
+    """A function object; a parameter of another name gets the prompt."""
     try:
         parameter = next(iter(inspect.signature(function).parameters), "prompt")
     except (TypeError, ValueError):
@@ -97,17 +97,17 @@ def _load_function(name: str, root: Path) -> Callable[[Any], Any]:
         sys.path.insert(0, str(root))
     importlib.invalidate_caches()
     try:
-        found: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as problem:  # a module of the user's may raise anything while it is imported
-        said = one_line(f"{type(problem).__name__}: {problem}")
-        raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({said})") from None
+        raised = one_line(f"{type(problem).__name__}: {problem}")
+        raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({raised})") from None
     for part in path.split("."):
-        if not hasattr(found, part):
-            raise ConfigurationError(f"python:{name}: there is no {part} in {getattr(found, '__name__', module_name)}")
-        found = getattr(found, part)
-    if not callable(found):
+        if not hasattr(value, part):
+            raise ConfigurationError(f"python:{name}: there is no {part} in {getattr(value, '__name__', module_name)}")
+        value = getattr(value, part)
+    if not callable(value):
         raise ConfigurationError(f"python:{name} is not a function")
-    return found  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]
 
 
 def _parameter(function: Callable[..., Any], name: str) -> str:
@@ -127,7 +127,7 @@ def _parameter(function: Callable[..., Any], name: str) -> str:
     )
 
 
-async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
+async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
     """The function's result; a thread of its own, a daemon, lets a hung one hold up neither others nor the end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
@@ -140,7 +140,7 @@ async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
         result: Any = None
         problem: Exception | None = None
         try:
-            result = function(given)
+            result = function(argument)
         except Exception as raised:  # handed over to the one who waits
             problem = raised
         except BaseException as raised:  # what would end the whole run, were it raised there
@@ -153,3 +153,6 @@ async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
     if problem is not None:
         raise problem
     return result
+
+
+KIND = TargetKind(form="python:module:function", open=lambda config, context: named_function(config, context.root))

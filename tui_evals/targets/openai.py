@@ -1,4 +1,4 @@
-"""Every OpenAI-compatible endpoint, spoken to directly: one connection pool, no SDK in between."""
+"""OpenAI-compatible endpoints over one connection pool, without an SDK."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 import aiohttp
 from yarl import URL
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .worker import json_line
 
 
 class Provider(NamedTuple):
-    """How an OpenAI-compatible provider's variables start, and where it answers when nobody says otherwise."""
+    """The prefix of a provider's variables, and its usual address."""
 
     variables: str
     url: str | None = None
@@ -81,16 +81,16 @@ class OpenAI:
 
     def _base_url(self) -> URL:
         config, variables = self._config, self._provider.variables
-        found = resolve_reference(config.base_url, self._environment, "base_url", config.name)
+        address = resolve_reference(config.base_url, self._environment, "base_url", config.name)
         usual = (self._environment.get(f"{variables}_{word}") for word in ("BASE_URL", "API_BASE"))
-        found = found or next(filter(None, usual), self._provider.url)
-        if found is None:
+        address = address or next(filter(None, usual), self._provider.url)
+        if address is None:
             raise ConfigurationError(
                 f"The target {config.name} ({config.model}) needs an address. "
                 f"Set base_url in [targets.{config.name}], or the environment variable {variables}_API_BASE."
             )
         try:
-            url = URL(found.rstrip("/"))
+            url = URL(address.rstrip("/"))
         except ValueError:
             url = URL()
         if url.scheme not in ("http", "https") or not url.host:
@@ -98,7 +98,7 @@ class OpenAI:
         return url / "v1" if variables == "OLLAMA" and not url.path.endswith("/v1") else url
 
     def _key(self) -> str | None:
-        """The key as it is now; a provider's usual key never goes to an address somebody configured."""
+        """The key as it is now; a provider's usual key never goes to a configured address."""
         config = self._config
         if config.api_key is not None:
             return resolve_reference(config.api_key, self._environment, "api_key", config.name)
@@ -164,3 +164,6 @@ def _connection_error(failures: Failures, error: Exception) -> TargetError:
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
         return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
     return failures.unreachable("the connection broke")
+
+
+KIND = TargetKind(form="openai", open=lambda config, context: OpenAI(config, context.environment), asks_model=True)

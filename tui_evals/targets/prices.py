@@ -47,7 +47,7 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 
 
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
-    asked, answered = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
-    if not isinstance(asked, int | float) or not isinstance(answered, int | float):
+    input_cost, output_cost = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
+    if not isinstance(input_cost, int | float) or not isinstance(output_cost, int | float):
         return None
-    return Price(round(asked * 1e6, 9), round(answered * 1e6, 9))
+    return Price(round(input_cost * 1e6, 9), round(output_cost * 1e6, 9))

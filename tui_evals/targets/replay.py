@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .answers import parse_tool_calls
-from .base import ConfigurationError, Reply, Request, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedTurn:
-    """What was said in one turn; `text` is None where nothing was captured."""
+    """The answer of one turn; `text` is None where nothing was captured."""
 
     text: str | None
     tool_calls: tuple[Mapping[str, str], ...] = ()
@@ -79,14 +80,14 @@ class Replay:
 
     async def ask(self, request: Request) -> Reply:
         """The captured answer, or TargetError where there is none."""
-        turns = self._found(request).turns
+        turns = self._item_for(request).turns
         answer = turns[request.turn] if request.turn < len(turns) else CapturedTurn(None)
         if answer.text is None:
             turn = f", turn {request.turn + 1}," if request.turn or len(turns) > 1 else ""
             raise _no_response(f"item {request.item}{turn} has no response in {self._source}; write one there")
         return Reply(text=answer.text, tool_calls=answer.tool_calls, diagnostics=answer.diagnostics)
 
-    def _found(self, request: Request) -> CapturedItem:
+    def _item_for(self, request: Request) -> CapturedItem:
         if request.item in self._named:
             return self._named[request.item]
         place = request.position + 1
@@ -109,3 +110,22 @@ class Replay:
 
 def _no_response(message: str) -> TargetError:
     return TargetError("agentRequestFailed", message)
+
+
+def _open(config: TargetConfig, context: TargetContext) -> Replay:
+    named = config.model.removeprefix("replay:")
+    return Replay(captured(context.load_items(_below(context.root, named)), named), named)
+
+
+def _below(root: Path, named: str) -> Path:
+    """The file, which must lie in the project, symbolic links followed."""
+    try:
+        file = (root / named).resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise ConfigurationError(f"replay:{named!r} is no path of a file") from None
+    if not file.is_relative_to(root.resolve()):
+        raise ConfigurationError(f"replay:{named} lies outside the project; copy the file below {root}")
+    return file
+
+
+KIND = TargetKind(form="replay:PATH", open=_open)

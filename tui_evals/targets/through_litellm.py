@@ -1,4 +1,4 @@
-"""Every other provider, through litellm in a process of its own, because its import freezes an event loop for seconds.
+"""All other providers, through litellm in a process of its own, because its import blocks an event loop for seconds.
 
 This module is both ends: the target, and the process that it starts, the only place where litellm is imported.
 """
@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import Reply, Request, TargetConfig, TargetError
+from .base import Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .worker import Worker, json_line
@@ -52,11 +52,11 @@ class ThroughLitellm:
             raise RuntimeError(f"the target {self._config.name} was asked after it was closed")
         failures = self._failures()
         configured = self._config.params.items()
-        if held := [
+        if extra := [
             pair[0] for pair in request.params.items() if pair[0] not in _ALLOWED_PARAMS and pair not in configured
         ]:
             message = (
-                f"The parameter {', '.join(held)} may not come from a prompt or dataset when litellm asks the model. "
+                f"The parameter {', '.join(extra)} may not come from a prompt or dataset when litellm asks the model. "
                 f"Set it under params in [targets.{self._config.name}], or leave it out."
             )
             raise TargetError("agentRequestFailed", message)
@@ -80,12 +80,12 @@ class ThroughLitellm:
             self._worker = None
 
     def _key(self) -> str | None:
-        """The key's reference; a provider's usual key never goes to an address somebody configured."""
+        """The key's reference; a provider's usual key never goes to a configured address."""
         to_elsewhere = self._config.base_url is not None and self._config.model.startswith("openai/")
         return self._config.api_key or ("none" if to_elsewhere else None)
 
     def _failures(self) -> Failures:
-        """How this target fails; a reference that leads nowhere is found here, before anything is sent."""
+        """The errors of this target; a reference to a missing variable is refused here, before anything is sent."""
         config, environment = self._config, self._environment
         key = resolve_reference(config.api_key, environment, "api_key", config.name)
         url = resolve_reference(config.base_url, environment, "base_url", config.name)
@@ -93,20 +93,22 @@ class ThroughLitellm:
         return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
 
 
-def _target_error(said: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:
-    """The child's account of a failure in the words our own client uses."""
-    match said["kind"]:
+def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:
+    """The error for a failure that the child reports."""
+    match report["kind"]:
         case "status":
-            return failures.refused(said["status"], said["retry_after"], said["text"])
+            return failures.refused(report["status"], report["retry_after"], report["text"])
         case "timeout":
             return failures.timed_out(timeout)
         case "connection":
-            return failures.unreachable(said["text"], said["retryable"])
+            return failures.unreachable(report["text"], report["retryable"])
         case "long":
             return failures.too_long()
         case "unreadable":
-            return failures.unreadable(said["text"])
-    return TargetError("agentRequestFailed", f"litellm did not ask {failures.where}: {failures.readable(said['text'])}")
+            return failures.unreadable(report["text"])
+    return TargetError(
+        "agentRequestFailed", f"litellm did not ask {failures.where}: {failures.readable(report['text'])}"
+    )
 
 
 async def _serve(link: socket.socket) -> None:
@@ -143,7 +145,7 @@ def _import_litellm() -> Any:
 
 
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-    """One job; whatever goes wrong with it is told, not raised."""
+    """Do one job; its failure is reported, not raised."""
     try:
         done = json_line({"number": job["number"], **await _complete(litellm, job)})
     except Exception as error:
@@ -175,7 +177,7 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_failure(error: Exception) -> dict[str, Any]:
-    """What happened below litellm's exception, whose own class and status are a guess where no answer came."""
+    """The cause below litellm's exception, whose own class and status are a guess where no answer came."""
     import httpx
 
     links = list(_exception_chain(error))
@@ -217,12 +219,17 @@ def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _connection_failure(link: Exception) -> dict[str, Any]:
     if isinstance(link, socket.gaierror):
-        known = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
+        reason = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
     elif isinstance(link, ConnectionRefusedError):
-        known = {"text": "it refuses connections", "retryable": True}
+        reason = {"text": "it refuses connections", "retryable": True}
     else:
-        known = {"text": "the connection broke", "retryable": True}
-    return {"kind": "connection", **known}
+        reason = {"text": "the connection broke", "retryable": True}
+    return {"kind": "connection", **reason}
+
+
+KIND = TargetKind(
+    form="litellm", open=lambda config, context: ThroughLitellm(config, context.environment), asks_model=True
+)
 
 
 if __name__ == "__main__":

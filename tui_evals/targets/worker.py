@@ -59,11 +59,11 @@ class _ChildProcess(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[dict[str, Any] | None]] = {}
         self._read = bytearray()
         self._connected: asyncio.Task[asyncio.WriteTransport] | None = None
-        self._socket, theirs = socket.socketpair()
-        with theirs:
+        self._socket, child_socket = socket.socketpair()
+        with child_socket:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module],
-                stdin=theirs.fileno(),
+                stdin=child_socket.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=dict(environment),

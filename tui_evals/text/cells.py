@@ -19,7 +19,7 @@ def escape_formula(cell: str) -> str:
 
 def csv_line(cells: Iterable[str]) -> str:
     """One line of CSV that reads back as these cells, whatever line breaks they hold."""
-    out = io.StringIO(newline="")
+    buffer = io.StringIO(newline="")
     # The writer quotes a lone carriage return only where its own lines end in one.
-    csv.writer(out, lineterminator="\r\n").writerow(cells)
-    return out.getvalue()[:-2] + "\n"
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue()[:-2] + "\n"

@@ -25,18 +25,18 @@ class PathError(ValueError):
 
 
 def find_by_path(path: str, data: object) -> tuple[object, ...]:
-    """What a path selects from plain JSON data, in the order of the document; empty if nothing matches."""
+    """The values a path selects from plain JSON data, in the order of the document."""
     matches: list[Any] = [data]
     visits = 0
     for step in _steps(path):
-        found: list[Any] = []
+        selected_values: list[Any] = []
         for value in matches:
             for selected in _descend(value) if step is None else step.find(value):
                 visits += 1
                 if visits > MAX_VISITS:
                     raise PathError(path, f"visits more than {MAX_VISITS:,} values; name more of its steps")
-                found.append(selected if step is None else selected.value)
-        matches = found
+                selected_values.append(selected if step is None else selected.value)
+        matches = selected_values
     if len(matches) > MAX_MATCHES:
         raise PathError(path, f"matches more than {MAX_MATCHES:,} values; name more of its steps")
     return tuple(matches)
@@ -82,8 +82,8 @@ def _parse(path: str) -> Any:
         for count, token in enumerate(JsonPathLexer().tokenize(path)):
             # Refused before parsing, because the parser warns of some of these and others look outside the data.
             if token.type not in _ALLOWED_TOKENS and not (token.type == "$" and count == 0):
-                what = f"uses {token.value!r} at position {token.lexpos + 1}"
-                raise PathError(path, f"{what}, which is not supported; a key is quoted as in ['{token.value}']")
+                problem = f"uses {token.value!r} at position {token.lexpos + 1}"
+                raise PathError(path, f"{problem}, which is not supported; a key is quoted as in ['{token.value}']")
         return parse(path)
     except JSONPathError as error:
         raise PathError(path, _parse_problem(str(error))) from None

@@ -156,10 +156,10 @@ def _check_meaning(tokens: list[re.Match[str]]) -> None:
                 f"(?{token['flags']}:part)",
                 token.start(),
             )
-        if token.lastgroup == "set" and (found := _POSIX.search(token.group())):
+        if token.lastgroup == "set" and (posix_class := _POSIX.search(token.group())):
             raise PatternError(
-                rf"classes such as {found.group()} are not supported: write \w, \d, \s or a range",
-                token.start() + found.start(),
+                rf"classes such as {posix_class.group()} are not supported: write \w, \d, \s or a range",
+                token.start() + posix_class.start(),
             )
         leading = leading and token.lastgroup == "switch" and token["scope"] == ")"
 
@@ -196,10 +196,10 @@ def _regex_pattern(tokens: list[re.Match[str]], ignore_case: bool) -> regex.Patt
     except RecursionError:
         raise PatternError("the pattern is nested too deeply") from None
     except regex.error as error:
-        fault: Any = error
-        position = _written_position(tokens, fault.pos)
-        near = "" if position is None else f", near character {position + 1}"
-        raise PatternError(f"the pattern is not valid: {fault.msg}{near}", position) from None
+        details: Any = error
+        position = _written_position(tokens, details.pos)
+        place = "" if position is None else f", near character {position + 1}"
+        raise PatternError(f"the pattern is not valid: {details.msg}{place}", position) from None
 
 
 def _for_regex(token: re.Match[str]) -> str:

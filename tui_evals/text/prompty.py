@@ -66,7 +66,7 @@ def _front_matter_end(lines: list[str]) -> int:
 
 
 def _sections(lines: list[str], start: int) -> tuple[Section, ...]:
-    found: list[Section] = []
+    sections: list[Section] = []
     role, first = "system", start
     for number in range(start, len(lines) + 1):
         marker = _MARKER.fullmatch(lines[number]) if number < len(lines) else None
@@ -74,10 +74,10 @@ def _sections(lines: list[str], start: int) -> tuple[Section, ...]:
             while first < number and not lines[first].strip():
                 first += 1
             if first < number:
-                found.append(Section(role, "\n".join(lines[first:number]).strip(), first + 1))
+                sections.append(Section(role, "\n".join(lines[first:number]).strip(), first + 1))
         if marker:
             role, first = marker[1].lower(), number + 1
-    return tuple(found)
+    return tuple(sections)
 
 
 def render_messages(prompty: Prompty, values: Mapping[str, object]) -> list[dict[str, str]]:

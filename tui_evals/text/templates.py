@@ -1,4 +1,4 @@
-"""Templates: Jinja shut in a box that computes with plain data only, and the simpler `{key}` kind."""
+"""Sandboxed Jinja templates over plain data, and the simpler `{key}` templates."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def _as_template_errors() -> Iterator[None]:
 
 
 def _parse(template: str) -> tuple[nodes.Template, dict[str, int]]:
-    """The checked and charged tree, and the token at which each name first stands."""
+    """The checked and metered syntax tree, and the token at which each name first appears."""
     if len(template) > MAX_TEMPLATE:
         raise TemplateError(f"is longer than {MAX_TEMPLATE:,} characters")
     names: dict[str, int] = {}
-    before = ""
+    previous = ""
     for count, (line, kind, text) in enumerate(template_environment().lex(template)):
         if count > MAX_TOKENS:
             raise TemplateError(f"is made of more than {MAX_TOKENS:,} pieces", line)
-        if kind == "name" and before not in (".", "|"):
+        if kind == "name" and previous not in (".", "|"):
             names.setdefault(text, count)
-        before = before if kind == "whitespace" else text
+        previous = previous if kind == "whitespace" else text
     tree = template_environment().parse(template)
     waiting: list[tuple[nodes.Node, int]] = [(tree, 0)]
     while waiting:
@@ -81,8 +81,10 @@ def template_variables(template: str) -> tuple[str, ...]:
 def _render_error(error: Exception, compiled: Template, values: Mapping[str, object]) -> TemplateError:
     from jinja2 import UndefinedError
 
-    at = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == compiled.filename]
-    line = compiled.get_corresponding_lineno(at[-1]) if at else None
+    template_lines = [
+        line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == compiled.filename
+    ]
+    line = compiled.get_corresponding_lineno(template_lines[-1]) if template_lines else None
     if isinstance(error, TemplateError):
         return TemplateError(error.problem, line)
     if not isinstance(error, UndefinedError):
@@ -125,8 +127,8 @@ def fill_template(template: str, values: Mapping[str, str]) -> str:
     missing = [name for name in needed if name not in values]
     if missing:
         raise TemplateError(f"needs {name_list(needed)}; given: {name_list(values)}; missing: {name_list(missing)}")
-    found = list(_BRACES.finditer(template))
-    if len(template) + sum(len(values[match[1]]) for match in found if match[1]) > MAX_OUTPUT:
+    braces = list(_BRACES.finditer(template))
+    if len(template) + sum(len(values[match[1]]) for match in braces if match[1]) > MAX_OUTPUT:
         raise TemplateError(f"fills to more than {MAX_OUTPUT:,} characters")
-    keep = 2 if any(match[0] in "{}" for match in found) else 1
-    return _BRACES.sub(lambda match: values[match[1]] if match[1] else match[0][:keep], template)
+    brace_width = 2 if any(match[0] in "{}" for match in braces) else 1
+    return _BRACES.sub(lambda match: values[match[1]] if match[1] else match[0][:brace_width], template)

@@ -42,8 +42,8 @@ def load_mapping(text: str | bytes, *, limit: int = 1_000_000) -> tuple[dict[str
     return value or {}, reader.lines
 
 
-def _line_and_column(text: str | bytes, at: int) -> tuple[int, int]:
-    before = text[:at] if isinstance(text, str) else text[:at].decode("utf-8", "replace")
+def _line_and_column(text: str | bytes, offset: int) -> tuple[int, int]:
+    before = text[:offset] if isinstance(text, str) else text[:offset].decode("utf-8", "replace")
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
@@ -59,7 +59,7 @@ def _decode(text: str | bytes, limit: int) -> str:
 
 
 def _events(text: str) -> Iterator[Any]:
-    """What the parser meets, its complaints turned into ours."""
+    """The parser's events; its errors become YamlError."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError
     from ruamel.yaml.reader import ReaderError
@@ -130,7 +130,7 @@ class _Reader:
         self.first_line = event.start_mark.line + 1
         return self.value(event, 0)
 
-    def pay(self, value: object, event: Any, depth: int) -> None:
+    def count_value(self, value: object, event: Any, depth: int) -> None:
         """Count one value, and refuse what grows too large or too deep."""
         self.left -= VALUE_WEIGHT + (len(value) if isinstance(value, str) else 0)
         if self.left < 0:
@@ -141,11 +141,11 @@ class _Reader:
     def value(self, event: Any, depth: int) -> object:
         """The value that starts with an event."""
         kind = type(event).__name__
-        self.pay(getattr(event, "value", None), event, depth)
+        self.count_value(getattr(event, "value", None), event, depth)
         if kind == "AliasEvent":
             if event.anchor not in self.anchors:
                 _refuse(f"*{event.anchor} refers to nothing that is complete above it", event)
-            return self.copy(self.anchors[event.anchor], event, depth)
+            return self.copy_value(self.anchors[event.anchor], event, depth)
         if event.tag is not None:
             _refuse(f"the tag {event.tag} is not supported; write plain values", event)
         if kind == "ScalarEvent":
@@ -153,38 +153,38 @@ class _Reader:
         elif kind == "MappingStartEvent":
             value = self.mapping(depth)
         else:
-            value = [self.value(item, depth + 1) for item in self.until("SequenceEndEvent")]
+            value = [self.value(item, depth + 1) for item in self.elements_before("SequenceEndEvent")]
         if event.anchor is not None:
             self.anchors[event.anchor] = value
         return value
 
-    def until(self, end: str) -> Iterator[Any]:
+    def elements_before(self, end: str) -> Iterator[Any]:
         """The events that start the elements of a collection."""
         while type(event := next(self.events)).__name__ != end:
             yield event
 
     def mapping(self, depth: int) -> dict[str, object]:
         """A mapping; keys are taken as they are written, so `1:` and `no:` are text."""
-        found: dict[str, object] = {}
-        for event in self.until("MappingEndEvent"):
+        mapping: dict[str, object] = {}
+        for event in self.elements_before("MappingEndEvent"):
             if type(event).__name__ != "ScalarEvent" or event.tag is not None:
                 _refuse("a key must be plain text", event)
             key = _scalar_text(event)
-            self.pay(key, event, depth)
+            self.count_value(key, event, depth)
             if key == "<<" and not event.style:
                 _refuse("merging with << is not supported; write the keys out", event)
-            if key in found:
+            if key in mapping:
                 _refuse(f"the key {key[:40]!r} stands twice in one mapping; keep one of them", event)
             if depth == 0:
                 self.lines[key] = event.start_mark.line + 1
-            found[key] = self.value(next(self.events), depth + 1)
-        return found
+            mapping[key] = self.value(next(self.events), depth + 1)
+        return mapping
 
-    def copy(self, value: object, event: Any, depth: int) -> object:
-        """What an alias stands for, built again so that changing one place changes no other."""
-        self.pay(value, event, depth)
+    def copy_value(self, value: object, event: Any, depth: int) -> object:
+        """A copy of what an alias stands for, so that changing one place changes no other."""
+        self.count_value(value, event, depth)
         if isinstance(value, dict):
-            return {key: self.copy(part, event, depth + 1) for key, part in value.items()}
+            return {key: self.copy_value(part, event, depth + 1) for key, part in value.items()}
         if isinstance(value, list):
-            return [self.copy(part, event, depth + 1) for part in value]
+            return [self.copy_value(part, event, depth + 1) for part in value]
         return value

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_rows
+from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.text.safe import safe, safe_line, spell_out
 
@@ -147,7 +147,7 @@ def unified_text(diff: Diff) -> str:
 
 def _entries(diff: Diff) -> Sequence[Facing | DiffGap]:
     """The rows of a unified diff; texts that are the same are shown whole."""
-    return diff.rows if diff.same else unified_rows(diff)
+    return diff.rows if diff.same else unified_diff(diff)
 
 
 def _ends_alike(facing: Facing) -> bool:

@@ -156,13 +156,13 @@ class Workspace:
         self.editing.apply(data, what, merge, (self.where, self.marks))
         self.settle()
         if self.editing.version != version:
-            self.editing.arrived((self.where, self.marks))
+            self.editing.set_cursor((self.where, self.marks))
 
     def go(self, where: Place, marks: frozenset[int] | None = None) -> None:
         """Be where the last step has led, so that doing it again leads there too."""
         self.where, self.marks = where, self.marks if marks is None else marks
         if self.editing is not None:
-            self.editing.arrived((where, self.marks))
+            self.editing.set_cursor((where, self.marks))
 
     def step(self, way: int) -> str | None:
         """Undo or redo a step and be where it was taken, with the marks of then; None when there is none."""
@@ -170,7 +170,7 @@ class Workspace:
             return None
         what = self.editing.undo() if way < 0 else self.editing.redo()
         if what is not None:
-            stood = self.editing.stood
+            stood = self.editing.cursor
             self.where, self.marks = stood if isinstance(stood, tuple) else (self.where, frozenset())
             self.settle()
         return what

@@ -257,7 +257,7 @@ class Process:
     async def exchange(self, *, topic: str, session: str, letter: Message) -> Message:
         """As the handler of letters does it."""
         found = self.session
-        if found is None or found.name != session or (found.over and found.unheard):
+        if found is None or found.name != session or (found.over and found.unreached):
             return {"gone": True}
         return await found.exchange(letter)
 
@@ -465,7 +465,7 @@ def _in_place_of_the_real(opened: Any) -> Iterator[None]:
     known = registered()
     with (
         patch.object(session, "opened", opened),
-        patch.object(session, "unpacked", lambda *_: known),
-        patch.object(talking, "hidden", lambda letter: letter),
+        patch.object(session, "unpack_evaluators", lambda *_: known),
+        patch.object(talking, "hide_order", lambda letter: letter),
     ):
         yield

@@ -248,7 +248,7 @@ def test_an_evaluator_of_the_project_wins_over_an_installed_one_of_the_worker(
     project.metric()
     sent = project.packed("mine", "nice")
     theirs = {name: built_in()["Equals"] for name in ("mine", "nice", "other")}
-    monkeypatch.setattr(cluster_code, "registry", lambda: Registry({**built_in(), **theirs}, problems=("one",)))
+    monkeypatch.setattr(cluster_code, "load_registry", lambda: Registry({**built_in(), **theirs}, problems=("one",)))
     found = unpack_evaluators(sent, folder, ALL)
     assert score(found.find("mine"), response="yes").result == "pass"
     assert found.find("nice").judged
@@ -484,7 +484,9 @@ def test_whoever_comes_second_leaves_the_folder_of_the_first_in_place(
     unpack_evaluators(sent, folder, ALL)
     (folder / mark_of(sent) / ".first").touch()
     seen = iter([False])
-    monkeypatch.setattr(cluster_parcel, "holds", lambda path, mark: next(seen, None) is None and has_digest(path, mark))
+    monkeypatch.setattr(
+        cluster_parcel, "has_digest", lambda path, mark: next(seen, None) is None and has_digest(path, mark)
+    )
     unpack_evaluators(sent, folder, ALL)
     assert (folder / mark_of(sent) / ".first").exists()
     assert [path.name for path in folder.iterdir()] == [mark_of(sent)]

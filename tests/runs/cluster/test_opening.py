@@ -111,17 +111,17 @@ async def test_an_error_of_the_run_ends_the_cluster_and_is_the_error():
 
 DRIVER = """
 import asyncio, os, signal, sys, time
-from tui_evals.runs.executors.cluster import dask as opening
+from tui_evals.runs.executors.cluster import connection
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, ConfigurationError
-opening.ANSWER_SECONDS = 0.3
+connection.ANSWER_SECONDS = 0.3
 async def main():
     try:
-        async with opening.opened(ClusterTerms(word=f"tcp://127.0.0.1:{sys.argv[1]}"), {}, False):
+        async with connection.open_cluster(ClusterTerms(word=f"tcp://127.0.0.1:{sys.argv[1]}"), {}, False):
             pass
     except ConfigurationError:
         pass
-    opening.ANSWER_SECONDS = 30.0
-    async with opening.opened(ClusterTerms(word="local:2"), {}, False) as client:
+    connection.ANSWER_SECONDS = 30.0
+    async with connection.open_cluster(ClusterTerms(word="local:2"), {}, False) as client:
         pids = list((await client.run(os.getpid)).values())
         print(*pids, flush=True)
         busy = [client.submit(time.sleep, 600 + n) for n in range(2)]
@@ -258,7 +258,7 @@ async def test_a_scheduler_without_workers_is_a_sentence(monkeypatch):
 
 
 async def test_workers_that_do_not_fit_are_refused_before_anything_runs(monkeypatch):
-    monkeypatch.setattr(connection, "refusal", lambda ours, theirs: f"{len(theirs)} differ from {ours}")
+    monkeypatch.setattr(connection, "version_problem", lambda ours, theirs: f"{len(theirs)} differ from {ours}")
     async with scheduler() as address:
         said = await refused(address)
     assert said.startswith("1 differ from tui-evals") and said.endswith(f"Python 3.{sys.version_info.minor}")

@@ -152,12 +152,12 @@ async def test_the_users_own_ssh_configuration_is_obeyed_and_tls_files_are_hande
 
 DRIVER = """
 import asyncio, os, sys
-from tui_evals.runs.executors.cluster.connection import opened
+from tui_evals.runs.executors.cluster.connection import open_cluster
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 def parents():
     return os.getpid(), os.getppid()
 async def main():
-    async with opened(ClusterTerms(word=sys.argv[1]), {}, False) as client:
+    async with open_cluster(ClusterTerms(word=sys.argv[1]), {}, False) as client:
         hub = await client.run_on_scheduler(os.getpid)
         print(hub, *(pid for pair in (await client.run(parents)).values() for pid in pair), flush=True)
         if sys.argv[2] == "stay":

@@ -210,8 +210,8 @@ def test_without_the_extra_a_sentence_says_how_to_install_it(monkeypatch, tmp_pa
 
 def test_checking_imports_nothing_of_dask():
     code = (
-        "import sys; from tui_evals.runs.executors.cluster.terms import ClusterTerms, checked, ConfigurationError\n"
-        "try: checked(ClusterTerms(word='local:2'))\n"
+        "import sys; from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, ConfigurationError\n"
+        "try: check_terms(ClusterTerms(word='local:2'))\n"
         "except ConfigurationError: pass\n"
         "import tui_evals.runs.executors.cluster.connection\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules}))"

@@ -15,7 +15,6 @@ from tui_evals.evaluators.registry import load_registry
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.cluster.wire import (
     Order,
-    answer_row,
     dataset_header,
     dump_call,
     dump_cells,
@@ -34,7 +33,7 @@ from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.redact import spellings, without
-from tui_evals.store.rows import answer_record, plain
+from tui_evals.store.rows import answer_record, body_of, plain
 from tui_evals.targets.base import Price, TargetConfig
 from tui_evals.text.prompty import parse_prompty
 
@@ -85,7 +84,7 @@ def sent(value):
 @settings(max_examples=60)
 @given(answers)
 def test_an_answer_arrives_as_it_was_said(record):
-    assert answer_record(*sent(answer_row(record))) == record
+    assert answer_record(*sent(body_of(record))) == record
 
 
 @settings(max_examples=60)
@@ -304,7 +303,7 @@ async def test_secrets_leave_no_worker_and_what_looks_like_one_breaks_no_letter(
         asyncio.create_task(outbox.scored(1, [score], "pass", 1.0)),
     ]
     await asyncio.sleep(0)
-    letter = outbox.letter()
+    letter = outbox.message()
     assert "hunter22" not in json.dumps(letter)
     found = answer_record(*letter["answers"][0][1])
     assert (found.input_tokens, found.message, found.request["max_tokens"]) == (200000, "[redacted]", 200000)

@@ -15,6 +15,7 @@ from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
 from tui_evals.generate.shapes import rule_lines
 from tui_evals.generate.steps import Step
 from tui_evals.generate.work import MAX_RULES, PROMPT, Generation
+from tui_evals.present.figures import counted, duration, estimated_cost, money
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
 SILENT = ("labels",)
@@ -33,10 +34,9 @@ def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *,
         return 0
     for share in found:
         about = "" if share.certain else "about "
-        what = "there already" if not share.calls else f"{about}{share.calls:,} call{'s' if share.calls > 1 else ''}"
+        what = f"{about}{counted(share.calls, 'call')}" if share.calls else "there already"
         say(f"{share.step:<13} {what}")
-    price = "cost unknown: a price is missing" if cost is None else f"about {cost:.2f} USD"
-    say(f"{calls:,} calls, {price}; repairs and retries may add some")
+    say(f"{calls:,} calls, {estimated_cost(cost)}; repairs and retries may add some")
     return 0
 
 
@@ -108,7 +108,7 @@ class StepBoard:
         self._draw()
 
     def _line(self, step: Step, state: State, said: str, seconds: float) -> None:
-        words = {"kept": "is there", "made": f"{seconds:.1f} s", "failed": "could not be done"}[state]
+        words = {"kept": "is there", "made": duration(seconds), "failed": "could not be done"}[state]
         about = step.file or (said if state == "made" else "")
         colour = {"made": "green", "failed": "red"}.get(state)
         line = f"{_MARKS[state]} {step.name:<13} {about:<24} {words}"
@@ -154,7 +154,7 @@ def say_end(
         warn(problem)
     if ended.stopped is not None:
         warn(f"stopped: {str(ended.stopped).rstrip('.')}. What was made is kept; the same command goes on")
-        return 3 if ended.stopped.configuration else 1
+        return 3 if ended.stopped.code == "configuration" else 1
     if ended.halted:
         warn("stopped before the end. What was made is kept; the same command goes on")
         return 130 if interrupted else 0
@@ -217,11 +217,11 @@ def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
     baseline = sum(1 for test in tests if test.baseline)
     more = f", {baseline} baseline tests" if baseline else ""
     made = f"{rules} rules, {len(tests) - baseline} tests of {len(used)} rules and inverse rules{more}"
-    say(f"{made}, {spent:.4f} USD", bold=True)
+    say(f"{made}, {money(spent)}", bold=True)
     for line in _found_out(work):
         say(line)
-    if work.talk is not None and work.talk.scripted:
-        say(f"what {' and '.join(sorted(work.talk.scripted))} wrote is scripted: no model was asked")
+    if work.asker is not None and work.asker.scripted:
+        say(f"what {' and '.join(sorted(work.asker.scripted))} wrote is scripted: no model was asked")
     if (most := work.options.max_rules) is not None and rules > most:
         more = f"; --max-rules {rules} tests all" if rules <= MAX_RULES else ""
         say(f"the first {most} of {rules} rules are tested{more}")

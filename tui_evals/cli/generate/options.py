@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli.output import Stop
-from tui_evals.cli.project import World
 from tui_evals.cli.sources import target_or_stop, targets_named
 from tui_evals.datasets.prompts import SUFFIXES, is_prompt, prompt_name
 from tui_evals.datasets.save import write_atomically
@@ -20,6 +19,7 @@ from tui_evals.generate.session import Roles
 from tui_evals.generate.steps import STEPS, Step, step_named
 from tui_evals.generate.subject import Subject
 from tui_evals.generate.work import Generation
+from tui_evals.runs.project import Project
 from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import Settings
 
@@ -120,7 +120,7 @@ def custom_metric(file: Path | None, subject: Subject) -> None:
     _write_once(subject.file.parent / f"custom{SUFFIX}", text, f"the metric {file}")
 
 
-def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: World) -> Roles:
+def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: Project) -> Roles:
     """Who does what: as named, else as in the generation before, else by the configuration."""
     settings = here.settings
 

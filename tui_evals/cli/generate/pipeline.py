@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say_data, warn
-from tui_evals.cli.project import world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave
 from tui_evals.evaluators.compliance import discover_metrics
@@ -84,7 +84,7 @@ def generate(**given: Any) -> int:
     """Make a test collection for a prompt, or go on with one."""
     if given["show_prompt"] is not None:
         return _show_prompt(given["show_prompt"])
-    here = world(given["env_name"], trusting=False)
+    here = open_project(given["env_name"], trusting=False)
     try:
         file, folder = prompt_and_folder(given)
         saved, targets = saved_of(folder)
@@ -95,7 +95,7 @@ def generate(**given: Any) -> int:
         cast = cast_of(given, targets, here)
         custom_metric(given["custom_metric"], subject)
         budget = Budget(given["max_cost"])
-        models = cast.opened(budget, here.environment, here.root, given["concurrency"])
+        models = cast.open_models(budget, here.environment, here.root, given["concurrency"])
         with project.reader() as reader, project.writer(here.environment) as writer:
             work = Generation(
                 subject=subject,
@@ -150,10 +150,14 @@ def _go(given: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget,
             use_cache = not given["no_cache"] and not (work.again or work.invert)
             with open_session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
                 before = budget.spent = current.spent
-                talk = ModelAsker(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
-                work = replace(work, talk=talk)
+                asker = ModelAsker(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
+                work = replace(work, asker=asker)
                 ended, interrupted = asyncio.run(_alive(work, wish, board))
                 current.finished = ended.finished
+                if ended.stopped is not None:
+                    current.message, current.code = str(ended.stopped), ended.stopped.code
+                elif ended.problems and not ended.halted:
+                    current.message, current.code = ended.problems[0], "failed"
     for step in wish.begin:
         if place is not None and step.name in ended.made and _same(work.folder.path / step.file, place / step.file):
             board.tell(f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again")

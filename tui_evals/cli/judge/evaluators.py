@@ -13,8 +13,7 @@ from pydantic import AliasChoices, BaseModel
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, say, say_json, say_json_line, warn
-from tui_evals.evaluators.base import Evaluator, Score, ToolCall
-from tui_evals.evaluators.base import error_score as error_record
+from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
@@ -174,9 +173,9 @@ async def _row(scorer: RowScorer, line: bytes) -> Score:
     try:
         row = strictjson.loads(line.decode("utf-8"))
     except UnicodeDecodeError:
-        return error_record("invalidRow", "the row is not UTF-8 text")
+        return error_score("invalidRow", "the row is not UTF-8 text")
     except strictjson.JsonError as problem:
-        return error_record("invalidRow", f"the row is {problem}")
+        return error_score("invalidRow", f"the row is {problem}")
     return await scorer.score(row)
 
 
@@ -189,9 +188,9 @@ def trust_files(files: tuple[Path, ...]) -> None:
             say(f"trusted: {file}", fg="green")
         if files:
             return
-        for entry in trust.listed():
+        for entry in trust.trusted_code():
             say(f"{'✓' if entry.unchanged else '✗ changed since'}  {entry.path}")
-        if not trust.listed():
+        if not trust.trusted_code():
             say("nothing is trusted yet")
     except (OSError, TrustError) as problem:
         raise Stop(str(problem)) from None

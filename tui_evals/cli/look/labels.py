@@ -16,7 +16,6 @@ import click
 from tui_evals.cli import project
 from tui_evals.cli.judge.evaluators import summary
 from tui_evals.cli.output import Stop, columns, rewind, say, say_json
-from tui_evals.cli.tables import wrapped
 from tui_evals.compare.agreement_report import AgreementLine, agreement_json, all_agreement_lines
 from tui_evals.compare.blind import (
     SAMPLE,
@@ -30,6 +29,7 @@ from tui_evals.compare.blind import (
 from tui_evals.compare.labels import EvaluatorAgreement, evaluator_agreements
 from tui_evals.datasets.resolve import effective_evaluators
 from tui_evals.evaluators.registry import UnknownEvaluator
+from tui_evals.present.columns import wrap
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -118,7 +118,7 @@ def known_or_stop(reader: Reader, run: RunRow, evaluator: str, more: set[str] | 
 
 def say_agreement(run: RunRow, found: Sequence[EvaluatorAgreement]) -> None:
     """Print what the labels of a run come to."""
-    if not any(one.together.n or one.unjudged or one.torn for one in found):
+    if not any(one.agreement.n or one.unjudged or one.people_differ for one in found):
         say(f"nobody has labelled answers of {run.key} yet; `tui-evals label {run.key} --blind` begins")
         return
     say(f"{run.key}  {run.name}", bold=True)
@@ -129,7 +129,7 @@ def say_agreement(run: RunRow, found: Sequence[EvaluatorAgreement]) -> None:
 def say_agreement_lines(line: AgreementLine) -> None:
     """Print a line of what is told, broken between words."""
     width = columns()
-    for text in wrapped(line.text, None if width is None else width - line.indent - 1):
+    for text in wrap(line.text, None if width is None else width - line.indent - 1):
         say(" " * line.indent + text, bold=line.kind in ("title", "strong"), dim=line.kind == "dim")
 
 
@@ -262,7 +262,7 @@ class _BlindSession:
 
     def _asked(self, answer: int, lead: str) -> str:
         """Show an answer screen by screen, and wait for a key that means something."""
-        lines = [*((line, False) for line in wrapped(lead, _width()) if lead), *self._lines(answer)]
+        lines = [*((line, False) for line in wrap(lead, _width()) if lead), *self._lines(answer)]
         place = 0
         self._keys.forget()
         while True:
@@ -280,7 +280,7 @@ class _BlindSession:
         keys = "gbsnq" + ("u" if session.previous is not None else "") + (" " if more else "")
         note = f"your note: {session.note()}\n" if session.note() else ""
         while True:
-            shown = wrapped(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
+            shown = wrap(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
             for line in shown:
                 say(line, bold=True)
             key = self._keys.next(keys)
@@ -299,8 +299,8 @@ class _BlindSession:
         width = _width()
         lines = [("", False), (f"── {session.number} of {session.total} ".ljust(width, "─"), False)]
         for part in parts:
-            lines += [(line, True) for line in wrapped(part.title, width)]
-            lines += [(f"  {line}", False) for line in wrapped(part.text, width - 2)]
+            lines += [(line, True) for line in wrap(part.title, width)]
+            lines += [(f"  {line}", False) for line in wrap(part.text, width - 2)]
         return lines
 
     def _criterion(self, answer: int) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 
 from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
 from tui_evals.compare.runs import ComparedLine, Comparison
-from tui_evals.runs.prompting import asked_text
+from tui_evals.present.answers import answer_facts, error_text, missing_text, opinion, pretty_json
+from tui_evals.present.figures import short_number
+from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label
 from tui_evals.text import strictjson
-from tui_evals.text.figures import money
-
-from .words import GLYPHS, duration, number, pretty
 
 
 def places_of(reader: Reader, found: Comparison) -> dict[int, int]:
@@ -167,8 +166,6 @@ def _split(pieces: Sequence[DiffSpan], at: int) -> tuple[tuple[DiffSpan, ...], t
 
 
 Labels = Mapping[int, Sequence[Label]]
-_RESULTS: Mapping[str | None, str] = {"pass": "pass", "fail": "fail", "error": "error"}
-_USUAL = (None, "", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,83 +239,39 @@ def answer_block(
     if spans is None:
         spans = found.right if found else ()
     equal = bool(reference) and answer is not None and same(reference, answer)
+    facts = answer_facts(row, record)
     return AnswerBlock(
         status=row.status,
-        glyph=GLYPHS[row.status],
-        score=number(row.score),
+        glyph=ANSWER_LOOKS[row.status].glyph,
+        score=short_number(row.score),
         text=None if answer is None else text(answer, spans),
         expected=None if equal or not reference.strip() else text(reference, found.left if found else ()),
         as_expected=equal,
-        waiting=_waiting(row, answer),
-        error=_error(record),
-        chips=tuple(_chips(row)),
-        facts=tuple(_facts(row, record)),
+        waiting=missing_text(row, record),
+        error=optional(error_text(record)),
+        chips=facts.origin,
+        facts=facts.figures,
         calls=tuple(_call(call) for call in (record.tool_calls if record else ())),
         scores=tuple(map(score, scores)),
         together=tuple(map(score, together)),
         opinions=tuple(map(_opinion, labels)),
-        diagnostics=text(pretty(record.diagnostics)) if record and record.diagnostics else None,
+        diagnostics=text(pretty_json(record.diagnostics)) if record and record.diagnostics else None,
     )
 
 
 def score(record: ScoreRecord) -> Score:
     """A score in words."""
-    result = _RESULTS.get(record.result, "none")
+    look = result_look(record.result)
     return Score(
         key=record.key,
         kind=record.evaluator if record.evaluator != record.key else "",
-        result=record.result or "scored",
-        glyph=GLYPHS.get(result, "–"),
-        value=number(record.score),
-        threshold=number(record.threshold),
+        result=look.word,
+        glyph=look.glyph,
+        value=short_number(record.score),
+        threshold=short_number(record.threshold),
         label=record.label or "",
         reason=optional(record.reason),
     )
-
-
-def prompt_of(unit: Mapping[str, Any], record: AnswerRecord | None) -> str:
-    """What a turn asks: its prompt, else the last thing the user said."""
-    prompt = unit.get("prompt")
-    if isinstance(prompt, str):
-        return prompt
-    sent = record.request.get("messages") if record else None
-    return asked_text(tuple(one for one in sent if isinstance(one, dict))) if isinstance(sent, list) else ""
-
-
-def _waiting(row: AnswerRow, answer: str | None) -> str:
-    if row.status == "pending":
-        return "Nobody has been asked yet."
-    if row.status == "running":
-        return "The target has been asked and has not answered yet."
-    return "The answer is empty." if answer is not None and not answer.strip() else ""
-
-
-def _error(record: AnswerRecord | None) -> Text | None:
-    if record is None or not (record.code or record.message):
-        return None
-    return text(f"{record.code or 'error'}: {record.message or 'no more is known'}")
-
-
-def _chips(row: AnswerRow) -> Iterator[str]:
-    if row.scripted:
-        yield "scripted, not a model"
-    if row.from_cache:
-        yield "from the cache"
-
-
-def _facts(row: AnswerRow, record: AnswerRecord | None) -> Iterator[str]:
-    if row.latency_ms is not None and not row.from_cache:
-        yield duration(row.latency_ms / 1000)
-    if row.input_tokens is not None or row.output_tokens is not None:
-        yield f"{row.input_tokens or 0:,} tokens in, {row.output_tokens or 0:,} out"
-    if record is not None and not record.code and not row.scripted and not row.from_cache:
-        yield "unpriced" if row.cost is None else money(row.cost)
-    if record is not None and record.model and not row.scripted:
-        yield f"answered by {record.model}"
-    if row.attempts > 1:
-        yield f"{row.attempts} attempts"
-    if record is not None and record.finish_reason not in _USUAL:
-        yield f"ended with {record.finish_reason}"
 
 
 def _call(call: Mapping[str, Any]) -> Call:
@@ -327,13 +280,13 @@ def _call(call: Mapping[str, Any]) -> Call:
     given = inner.get("arguments")
     if isinstance(given, str):
         try:
-            given = pretty(strictjson.loads(given))
+            given = pretty_json(strictjson.loads(given))
         except (strictjson.JsonError, RecursionError):
             return Call(str(inner.get("name")), optional(given))
         return Call(str(inner.get("name")), optional(given))
-    return Call(str(inner.get("name")), None if given is None else text(pretty(given)))
+    return Call(str(inner.get("name")), None if given is None else text(pretty_json(given)))
 
 
 def _opinion(label: Label) -> Opinion:
-    about = f"says {label.verdict} for {label.evaluator}" if label.evaluator else f"says {label.verdict}"
-    return Opinion(label.verdict, GLYPHS[label.verdict], label.author, about, optional(label.note))
+    glyph = ANSWER_LOOKS[label.verdict].glyph
+    return Opinion(label.verdict, glyph, label.author, opinion(label), optional(label.note))

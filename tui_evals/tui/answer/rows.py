@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tui_evals.present.figures import duration, money, number
 from tui_evals.store.records import AnswerRow, AnswerStatus, CallRecord, ScoreRecord
 from tui_evals.store.rows import Detail, Label, expected_of
 from tui_evals.targets.answers import content_text
-from tui_evals.text.figures import duration, money, number
 from tui_evals.text.safe import safe_line, spell_out
 from tui_evals.tui.answer_context import (
     AnswerContext,

@@ -1,4 +1,4 @@
-"""Files on their way to workers: sealed with a fingerprint, opened with suspicion, laid out whole or not at all."""
+"""Sends a project's own evaluators to workers: packed with a digest, verified there, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class _Model(BaseModel):
 
 
 class SealedFiles(_Model):
-    """Files in base64, and the fingerprint they had when they were packed."""
+    """Files in base64, and the digest they had when they were packed."""
 
     digest: str
     files: dict[str, str]
 
 
 class MissingEvaluator(_Model):
-    """An evaluator that does not travel: how it behaves, and why it cannot judge where it is not at hand."""
+    """An evaluator that cannot be sent: how it behaves, and why it cannot judge on a worker that lacks it."""
 
     judged: bool
     scope: Literal["answer", "group"]
@@ -56,21 +56,21 @@ class Parcel(_Model):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFiles:
-    """Files that are what their fingerprint says."""
+    """Files that have the digest they were sent with."""
 
-    mark: str
+    digest: str
     files: Files
 
 
 def seal_files(files: Files) -> SealedFiles:
-    """Files as text, with their fingerprint."""
+    """Files as text, with their digest."""
     return SealedFiles(
         digest=code_digest(files), files={name: b64encode(data).decode() for name, data in files.items()}
     )
 
 
 def read_parcel(data: Mapping[str, Any]) -> Parcel:
-    """The parcel some data are; ConfigurationError when they are none."""
+    """The parcel in some data; ConfigurationError when there is none."""
     try:
         return Parcel.model_validate(dict(data))
     except ValidationError as problem:
@@ -80,7 +80,7 @@ def read_parcel(data: Mapping[str, Any]) -> Parcel:
 
 
 def parcel_refused(why: str) -> ConfigurationError:
-    """The parcel as a whole is not what a driver sends."""
+    """The error for a parcel that no driver sends."""
     return ConfigurationError(
         f"the evaluators sent to {socket.gethostname()} were refused and none of them was run: {why}; "
         "start the run again, and if that does not help, find out what changes them on the way"
@@ -96,8 +96,8 @@ def is_utf8(name: str) -> bool:
 
 
 def open_sealed(name: str, seal: SealedFiles, main: str) -> VerifiedFiles:
-    """The files under a seal, which have to be harmless to write and what the fingerprint says."""
-    left = MAX_BYTES
+    """The files of an evaluator, refused unless they are safe to write and have the digest they were sent with."""
+    bytes_left = MAX_BYTES
     files: dict[str, bytes] = {}
     for file, text in seal.files.items():
         if why := _unsafe_reason(file, seal.files):
@@ -108,14 +108,14 @@ def open_sealed(name: str, seal: SealedFiles, main: str) -> VerifiedFiles:
             raise parcel_refused(
                 f"the file {file[:200]!r} of the evaluator {name!r} is not base64: {problem}"
             ) from None
-        left -= len(files[file])
-        if left < 0 or len(files) > MAX_FILES:
+        bytes_left -= len(files[file])
+        if bytes_left < 0 or len(files) > MAX_FILES:
             raise parcel_refused(f"the evaluator {name!r} has more than {MAX_FILES} files or 16 MB")
     if main not in files:
         raise parcel_refused(f"the evaluator {name!r} has no file {main!r}")
-    if (found := code_digest(files)) != seal.digest:
-        raise parcel_refused(f"the evaluator {name!r} should have the digest {seal.digest[:64]!r} and has {found}")
-    return VerifiedFiles(found, files)
+    if (actual := code_digest(files)) != seal.digest:
+        raise parcel_refused(f"the evaluator {name!r} should have the digest {seal.digest[:64]!r} and has {actual}")
+    return VerifiedFiles(actual, files)
 
 
 def _unsafe_reason(file: str, others: Mapping[str, object]) -> str | None:
@@ -130,12 +130,12 @@ def _unsafe_reason(file: str, others: Mapping[str, object]) -> str | None:
 
 def write_files(code: VerifiedFiles, folder: Path) -> Path:
     """The folder that holds these files, put there whole by whichever process is first."""
-    place = folder / code.mark
+    place = folder / code.digest
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         for _ in range(_TRIES):
-            if has_digest(place, code.mark):
+            if has_digest(place, code.digest):
                 return place
             _write_in_one_step(code, place, folder)
         why = "what was written there reads otherwise"
@@ -160,7 +160,7 @@ def _write_in_one_step(code: VerifiedFiles, place: Path, folder: Path) -> None:
         except OSError as problem:
             if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            if not has_digest(place, code.mark):  # what another process has just put there may be in use
+            if not has_digest(place, code.digest):  # what another process has just put there may be in use
                 with suppress(FileNotFoundError):
                     place.rename(Path(name) / "old")
 
@@ -223,7 +223,7 @@ def _metric_file(name: str, path: Path, root: Path, metrics: Path | None) -> Fil
 
 
 def _openly_inside(real: Path, home: Path) -> bool:
-    """Whether a path is inside a folder, by no hidden way."""
+    """Whether a path is inside a folder, in no hidden part of it."""
     home = home.resolve()
     return real.is_relative_to(home) and not any(part[0] == "." for part in real.relative_to(home).parts)
 
@@ -235,7 +235,7 @@ def _cannot_send(name: str, why: str, remedy: str) -> ConfigurationError:
 def unpack_evaluators(parcel: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> Registry:
     """The evaluators of a worker, with those of a parcel; ConfigurationError when it cannot be opened or kept here.
 
-    `environment` is the worker's own: whoever sends a parcel must not be the one who says that it is trusted.
+    `environment` is the worker's own, because the sender of a parcel must not decide that it is trusted.
     """
     sent = read_parcel(parcel)
     custom = {name: open_sealed(name, seal, f"{name}.py") for name, seal in sent.custom.items()}
@@ -243,14 +243,16 @@ def unpack_evaluators(parcel: Mapping[str, Any], folder: Path, environment: Mapp
     for name in [*custom, *metrics, *sent.broken, *sent.installed]:
         if why := _name_fault(name, is_code=name in custom):
             raise parcel_refused(why)
-    known = load_registry()
+    installed = load_registry()
     kinds = {name: _stand_in(name, away.judged, away.why, away.scope) for name, away in sent.broken.items()}
-    kinds |= {name: _missing_package(name, away) for name, away in sent.installed.items() if name not in known.by_name}
+    kinds |= {
+        name: _missing_package(name, away) for name, away in sent.installed.items() if name not in installed.by_name
+    }
     kinds |= {
         name: metric_evaluator(name, write_files(code, folder) / f"{name}{SUFFIX}") for name, code in metrics.items()
     }
     kinds |= {name: _custom_evaluator(name, code, folder, environment) for name, code in custom.items()}
-    return Registry({**known.by_name, **kinds}, tuple(custom), known.problems)
+    return Registry({**installed.by_name, **kinds}, tuple(custom), installed.problems)
 
 
 def _name_fault(name: str, *, is_code: bool) -> str | None:
@@ -263,11 +265,11 @@ def _name_fault(name: str, *, is_code: bool) -> str | None:
 
 
 def _custom_evaluator(name: str, code: VerifiedFiles, folder: Path, environment: Mapping[str, str]) -> type[Evaluator]:
-    """The evaluator of some code, pinned to that very code; where it is not trusted it is not even written."""
+    """The evaluator of some code, pinned to its digest; without trust it is not even written to disk."""
     judged, host = f"{name}.prompty" in code.files, socket.gethostname()
-    told = {word.strip().lower() for word in environment.get(TRUST, "").split(",")}
+    trust_words = {word.strip().lower() for word in environment.get(TRUST, "").split(",")}
     try:
-        trusted = bool(told & {"all", code.mark}) or Trust().knows(code.mark)
+        trusted = bool(trust_words & {"all", code.digest}) or Trust().knows_digest(code.digest)
     except TrustError as problem:
         return _stand_in(name, judged, f"Custom evaluator '{name}' cannot be trusted on {host}: {problem}")
     if not trusted:
@@ -275,14 +277,14 @@ def _custom_evaluator(name: str, code: VerifiedFiles, folder: Path, environment:
             name,
             judged,
             f"Custom evaluator '{name}' is code that the worker on {host} has not been told to trust: read it, then "
-            f"start that worker with {TRUST}={code.mark} (or {TRUST}=all to run whatever is sent to it), or say "
+            f"start that worker with {TRUST}={code.digest} (or {TRUST}=all to run whatever is sent to it), or say "
             "`tui-evals trust` there to a copy of its folder",
         )
-    return custom_evaluator(name, write_files(code, folder), Trust(marks=(code.mark,)))
+    return custom_evaluator(name, write_files(code, folder), Trust(digests=(code.digest,)))
 
 
 class _AnyOptions(JudgedOptions):
-    """Whatever the evaluator itself would take."""
+    """Accepts the options of any evaluator."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -304,6 +306,6 @@ def _stand_in(name: str, judged: bool, why: str, scope: str = "answer") -> type[
 
 
 def _missing_package(name: str, away: MissingEvaluator) -> type[Evaluator]:
-    """The stand-in for an evaluator of a package, which nobody but the worker's user installs there."""
+    """The stand-in for an evaluator of a package, which only the worker's user can install there."""
     why = f"{away.why} ({socket.gethostname()}); install it there and start the worker again"
     return _stand_in(name, away.judged, why, away.scope)

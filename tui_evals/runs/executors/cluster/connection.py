@@ -1,4 +1,4 @@
-"""Connects to the Dask cluster a run asked for: one that is there, processes of this machine, or hosts reached over SSH."""
+"""Connects to the Dask cluster of a run: one that is running, processes of this machine, or hosts over SSH."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ LOGGERS = ("distributed", "tornado", "asyncssh")
 
 @contextmanager
 def silence_dask_logs() -> Iterator[None]:
-    """No record of these libraries reaches a handler meanwhile."""
-    known = [
+    """Keep the log of Dask off the terminal, where a person watches a live line."""
+    children = [
         logger
         for name, logger in logging.root.manager.loggerDict.items()
         if isinstance(logger, logging.Logger) and logger.level and name.startswith(tuple(f"{one}." for one in LOGGERS))
     ]
-    loggers = [*(logging.getLogger(name) for name in LOGGERS), *known]
+    loggers = [*(logging.getLogger(name) for name in LOGGERS), *children]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
@@ -53,7 +53,7 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class InstalledVersions:
-    """What one side runs; None is not installed."""
+    """The versions on one side; None is not installed."""
 
     product: str | None
     python: str
@@ -63,9 +63,9 @@ class InstalledVersions:
         return f"{f'tui-evals {self.product}' if self.product else 'no tui-evals'} on Python {self.python}"
 
 
-def installed_versions(said: Mapping[str, Any]) -> InstalledVersions:
-    """What one side runs, from what Dask says of its packages."""
-    packages = said["packages"]
+def installed_versions(report: Mapping[str, Any]) -> InstalledVersions:
+    """The versions in a report of Dask."""
+    packages = report["packages"]
     return InstalledVersions(packages.get("tui-evals"), ".".join(str(packages["python"]).split(".")[:2]))
 
 
@@ -75,12 +75,12 @@ def differing_workers(ours: InstalledVersions, theirs: Mapping[str, InstalledVer
 
 
 def version_problem(ours: InstalledVersions, theirs: Mapping[str, InstalledVersions]) -> str | None:
-    """A sentence about workers that differ, or None."""
-    found = differing_workers(ours, theirs)
-    if not found:
+    """What is wrong when workers have other versions; None when they have the same."""
+    differing = differing_workers(ours, theirs)
+    if not differing:
         return None
-    named = "; ".join(f"{name} has {what}" for name, what in list(found.items())[:MAX_NAMED])
-    more = f"; {len(found) - MAX_NAMED} more differ" if len(found) > MAX_NAMED else ""
+    named = "; ".join(f"{name} has {what}" for name, what in list(differing.items())[:MAX_NAMED])
+    more = f"; {len(differing) - MAX_NAMED} more differ" if len(differing) > MAX_NAMED else ""
     return (
         f"Every worker must have what this machine has ({ours}), but {named}{more}. "
         "Install the same there (pip install 'tui-evals[cluster]')."
@@ -105,31 +105,31 @@ SETTINGS = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""What a cluster of our own does without: profiles, graphics cards, and pages that anybody may read."""
+"""A cluster of our own goes without profiles, graphics cards, and web pages that anybody may read."""
 
 
 @asynccontextmanager
 async def open_cluster(terms: ClusterTerms, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
-    """The cluster of a run, with workers that fit; ConfigurationError says in a sentence what is wrong."""
+    """The cluster of a run, with workers of our versions; ConfigurationError says what is wrong."""
     check_terms(terms)
     where = parse_place(terms.word)
     import distributed  # noqa: F401  its loggers must exist before they are silenced
 
     with silence_dask_logs():
         if isinstance(where, Scheduler):
-            opening = connect_client(where.address, tls_security(terms), where)
+            context = connect_client(where.address, tls_security(terms), where)
         elif isinstance(where, LocalWorkers):
-            opening = _local_cluster(where.workers or os.cpu_count() or 1, environment, trusting)
+            context = _local_cluster(where.workers or os.cpu_count() or 1, environment, trusting)
         else:
-            opening = ssh_cluster(terms, where.path)
-        async with opening as client:
+            context = ssh_cluster(terms, where.path)
+        async with context as client:
             await _check_workers(client, terms.word)
             yield client
 
 
 @asynccontextmanager
 async def _local_cluster(workers: int, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
-    """Worker processes on this machine that speak TLS, as a port of Dask runs code for whoever reaches it."""
+    """Worker processes on this machine that speak TLS, because a port of Dask runs any code sent to it."""
     import dask
     from distributed import LocalCluster, Security
 
@@ -165,7 +165,7 @@ async def _start_local(cluster: Any) -> None:
 
 
 async def _stop_local(cluster: Any) -> None:
-    """End them: soon, even when they are busy."""
+    """End the processes soon, even when they are busy."""
     try:
         await asyncio.gather(*(nanny.close(timeout=CLOSE_SECONDS) for nanny in cluster.workers.values()))
     finally:
@@ -174,7 +174,7 @@ async def _stop_local(cluster: Any) -> None:
 
 @asynccontextmanager
 async def connect_client(address: str, security: Security, named: Scheduler | None = None) -> AsyncIterator[Client]:
-    """A client of a scheduler; ConfigurationError when nobody who speaks Dask answers."""
+    """A client of a scheduler; ConfigurationError when no Dask scheduler answers."""
     from distributed import Client
 
     client: Any = None
@@ -201,7 +201,7 @@ async def connect_client(address: str, security: Security, named: Scheduler | No
 
 
 def tls_security(terms: ClusterTerms) -> Security:
-    """What proves to the cluster who we are, and to us what the cluster is; nothing without TLS files."""
+    """The certificates for both directions; no encryption without TLS files."""
     from distributed import Security
 
     if not terms.tls_files:
@@ -221,7 +221,7 @@ def tls_security(terms: ClusterTerms) -> Security:
 
 
 def _connection_problem(address: str, error: BaseException) -> str:
-    """Why there is no scheduler at an address, as far as it can be told."""
+    """Why no scheduler answers at an address."""
     for cause in _error_chain(error):
         if isinstance(cause, socket.gaierror):
             return f"--cluster {address}: this host name is not known here."
@@ -237,14 +237,14 @@ def _connection_problem(address: str, error: BaseException) -> str:
 
 
 def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it."""
+    """An error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 async def _check_workers(client: Client, word: str) -> None:
-    """Wait for a worker, and refuse workers that would not understand us."""
+    """Wait for a worker, and refuse workers of other versions."""
     try:
         await client.wait_for_workers(1, timeout=WORKER_SECONDS)
     except TimeoutError:
@@ -252,9 +252,9 @@ async def _check_workers(client: Client, word: str) -> None:
             f"--cluster {word}: the scheduler has no worker after {WORKER_SECONDS:.0f} s; start some, "
             "for example `dask worker` with its address."
         ) from None
-    found = await client.get_versions(packages=["tui-evals"])
-    workers = {address: installed_versions(said) for address, said in found["workers"].items()}
-    if problem := version_problem(installed_versions(found["client"]), workers):
+    reports = await client.get_versions(packages=["tui-evals"])
+    workers = {address: installed_versions(report) for address, report in reports["workers"].items()}
+    if problem := version_problem(installed_versions(reports["client"]), workers):
         raise ConfigurationError(problem)
 
 
@@ -270,7 +270,7 @@ def _restore_environment() -> Iterator[None]:
 
 
 def _ignore_version_warning() -> AbstractContextManager[Any]:
-    """Versions are compared by us, in a sentence."""
+    """Dask would print a table; `version_problem` says it in a sentence."""
     from distributed.versions import VersionMismatchWarning
 
     return warnings.catch_warnings(action="ignore", category=VersionMismatchWarning)
@@ -284,19 +284,19 @@ NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 RUN_UNTIL_DISCONNECTED = """
 import os, runpy, sys, threading
-def leash():
+def end_with_connection():
     while os.read(0, 4096):
         pass
     os._exit(1)
-threading.Thread(target=leash, daemon=True).start()
+threading.Thread(target=end_with_connection, daemon=True).start()
 sys.argv = sys.argv[2:]
 runpy.run_module(sys.argv[0], run_name="__main__")
 """
-"""Runs what stands behind -m, and ends with the connection: without a terminal no signal would tell it."""
+"""Runs the module behind -m, and ends with the connection; without a terminal no signal would end it."""
 
 
 def remote_python() -> str:
-    """Python as a host starts it: in the user's login environment, where the secrets are, and on a leash."""
+    """How a host starts Python: in the user's login environment, where the secrets are, ending with the connection."""
     words = ["-lc", 'exec "$0" "$@"', sys.executable, "-c", RUN_UNTIL_DISCONNECTED]
     return f'"$SHELL" {shlex.join(words)}'
 
@@ -318,11 +318,11 @@ async def ssh_cluster(terms: ClusterTerms, path: Path) -> AsyncIterator[Client]:
     await check_hosts(hosts)
     security = tls_security(terms)
     here = {"host": "127.0.0.1"} if all(is_loopback(host.name) for host in hosts) else {}
-    everyone = [hosts[0], *hosts]
+    nodes = [hosts[0], *hosts]
     with dask.config.set({**SETTINGS, **_tls_settings(terms)}):
         cluster = SSHCluster(
-            [host.name for host in everyone],
-            connect_options=[ssh_options(host) for host in everyone],
+            [host.name for host in nodes],
+            connect_options=[ssh_options(host) for host in nodes],
             scheduler_options={
                 "protocol": "tls://" if terms.tls_files else "tcp://",
                 "port": 0,
@@ -372,16 +372,16 @@ def _tls_settings(terms: ClusterTerms) -> dict[str, Any]:
 
 async def check_hosts(hosts: Sequence[Host]) -> None:
     """Ask every host whether it could run a worker; ConfigurationError names the first that could not."""
-    door = asyncio.Semaphore(MAX_PROBES)
+    probes = asyncio.Semaphore(MAX_PROBES)
 
     async def ask(host: Host) -> str | None:
-        async with door:
+        async with probes:
             return await _host_problem(host)
 
     problems = await asyncio.gather(*(ask(host) for host in dict.fromkeys(hosts)))
-    if found := [problem for problem in problems if problem]:
-        more = f" ({len(found) - 1} more hosts have problems.)" if len(found) > 1 else ""
-        raise ConfigurationError(found[0] + more)
+    if reasons := [problem for problem in problems if problem]:
+        more = f" ({len(reasons) - 1} more hosts have problems.)" if len(reasons) > 1 else ""
+        raise ConfigurationError(reasons[0] + more)
 
 
 async def _host_problem(host: Host) -> str | None:
@@ -390,15 +390,15 @@ async def _host_problem(host: Host) -> str | None:
 
     try:
         async with asyncssh.connect(host.name, **ssh_options(host)) as connection:
-            said = await connection.run(shlex.join([sys.executable, "-c", "import distributed"]))
+            probe = await connection.run(shlex.join([sys.executable, "-c", "import distributed"]))
     except asyncssh.HostKeyNotVerifiable as error:
         return f"{host}: its key is not in your known_hosts ({error.reason}). Connect once with `ssh {host.name}`."
     except asyncssh.PermissionDenied:
         return f"{host}: SSH lets you not in. Try `ssh {host.name}`: keys or an agent must do, as nobody is asked here."
     except (OSError, ValueError, asyncssh.Error) as error:
         return f"{host}: SSH cannot reach it ({str(error) or type(error).__name__})."
-    if said.exit_status:
-        last = (str(said.stderr or "").strip().splitlines() or ["it said nothing"])[-1]
+    if probe.exit_status:
+        last = (str(probe.stderr or "").strip().splitlines() or ["it said nothing"])[-1]
         return (
             f"{host}: Python cannot run a worker there ({last}). It needs the same {sys.executable} as here, with "
             "tui-evals[cluster] installed."

@@ -47,12 +47,12 @@ async def cluster_executor(
     use_cache: bool,
     sink: ClusterSink,
 ) -> AsyncIterator[ClusterExecutor]:
-    """The executor of a run on a cluster, which is started or joined for it; Stopped says why it cannot be."""
+    """The executor of a run on a cluster, which is started or joined for it; Stopped says why that fails."""
     order = Order(
         versions=versions(),
         header=dataset_header(plan.dataset),
         targets=plan.targets,
-        judges=tuple((name, asked.config) for name, asked in judges.items()),
+        judges=tuple((name, priced.config) for name, priced in judges.items()),
         prompts=dump_prompts(plan),
         without_judges=plan.without_judges,
         use_cache=use_cache,
@@ -65,10 +65,10 @@ async def cluster_executor(
         try:
             client = await stack.enter_async_context(open_cluster(where.terms, where.environment, where.trusting))
         except ConfigurationError as problem:
-            raise Stopped(str(problem), configuration=True) from None
+            raise Stopped(str(problem), "configuration") from None
         try:
             yield ClusterExecutor(client, sink, [*targets, *judges.values()], dump_order(order), budget)
         except Stopped as reason:
             if "environment variable" not in str(reason) or isinstance(parse_place(where.terms.word), LocalWorkers):
                 raise
-            raise Stopped(f"{reason}{_VARIABLES_HINT}", configuration=reason.configuration) from None
+            raise Stopped(f"{reason}{_VARIABLES_HINT}", reason.code) from None

@@ -1,4 +1,4 @@
-"""The file behind --cluster ssh:FILE: one host per line."""
+"""The options of --cluster: what its word means, the file of hosts behind ssh:FILE, and what cannot be combined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from tui_evals.targets.base import ConfigurationError
 
 MAX_HOSTS_FILE = 1_000_000
-"""Bytes of a file of hosts; whatever is longer is another file."""
+"""Bytes of a file of hosts; a longer file is something else."""
 
 _LINE = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][\w.\-]*)@)?"
@@ -26,7 +26,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where a worker is started; what is None is for the user's SSH configuration to say."""
+    """Where a worker is started; None leaves it to the user's SSH configuration."""
 
     name: str
     user: str | None = None
@@ -60,14 +60,14 @@ def read_hosts(path: Path) -> list[Host]:
 
 def _parse_host(line: str, path: Path, number: int) -> Host:
     """The host a line names."""
-    found = _LINE.fullmatch(line)
-    port = int(found["port"]) if found and found["port"] else None
-    if not found or (port is not None and not 0 < port < 65536):
+    match = _LINE.fullmatch(line)
+    port = int(match["port"]) if match and match["port"] else None
+    if not match or (port is not None and not 0 < port < 65536):
         raise ConfigurationError(
             f"--cluster ssh:{path}, line {number}: {line[:80]!r} is no host; write host, user@host or user@host:22 "
             "(an IPv6 address in brackets)."
         )
-    return Host(found["six"] or found["name"], found["user"], port)
+    return Host(match["six"] or match["name"], match["user"], port)
 
 
 FORMS = "local, local:4, tcp://host:8786, tls://host:8786 or ssh:hosts.txt"
@@ -75,7 +75,7 @@ FORMS = "local, local:4, tcp://host:8786, tls://host:8786 or ssh:hosts.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTerms:
-    """A cluster as asked for, kept with the run so that whoever continues it opens the same."""
+    """A cluster as asked for, saved with the run so that resuming opens the same."""
 
     word: str
     insecure: bool = False
@@ -92,9 +92,9 @@ class ClusterTerms:
         return tuple((option, path) for option, path in named if path)
 
 
-def saved_terms(kept: Mapping[str, Any] | None) -> ClusterTerms | None:
+def saved_terms(saved: Mapping[str, Any] | None) -> ClusterTerms | None:
     """The cluster that the config of a run names."""
-    return None if kept is None else ClusterTerms(**{**kept, "forward": tuple(kept["forward"])})
+    return None if saved is None else ClusterTerms(**{**saved, "forward": tuple(saved["forward"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class LocalWorkers:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A scheduler that somebody else started."""
+    """A scheduler that is running already."""
 
     address: str
     host: str
@@ -164,7 +164,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_encrypted(terms: ClusterTerms) -> bool:
-    """Whether what the driver and the workers say to each other cannot be read on the way."""
+    """Whether the messages between driver and workers are encrypted."""
     where = parse_place(terms.word)
     return isinstance(where, LocalWorkers) or (
         bool(terms.tls_files) if isinstance(where, HostsFile) else where.encrypted
@@ -204,7 +204,7 @@ def check_terms(terms: ClusterTerms) -> tuple[str, ...]:
 
 
 def _plain_tcp_notes(terms: ClusterTerms, far: list[str]) -> tuple[str, ...]:
-    """What is to say of plain TCP to these hosts."""
+    """The warning about plain TCP to these hosts; ConfigurationError unless it was accepted."""
     if not far:
         return ()
     risk = (

@@ -1,4 +1,4 @@
-"""What travels between driver and workers, as plain data: the order of a run, cells, and the records made of them."""
+"""What travels between driver and workers, as plain data: the order of a run, its cells, and the records made."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import kept_prompt, prompt_kept
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.records import CallRecord, ScoreRecord
 from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
 from tui_evals.targets.base import Price, TargetConfig
 from tui_evals.version import __version__
 
 OP = "tui_evals_letter"
-"""The name under which a worker listens for letters."""
+"""The name under which a worker listens for messages."""
 
 Message = dict[str, Any]
 
 
 def versions() -> dict[str, str]:
-    """What must be the same on both sides."""
+    """The versions that must be the same on both sides."""
     return {"tui_evals": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
 
 
@@ -43,7 +43,7 @@ class Order:
     root: str
     code: Mapping[str, Any]
     environment: Mapping[str, str]
-    """Variables that the user wished to hand on, which only TLS carries."""
+    """Variables that the user asked to hand on; only TLS carries them."""
 
 
 def dump_order(order: Order) -> str:
@@ -104,16 +104,11 @@ def load_cells(text: str) -> list[Cell]:
     return [
         Cell(
             *(items[position], name, position, prompt, target, repeat, tuple(answers)),
-            {turn: answer_record(*body) for turn, body in known},
+            {turn: answer_record(*body) for turn, body in answered},
             frozenset(final),
         )
-        for name, position, prompt, target, repeat, answers, known, final in rows
+        for name, position, prompt, target, repeat, answers, answered, final in rows
     ]
-
-
-def answer_row(record: AnswerRecord) -> tuple[str, str | None, str]:
-    """An answer as three texts."""
-    return body_of(record)
 
 
 def dump_call(record: CallRecord) -> list[Any]:
@@ -123,7 +118,7 @@ def dump_call(record: CallRecord) -> list[Any]:
 
 
 def load_call(row: Sequence[Any]) -> CallRecord:
-    """The call of some columns."""
+    """A call from its columns."""
     return CallRecord(**dict(zip(CALL_COLUMNS, row, strict=True)))
 
 
@@ -133,12 +128,12 @@ def dump_scores(records: Sequence[ScoreRecord]) -> list[tuple[Any, ...]]:
 
 
 def load_scores(rows: Sequence[Sequence[Any]]) -> list[ScoreRecord]:
-    """The scores of some columns."""
+    """Scores from their columns."""
     return [score_record(tuple(row)) for row in rows]
 
 
 class Hidden:
-    """A text that is not shown where it passes: it holds the variables that were handed on."""
+    """A text kept out of logs, because it holds the variables that were handed on."""
 
     __slots__ = ("text",)
 
@@ -146,17 +141,17 @@ class Hidden:
         self.text = text
 
     def __repr__(self) -> str:
-        """Nothing of it."""
+        """Never the text."""
         return "(hidden)"
 
 
-def hide_order(letter: Message) -> Message:
-    """A letter of the driver as it is sent."""
+def hide_order(message: Message) -> Message:
+    """A message of the driver with its order kept out of logs."""
     from distributed.protocol import to_serialize
 
-    return {**letter, "order": to_serialize(Hidden(letter["order"]))} if "order" in letter else letter
+    return {**message, "order": to_serialize(Hidden(message["order"]))} if "order" in message else message
 
 
-def reveal_order(letter: Message) -> Message:
-    """The letter again, where it has come."""
-    return {**letter, "order": letter["order"].text} if "order" in letter else letter
+def reveal_order(message: Message) -> Message:
+    """The message as it was before `hide_order`."""
+    return {**message, "order": message["order"].text} if "order" in message else message

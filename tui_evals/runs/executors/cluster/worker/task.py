@@ -1,4 +1,4 @@
-"""What Dask runs on a worker: the task that holds a shard, and the door through which letters reach its session."""
+"""What Dask runs on a worker: the task that holds a shard, and the handler of the messages to its session."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tui_evals.runs.executors.cluster.wire import OP, Message, reveal_order
 from .session import Abandoned, WorkerSession
 
 _HELLO_SECONDS = 3.0
-"""Seconds without a letter after which a worker says again that it is there."""
+"""Seconds without a message after which a worker announces itself again."""
 ORPHANED_SECONDS = 120.0
-"""Seconds without a letter after which the driver is taken for dead."""
+"""Seconds without a message after which the driver is taken for dead."""
 _FORGOTTEN_SECONDS = 5.0
 """The same where the scheduler has forgotten the tasks, which it does when the driver's connection is gone."""
 
@@ -22,7 +22,7 @@ _session_tasks: set[asyncio.Task[None]] = set()
 
 
 async def hold_shard(topic: str, number: int) -> None:
-    """Hold a shard of the run that talks under a topic; the cells come by letter, so that a task holds no data."""
+    """Hold a shard of the run that talks under a topic; the cells come by message, so that a task holds no data."""
     session = _sessions.get(topic)
     if session is None or session.over:
         session = _begin_session(topic)
@@ -49,24 +49,24 @@ def _begin_session(topic: str) -> WorkerSession:
 
 
 async def _handle_message(topic: str, session: str, letter: Message) -> Message:
-    """A letter of the driver; one for a session that is no more says so."""
-    found = _sessions.get(topic)
-    if found is None or found.name != session:
+    """Handle a message of the driver; the answer says so when the session has ended."""
+    current = _sessions.get(topic)
+    if current is None or current.name != session:
         return {"gone": True}
-    return await found.exchange(reveal_order(letter))
+    return await current.exchange(reveal_order(letter))
 
 
 async def _keep_session(worker: Any, topic: str, session: WorkerSession) -> None:
-    """Say that the session is there until the driver talks to it, and end it when nobody does any more."""
+    """Announce the session until the driver talks to it, and end it when the driver has fallen silent."""
     clock = asyncio.get_running_loop().time
-    begun, told = clock(), 0.0
+    started, announced = clock(), 0.0
     while not session.over:
-        silent = clock() - max(session.heard, begun)
+        silent = clock() - max(session.last_message, started)
         if silent > ORPHANED_SECONDS or (silent > _FORGOTTEN_SECONDS and _is_forgotten(worker, topic, session)):
             session.abandon()
-        elif (session.unheard or silent > _HELLO_SECONDS) and clock() - told > _HELLO_SECONDS:
+        elif (session.unreached or silent > _HELLO_SECONDS) and clock() - announced > _HELLO_SECONDS:
             worker.log_event(topic, {"session": session.name, "address": worker.address})
-            told = clock()
+            announced = clock()
         await asyncio.sleep(0.2)
     await session.close()
     if _sessions.get(topic) is session:
@@ -74,6 +74,6 @@ async def _keep_session(worker: Any, topic: str, session: WorkerSession) -> None
 
 
 def _is_forgotten(worker: Any, topic: str, session: WorkerSession) -> bool:
-    """Whether nobody wants the shards any more that are held here."""
+    """Whether the scheduler has dropped the tasks of all shards held here."""
     tasks = [worker.state.tasks.get(f"{topic}-{number}") for number in session.held]
     return all(task is None or task.state == "cancelled" for task in tasks)
