@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side
+from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.text.safe import safe, safe_line, spell_out
 
