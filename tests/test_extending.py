@@ -156,8 +156,8 @@ def test_all_four_are_used_by_the_command_line(command, tmp_path):
 
     done = command("report", "last", "--to", "tally", "-o", "-")
     assert (done.returncode, done.stdout) == (0, '["pass", "fail"]')
-    shown = json.loads(command("show", "last", "--json").stdout)
-    assert "echo:yes" in json.dumps(shown) and "unpriced" not in json.dumps(shown)
+    shown = json.dumps(json.loads(command("show", "last", "--json").stdout))
+    assert "echo:yes" in shown and '"unpriced": 0' in shown
     assert "StartsWith" in command("evaluators").stdout
 
 
