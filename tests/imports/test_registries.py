@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import Server, running
+from tests.server import Server
 from tests.tui.hostile import FORBIDDEN
 from tui_evals.cli.look.managing import export
 from tui_evals.cli.run import registry as registries_running
@@ -30,12 +30,6 @@ PLAIN = [
     *("colours-includes.dev.v0", "colours-fuzzy.dev.v0", "colours-json.dev.v0", "colours-valid.dev.v0"),
 ]
 TARGET, JUDGE = "python:recorded_elsewhere:answer", "python:recorded_elsewhere:judge"
-
-
-@pytest.fixture(scope="module")
-def one_server() -> Iterator[Server]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture
