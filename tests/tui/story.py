@@ -58,7 +58,7 @@ class Person:
         while not condition():
             assert time.monotonic() < deadline, f"it never came true; the screen:\n{self.screen()}"
             await asyncio.sleep(0.02)  # to ask every widget whether it is done costs more than all they do
-        await self.pilot.pause(0)
+        await self.pilot.pause(0.02)
 
     async def sees(self, text: str, seconds: float = 60.0) -> None:
         await self.until(lambda: text in self.screen(), seconds)
