@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.compare import theirs
 from tui_evals.compare.labels import Agreement, count_agreement, kappa_in_words
 from tui_evals.compare.statistics import Interval
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what they warn of while they load is not ours
-    from statsmodels.stats.inter_rater import cohens_kappa
 
 EXACTLY = 1e-6
 counts = st.integers(0, 60)
@@ -39,10 +36,10 @@ def test_kappa_and_its_interval_are_those_of_statsmodels(cells):
     found = Agreement(*cells)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it divides by 0 on the way to a test that is not compared
-        theirs = cohens_kappa([[found.both_pass, found.only_person], [found.only_judge, found.both_fail]])
-    assert isclose(found.kappa, theirs.kappa, abs_tol=EXACTLY)
-    assert isclose(found.interval.low, theirs.kappa_low, abs_tol=EXACTLY)
-    assert isclose(found.interval.high, theirs.kappa_upp, abs_tol=EXACTLY)
+        kappa = theirs.cohens_kappa([[found.both_pass, found.only_person], [found.only_judge, found.both_fail]])
+    assert isclose(found.kappa, kappa.kappa, abs_tol=EXACTLY)
+    assert isclose(found.interval.low, kappa.kappa_low, abs_tol=EXACTLY)
+    assert isclose(found.interval.high, kappa.kappa_upp, abs_tol=EXACTLY)
 
 
 def test_pairs_are_counted_person_first():

@@ -29,12 +29,12 @@ async def test_a_label_stands_against_the_verdict_on_the_whole_answer(tmp_path):
     two = [score(), score(OTHER)], [score(), score(OTHER, 0.0, "fail")]
     (found,) = await stood(tmp_path, [*two, *two], ("+--+", {}))
     assert found.evaluator is None
-    assert found.together == Agreement(both_pass=1, both_fail=1, only_person=1, only_judge=1)
+    assert found.agreement == Agreement(both_pass=1, both_fail=1, only_person=1, only_judge=1)
 
 
 async def test_labels_given_with_the_verdict_in_sight_are_said_to_be(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+", {}), ({1: "-", 2: "+"}, {"blind": True}))
-    assert (found.seen, agreement_json(found)["not_blind"]) == (1, 1)
+    assert (found.not_blind, agreement_json(found)["not_blind"]) == (1, 1)
     assert "1 label was given with the verdict in sight" in text([found])
     (tmp_path / "b").mkdir()
     (blind,) = await stood(tmp_path / "b", [PASS, FAIL], ("+-", {"blind": True}))
@@ -44,13 +44,13 @@ async def test_labels_given_with_the_verdict_in_sight_are_said_to_be(tmp_path):
 async def test_a_label_of_an_evaluator_stands_against_its_verdict_alone(tmp_path):
     answers = [[score(), score(OTHER, 0.0, "fail")]] * 2
     (found,) = await stood(tmp_path, answers, ("+-", {"evaluator": JUDGE}))
-    assert (found.evaluator, found.whole) == (JUDGE, 0)
-    assert found.together == Agreement(1, 0, 0, 1)
+    assert (found.evaluator, found.whole_labels) == (JUDGE, 0)
+    assert found.agreement == Agreement(1, 0, 0, 1)
 
 
 async def test_labels_of_whole_answers_stand_for_the_only_evaluator_and_it_is_said(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+-", {}))
-    assert (found.evaluator, found.whole, found.together.n) == (JUDGE, 2, 2)
+    assert (found.evaluator, found.whole_labels, found.agreement.n) == (JUDGE, 2, 2)
     assert "No other evaluator has verdicts in this run, so 2 labels of whole answers stand for it too." in text(
         [found]
     )
@@ -58,36 +58,36 @@ async def test_labels_of_whole_answers_stand_for_the_only_evaluator_and_it_is_sa
 
 async def test_a_label_of_another_evaluator_does_not_stand_for_the_only_one(tmp_path):
     found = await stood(tmp_path, [PASS, PASS], ("-", {"evaluator": "Gone"}), ({1: "+"}, {}))
-    assert [(one.evaluator, one.together.n, one.unjudged) for one in found] == [("Gone", 0, 1), (JUDGE, 1, 0)]
+    assert [(one.evaluator, one.agreement.n, one.unjudged) for one in found] == [("Gone", 0, 1), (JUDGE, 1, 0)]
 
 
 async def test_its_own_label_goes_before_that_of_the_whole_answer(tmp_path):
     found = await stood(tmp_path, [PASS, PASS], ("--", {}), ("+", {"evaluator": JUDGE}))
     assert [one.evaluator for one in found] == [None, JUDGE]
-    assert (found[1].together, found[1].whole) == (Agreement(1, 0, 0, 1), 1)
-    assert found[0].together == Agreement(0, 0, 0, 2)
+    assert (found[1].agreement, found[1].whole_labels) == (Agreement(1, 0, 0, 1), 1)
+    assert found[0].agreement == Agreement(0, 0, 0, 2)
 
 
 async def test_where_the_only_evaluator_does_not_decide_alone_both_are_told(tmp_path):
     """The other one failed to judge the first answer, so that one is partial as a whole."""
     broken = [score(), score(OTHER, None, "error")]
     found = await stood(tmp_path, [broken, PASS], ("+-", {}))
-    assert [(one.evaluator, one.together.n, one.unjudged) for one in found] == [(JUDGE, 2, 0)]
+    assert [(one.evaluator, one.agreement.n, one.unjudged) for one in found] == [(JUDGE, 2, 0)]
     answers = [[score(), score(OTHER)], [score(value=0.0, result="fail"), score(OTHER)]]
     (whole,) = await stood(tmp_path / "two", answers, ("++", {}))
-    assert (whole.evaluator, whole.together) == (None, Agreement(1, 0, 1, 0))
+    assert (whole.evaluator, whole.agreement) == (None, Agreement(1, 0, 1, 0))
 
 
 @pytest.mark.parametrize("missing", ["error", "unscored", [score(value=0.2, result=None)]])
 async def test_answers_without_a_verdict_are_left_out_and_counted(tmp_path, missing):
     (found,) = await stood(tmp_path, [PASS, missing, FAIL], ("++-", {}))
-    assert (found.together.n, found.unjudged) == (2, 1)
+    assert (found.agreement.n, found.unjudged) == (2, 1)
     assert "1 labelled answer has no verdict: left out." in text([found])
 
 
 async def test_answers_on_which_people_differ_are_left_out_of_what_they_say_together(tmp_path):
     (found,) = await stood(tmp_path, [PASS, PASS, FAIL], ("++-", {"author": "ada"}), ("+--", {"author": "bob"}))
-    assert (found.together, found.torn) == (Agreement(1, 1, 0, 0), 1)
+    assert (found.agreement, found.people_differ) == (Agreement(1, 1, 0, 0), 1)
     assert found.authors == {"ada": Agreement(2, 1, 0, 0), "bob": Agreement(1, 1, 0, 1)}
     assert found.between == {("ada", "bob"): Agreement(1, 1, 1, 0)}
     says = text([found])
@@ -102,7 +102,7 @@ async def test_the_surest_disagreements_come_first_and_the_rest_in_the_order_of_
     answers = [[score(value=float(m), result="pass" if m >= 3 else "fail", threshold=3.0)] for m in marks]
     (found,) = await stood(tmp_path, answers, ("--++-", {}))
     assert [one.row.name for one in found.disagreements] == ["t-2", "t-4", "t-1", "t-3", "t-0"]
-    assert [one.verdict.sure for one in found.disagreements] == [0.5, 0.5, 0.25, 0.25, 0.0]
+    assert [one.verdict.certainty for one in found.disagreements] == [0.5, 0.5, 0.25, 0.25, 0.0]
 
 
 async def test_of_a_whole_answer_one_sure_fail_is_enough_and_a_pass_needs_all(tmp_path):
@@ -114,7 +114,7 @@ async def test_of_a_whole_answer_one_sure_fail_is_enough_and_a_pass_needs_all(tm
     answers = [pair(1.0, 0.6), pair(0.9, 0.9), pair(0.0, 0.4), pair(0.4, 0.3), pair(0.0, 0.0), pair(1.0, 1.0)]
     (found,) = await stood(tmp_path, answers, ("--++-+", {}))
     assert [one.row.name for one in found.disagreements] == ["t-2", "t-1", "t-3", "t-0"]
-    assert [round(one.verdict.sure, 3) for one in found.disagreements] == [0.5, 0.4, 0.2, 0.1]
+    assert [round(one.verdict.certainty, 3) for one in found.disagreements] == [0.5, 0.4, 0.2, 0.1]
 
 
 async def test_a_disagreement_is_told_with_both_sides_and_the_command_that_shows_it(tmp_path):

@@ -13,11 +13,11 @@ modes = st.sampled_from([None, "extend", "replace"])
 
 @given(maps, maps, modes, st.sampled_from(["item", "turn"]))
 def test_nothing_is_invented_and_nothing_lost(defaults, own, mode, origin):
-    found = {entry.key: entry for entry in effective_evaluators(defaults, own, mode, origin)}
+    by_key = {entry.key: entry for entry in effective_evaluators(defaults, own, mode, origin)}
     base = SYSTEM_DEFAULTS if defaults is None else defaults
     kept = {} if own is not None and mode == "replace" else base
-    assert set(found) == set(kept) | set(own or {})
-    for key, entry in found.items():
+    assert set(by_key) == set(kept) | set(own or {})
+    for key, entry in by_key.items():
         if own and key in own:
             assert (entry.options, entry.origin) == (own[key], origin)
             assert entry.overridden == kept.get(key)

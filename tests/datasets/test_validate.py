@@ -85,8 +85,8 @@ def sentences(file: Path) -> list[str]:
 def test_a_broken_file_is_explained_where_it_is_broken(file):
     found = sentences(file)
     for wanted in SAID[file.name]:
-        assert any(said.startswith(file.name + wanted) for said in found), found
-    assert not any("not valid under any" in said or "Traceback" in said for said in found)
+        assert any(sentence.startswith(file.name + wanted) for sentence in found), found
+    assert not any("not valid under any" in sentence or "Traceback" in sentence for sentence in found)
 
 
 def test_brackets_nested_200000_deep_are_a_sentence(tmp_path):
@@ -152,11 +152,11 @@ def test_every_problem_is_said_at_once(tmp_path):
     file = tmp_path / "d.json"
     items = [{"prompt": ""}, {"propmt": "a"}, 3, {"prompt": "a", "weight": 2}]
     file.write_text(json.dumps({"schemaVersion": "1.9.0", "items": items}))
-    said = [str(problem) for problem in validate(load(file), PUBLIC).problems]
-    assert "items[0].prompt: must not be empty" in said
-    assert "items[1]: unknown field 'propmt' (did you mean 'prompt'?)" in said
-    assert "items[2]: must be an object, not 3" in said
-    assert "items[3].weight: must be at most 1, not 2" in said
+    problems = [str(problem) for problem in validate(load(file), PUBLIC).problems]
+    assert "items[0].prompt: must not be empty" in problems
+    assert "items[1]: unknown field 'propmt' (did you mean 'prompt'?)" in problems
+    assert "items[2]: must be an object, not 3" in problems
+    assert "items[3].weight: must be at most 1, not 2" in problems
 
 
 def test_an_invalid_document_has_no_dataset(tmp_path):

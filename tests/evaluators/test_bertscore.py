@@ -90,10 +90,10 @@ def test_a_value_of_a_json_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["model", "model_type", "modelType"])
 def test_the_model_is_asked_for_with_its_layer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    asked = []
-    monkeypatch.setattr(bertscore, "load_scorer", lambda *wanted: asked.append(wanted) or "no such model")
+    loads = []
+    monkeypatch.setattr(bertscore, "load_scorer", lambda *wanted: loads.append(wanted) or "no such model")
     record = score(BertScore, {name: "tiny", "num_layers": 2}, response="a", expected="b")
-    assert asked == [("tiny", 2)]
+    assert loads == [("tiny", 2)]
     assert (record.result, record.reason) == ("error", "no such model")
     assert record.details["code"] == "evaluatorConfigurationError"
 

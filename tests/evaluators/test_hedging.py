@@ -200,13 +200,13 @@ def test_up_to_the_threshold_passes(monkeypatch: pytest.MonkeyPatch, options: di
 
 @pytest.mark.parametrize("name", ["disclaimer", "hedging_language", "hedgingLanguage"])
 def test_the_disclaimer_and_the_model_can_be_given(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    asked = []
+    loads = []
     scorer = Scorer([0.0], [0.0], [0.9])
-    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: asked.append((model, layers)) or scorer)
+    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: loads.append((model, layers)) or scorer)
     options = {"method": "bertscore", name: "I am but a box", "model_type": "tiny", "num_layers": 3}
     assert score(HedgingLanguage, options, response="x").result == "fail"
     assert scorer.pairs == [("x", "I am but a box")]
-    assert asked == [("tiny", 3)]
+    assert loads == [("tiny", 3)]
 
 
 def test_a_value_of_a_json_answer() -> None:

@@ -23,13 +23,13 @@ def test_the_ease_is_that_of_the_original(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", golden("arthur_bench.json", "readability.components"), ids=text_of)
 def test_the_counts_are_those_of_the_original(row: dict[str, Any]) -> None:
-    found = measure_reading(row["args"]["candidate"])
+    reading = measure_reading(row["args"]["candidate"])
     assert row["expected"] == {
-        "lexicon_count": found.words,
-        "sentence_count": found.sentences,
-        "syllable_count": found.syllables,
-        "avg_sentence_length": found.words_per_sentence,
-        "avg_syllables_per_word": found.syllables_per_word,
+        "lexicon_count": reading.words,
+        "sentence_count": reading.sentences,
+        "syllable_count": reading.syllables,
+        "avg_sentence_length": reading.words_per_sentence,
+        "avg_syllables_per_word": reading.syllables_per_word,
     }
 
 
@@ -90,8 +90,8 @@ def test_without_an_answer() -> None:
 
 
 def test_the_same_words_many_times_are_read_in_full() -> None:
-    found = measure_reading("The cat sat on the mat. " * (10 * MB // 24))
-    assert (found.words, found.ease) == (10 * MB // 24 * 6, 116.15)
+    reading = measure_reading("The cat sat on the mat. " * (10 * MB // 24))
+    assert (reading.words, reading.ease) == (10 * MB // 24 * 6, 116.15)
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,13 @@ def test_nothing_is_trusted_at_first(trust: Trust, folder: Path) -> None:
     assert trust.trusted_code() == []
 
 
-@pytest.mark.parametrize("said", [".", "tone.py"])
-@pytest.mark.parametrize("asked", [".", "tone.py"])
-def test_a_folder_and_its_main_file_stand_for_each_other(trust: Trust, folder: Path, said: str, asked: str) -> None:
-    trust.trust(folder / said)
-    assert trust.is_trusted(folder / asked)
+@pytest.mark.parametrize("trusted_name", [".", "tone.py"])
+@pytest.mark.parametrize("checked_name", [".", "tone.py"])
+def test_a_folder_and_its_main_file_stand_for_each_other(
+    trust: Trust, folder: Path, trusted_name: str, checked_name: str
+) -> None:
+    trust.trust(folder / trusted_name)
+    assert trust.is_trusted(folder / checked_name)
 
 
 @pytest.mark.parametrize("changed", ["tone.py", "tone.prompty", "words/list.txt", "helper.py", "words/new.json"])

@@ -31,7 +31,7 @@ DATA = {
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "values"),
     [
         ("$", (DATA,)),
         ("$.a.b[0]", (1,)),
@@ -70,8 +70,8 @@ DATA = {
         ("$.A", ()),
     ],
 )
-def test_what_is_found(path: str, found: tuple[object, ...]) -> None:
-    assert find_by_path(path, DATA) == found
+def test_what_is_found(path: str, values: tuple[object, ...]) -> None:
+    assert find_by_path(path, DATA) == values
 
 
 @pytest.mark.parametrize("data", [None, True, 0, 1.5, "text", [], {}])
@@ -194,8 +194,8 @@ def test_any_path_finds_or_explains(path: str) -> None:
 def test_paths_side_by_side() -> None:
     paths = [f"$.k{n}['x'][{n}]..b" for n in range(200)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda n: find_by_path(paths[n], {f"k{n}": {"x": [0] * n + [{"b": n}]}}), range(200)))
-    assert found == [(n,) for n in range(200)]
+        results = list(pool.map(lambda n: find_by_path(paths[n], {f"k{n}": {"x": [0] * n + [{"b": n}]}}), range(200)))
+    assert results == [(n,) for n in range(200)]
 
 
 def test_import_is_cheap_and_nothing_is_printed_or_written(tmp_path: Path) -> None:

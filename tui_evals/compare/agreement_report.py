@@ -28,14 +28,14 @@ def agreement_lines(evaluator: EvaluatorAgreement, key: str) -> Iterator[Agreeme
     """How one evaluator agrees with the labels of a run, given by its key."""
     name = evaluator.evaluator or "the verdict on the whole answer"
     yield AgreementLine(name[0].upper() + name[1:] if evaluator.evaluator is None else name, "title")
-    if evaluator.whole:
+    if evaluator.whole_labels:
         yield AgreementLine(
-            f"No other evaluator has verdicts in this run, so {_count(evaluator.whole, 'label')} of whole answers "
-            "stand for it too.",
+            f"No other evaluator has verdicts in this run, so {_count(evaluator.whole_labels, 'label')} of whole "
+            "answers stand for it too.",
             "dim",
         )
     yield from _left_out_lines(evaluator)
-    agreement = evaluator.together
+    agreement = evaluator.agreement
     if not agreement.n:
         yield AgreementLine("No labelled answer has a verdict that it could be compared with.")
         return
@@ -72,13 +72,13 @@ def agreement_json(evaluator: EvaluatorAgreement) -> dict[str, Any]:
     """The agreement as data."""
     return {
         "evaluator": evaluator.evaluator,
-        **_agreement_numbers(evaluator.together),
+        **_agreement_numbers(evaluator.agreement),
         "authors": {author: _agreement_numbers(own) for author, own in evaluator.authors.items()},
         "between": [{"authors": list(both), **_agreement_numbers(own)} for both, own in evaluator.between.items()],
-        "people_differ": evaluator.torn,
+        "people_differ": evaluator.people_differ,
         "not_judged": evaluator.unjudged,
-        "labels_of_whole_answers": evaluator.whole,
-        "not_blind": evaluator.seen,
+        "labels_of_whole_answers": evaluator.whole_labels,
+        "not_blind": evaluator.not_blind,
         "disagreements": [_disagreement_json(one) for one in evaluator.disagreements],
     }
 
@@ -87,15 +87,16 @@ def _left_out_lines(evaluator: EvaluatorAgreement) -> Iterator[AgreementLine]:
     if evaluator.unjudged:
         have = "has" if evaluator.unjudged == 1 else "have"
         yield AgreementLine(f"{_count(evaluator.unjudged, 'labelled answer')} {have} no verdict: left out.", "dim")
-    if evaluator.seen:
-        were = "was" if evaluator.seen == 1 else "were"
+    if evaluator.not_blind:
+        were = "was" if evaluator.not_blind == 1 else "were"
         yield AgreementLine(
-            f"{_count(evaluator.seen, 'label')} {were} given with the verdict in sight, which leads people to agree "
-            "with it; `label --blind` keeps it out of sight.",
+            f"{_count(evaluator.not_blind, 'label')} {were} given with the verdict in sight, which leads people to "
+            "agree with it; `label --blind` keeps it out of sight.",
             "dim",
         )
-    if evaluator.torn:
-        yield AgreementLine(f"On {_count(evaluator.torn, 'answer')} people differ among themselves: left out.", "dim")
+    if evaluator.people_differ:
+        answers = _count(evaluator.people_differ, "answer")
+        yield AgreementLine(f"On {answers} people differ among themselves: left out.", "dim")
 
 
 def _kappa_sentence(agreement: Agreement) -> str:
@@ -135,7 +136,7 @@ def _agreement_summary(agreement: Agreement) -> str:
 
 
 def _disagreement_lines(evaluator: EvaluatorAgreement, key: str) -> Iterator[AgreementLine]:
-    total = evaluator.together.only_person + evaluator.together.only_judge
+    total = evaluator.agreement.only_person + evaluator.agreement.only_judge
     shown = evaluator.disagreements
     if not shown:
         return
@@ -201,7 +202,7 @@ def _disagreement_json(disagreement: Disagreement) -> dict[str, Any]:
         "evaluator": "pass" if verdict.passes else "fail",
         "score": verdict.score,
         "threshold": verdict.threshold,
-        "sure": verdict.sure,
+        "sure": verdict.certainty,
         "reason": disagreement.reason,
         "labels": [
             {"author": label.author, "verdict": label.verdict, "note": label.note} for label in disagreement.labels

@@ -99,12 +99,12 @@ _VERDICTS = ("pass", "fail")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an evaluator made of an answer, and how sure it was, from 0 to 1."""
+    """The verdict of an evaluator on an answer, and how certain it was, from 0 to 1."""
 
     passes: bool
     score: float | None
     threshold: float | None
-    sure: float
+    certainty: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +126,18 @@ class EvaluatorAgreement:
     """How one evaluator agrees with people; without a name, how the verdict on whole answers does."""
 
     evaluator: str | None
-    together: Agreement
+    agreement: Agreement
     """One pair for each answer on which people agree."""
     authors: Mapping[str, Agreement]
     between: Mapping[tuple[str, str], Agreement]
     """Two authors on what both of them labelled, the first one as the person."""
-    torn: int
+    people_differ: int
     """Answers on which people differ among themselves."""
     unjudged: int
     """Answers with a label but without a verdict."""
-    whole: int
+    whole_labels: int
     """Labels of whole answers that stand for the evaluator, because it is the only one of the run."""
-    seen: int
+    not_blind: int
     """Labels that were given with what evaluators said in sight."""
     disagreements: tuple[Disagreement, ...]
     """Those where the evaluator was surest first."""
@@ -161,7 +161,7 @@ def evaluator_agreements(
         agreement = _evaluator_agreement(key, [*own_labels, *borrowed], verdicts, rows, run.targets)
         shown = _with_reasons(reader, run, key, agreement.disagreements[:limit])
         not_blind = sum(not one.blind for one in (*own_labels, *borrowed))
-        agreements.append(replace(agreement, whole=len(borrowed), seen=not_blind, disagreements=shown))
+        agreements.append(replace(agreement, whole_labels=len(borrowed), not_blind=not_blind, disagreements=shown))
     return agreements
 
 
@@ -220,7 +220,7 @@ def _evaluator_agreement(
         unjudged,
         0,
         0,
-        tuple(sorted(differ, key=lambda one: -one.verdict.sure)),
+        tuple(sorted(differ, key=lambda one: -one.verdict.certainty)),
     )
 
 
@@ -231,7 +231,7 @@ def _only_evaluator(judged: Iterable[Judged]) -> str | None:
 
 
 def _evaluator_judgements(judged: Iterable[Judged], key: str) -> dict[int, Judgement]:
-    """The verdicts of an evaluator; it is the surer, the further a score lies from its threshold in all its range."""
+    """The verdicts of an evaluator; more certain, the further a score lies from its threshold within its range."""
     records = [one for one in judged if one.key == key]
     values = [value for one in records for value in (one.score, one.threshold) if value is not None]
     low, high = (min(values), max(values)) if values else (0.0, 0.0)
@@ -239,22 +239,22 @@ def _evaluator_judgements(judged: Iterable[Judged], key: str) -> dict[int, Judge
     for one in records:
         if one.result in _VERDICTS:
             limit = (low + high) / 2 if one.threshold is None else one.threshold
-            sure = abs(one.score - limit) / (high - low) if one.score is not None and high > low else 0.0
-            judgements[one.answer] = Judgement(one.result == "pass", one.score, one.threshold, sure)
+            certainty = abs(one.score - limit) / (high - low) if one.score is not None and high > low else 0.0
+            judgements[one.answer] = Judgement(one.result == "pass", one.score, one.threshold, certainty)
     return judgements
 
 
 def _answer_judgements(judged: Sequence[Judged], rows: Mapping[int, AnswerRow]) -> dict[int, Judgement]:
     """The verdicts on whole answers: one evaluator is enough for a fail, and it takes all of them for a pass."""
-    sure: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
+    certainties: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
     for key in {one.key for one in judged}:
         for answer, verdict in _evaluator_judgements(judged, key).items():
-            sure[answer, verdict.passes].append(verdict.sure)
+            certainties[answer, verdict.passes].append(verdict.certainty)
     judgements = {}
     for answer, row in rows.items():
         passes = row.status == "pass"
-        if row.status in _VERDICTS and (certainties := sure.get((answer, passes))):
-            judgements[answer] = Judgement(passes, row.score, None, min(certainties) if passes else max(certainties))
+        if row.status in _VERDICTS and (own := certainties.get((answer, passes))):
+            judgements[answer] = Judgement(passes, row.score, None, min(own) if passes else max(own))
     return judgements
 
 

@@ -158,7 +158,7 @@ def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
         return "not comparable"
     if was != now:
         return "fixed" if now == "pass" else "broken"
-    return "same" if (before.score, before.look) == (after.score, after.look) else "changed"
+    return "same" if (before.score, before.text_hash) == (after.score, after.text_hash) else "changed"
 
 
 def _reread_same(

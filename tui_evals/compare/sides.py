@@ -48,7 +48,7 @@ class Answer:
     id: int
     status: AnswerStatus
     score: float | None
-    look: int
+    text_hash: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tests.runs.conftest import Project, one_server, project, server
+from tests.runs.conftest import Project, project, server
 from tui_evals.runs.executors.cluster import connection
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 
@@ -27,7 +27,7 @@ from tests.runs.cluster.byhand import ByHand, by_hand
 from tests.runs.cluster.certificates import issued
 from tests.runs.cluster.processes import wait_for
 
-__all__ = ["one_server", "project", "server"]
+__all__ = ["project", "server"]
 ROOT = Path(__file__).parents[3]
 LINK = re.compile(r'(?:href|src)="([^"]+)"')
 LOUD = {"DASK_LOGGING__DISTRIBUTED": "debug"}

@@ -118,7 +118,7 @@ def known_or_stop(reader: Reader, run: RunRow, evaluator: str, more: set[str] | 
 
 def say_agreement(run: RunRow, found: Sequence[EvaluatorAgreement]) -> None:
     """Print what the labels of a run come to."""
-    if not any(one.together.n or one.unjudged or one.torn for one in found):
+    if not any(one.agreement.n or one.unjudged or one.people_differ for one in found):
         say(f"nobody has labelled answers of {run.key} yet; `tui-evals label {run.key} --blind` begins")
         return
     say(f"{run.key}  {run.name}", bold=True)

@@ -55,29 +55,30 @@ class WorkerState:
     name: str
     address: str
     number: int = 0
-    ordered: bool = False
+    has_order: bool = False
     lost: bool = False
     cells: int = 0
     calls: int = 0
     errors: int = 0
-    heard: float = 0.0
+    last_message: float = 0.0
     """When its last message came, by the clock of the event loop."""
-    seen: float = field(default_factory=time.time)
+    last_seen: float = field(default_factory=time.time)
     waiting: Mapping[int, int] = field(default_factory=dict)
     lost_at: int = 0
     """The number of the message that was due to it when it was lost."""
     drained: bool = False
     """It was lost, came back and has handed in all records."""
-    wanted: list[int] = field(default_factory=list)
+    requested_shards: list[int] = field(default_factory=list)
     recalled: set[int] = field(default_factory=set)
     rates: deque[tuple[float, int]] = field(default_factory=deque)
-    next: Message = field(default_factory=dict)
+    next_message: Message = field(default_factory=dict)
 
     def row(self, over: bool) -> WorkerRow:
         """The row of the store for this worker."""
-        state: Any = "gone" if over or self.lost else "silent" if time.time() - self.seen > 5 * PATIENCE else "alive"
+        silent = time.time() - self.last_seen > 5 * PATIENCE
+        state: Any = "gone" if over or self.lost else "silent" if silent else "alive"
         return WorkerRow(
-            self.address, state, 0 if self.lost else self.cells, self.calls, self._rate(), self.errors, self.seen
+            self.address, state, 0 if self.lost else self.cells, self.calls, self._rate(), self.errors, self.last_seen
         )
 
     def note(self, calls: int) -> None:
@@ -88,7 +89,7 @@ class WorkerState:
             self.rates.popleft()
 
     def _rate(self) -> float:
-        if len(self.rates) < 2 or time.time() - self.seen > _RATE_SECONDS:
+        if len(self.rates) < 2 or time.time() - self.last_seen > _RATE_SECONDS:
             return 0.0
         (first, before), (last, calls) = self.rates[0], self.rates[-1]
         return (calls - before) / (last - first) if last > first else 0.0
@@ -122,18 +123,18 @@ class WorkDistributor:
         if worker.name not in self.workers:
             self._alive += 1
         self.workers[worker.name] = worker
-        if not worker.next:
+        if not worker.next_message:
             return self._reply(worker, [], [])
         if worker.lost:  # what it was granted once belongs to others by now
-            worker.next |= self._no_leases(worker)
-        return worker.next
+            worker.next_message |= self._no_leases(worker)
+        return worker.next_message
 
     async def receive(self, worker: WorkerState, message: Message) -> Message:
         """Commit a message and answer it."""
-        worker.seen = time.time()
+        worker.last_seen = time.time()
         worker.cells = message["cells"]
         worker.waiting = dict(message["waiting"])
-        worker.wanted += message.get("shards", ())
+        worker.requested_shards += message.get("shards", ())
         firsts, cached = await self._commit(worker, message)
         for name, demand, pauses in message["demand"] if not worker.lost else ():
             self._targets[name].note_usage(worker.name, demand, list(pauses))
@@ -184,13 +185,13 @@ class WorkDistributor:
     def _reply(self, worker: WorkerState, firsts: list[Any], cached: list[Any]) -> Message:
         worker.number += 1
         reply: Message = {"number": worker.number, "firsts": firsts, "kept": cached}
-        if not worker.ordered:
+        if not worker.has_order:
             reply["order"] = self._order
-            worker.ordered = True
-        if worker.wanted and not worker.lost:
-            contents = [(number, self._shards.contents(number, worker.name)) for number in worker.wanted]
+            worker.has_order = True
+        if worker.requested_shards and not worker.lost:
+            contents = [(number, self._shards.contents(number, worker.name)) for number in worker.requested_shards]
             reply["shards"] = [[number, dump_cells(cells)] for number, cells in contents]
-            worker.wanted = []
+            worker.requested_shards = []
         if not worker.lost:
             reply["leases"] = [[name, leases.grant(worker.name)] for name, leases in self._targets.items()]
             reply["granted"], reply["refused"] = self._budget.grant(worker.name)
@@ -204,7 +205,7 @@ class WorkDistributor:
         reply["over"] = self._over or worker.drained
         if worker.lost:
             reply |= self._no_leases(worker)
-        worker.next = reply
+        worker.next_message = reply
         return reply
 
     def _no_leases(self, worker: WorkerState) -> Message:

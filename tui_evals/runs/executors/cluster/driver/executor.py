@@ -214,7 +214,7 @@ class ClusterExecutor:
         for number, since in list(self._orphaned.items()):
             shard = self._shards.out[number]
             worker = self._distributor.workers.get(shard.worker or "")
-            if worker is None or worker.lost or (worker.heard > since and number not in worker.waiting):
+            if worker is None or worker.lost or (worker.last_message > since and number not in worker.waiting):
                 del self._orphaned[number]
                 self._take_back(number, slots)
 
@@ -286,7 +286,7 @@ class ClusterExecutor:
         """Exchange messages with a worker until it is gone or all is over."""
         clock = asyncio.get_running_loop().time
         line = WorkerLine(self._client, self._topic, worker)
-        worker.heard = clock()
+        worker.last_message = clock()
         message = self._distributor.first_message(worker)
         try:
             while True:
@@ -295,13 +295,13 @@ class ClusterExecutor:
                 except _UNREACHABLE:
                     if self._client.status == "closed":
                         return None
-                    if clock() - worker.heard > SILENCE or await self._is_unregistered(worker):
+                    if clock() - worker.last_message > SILENCE or await self._is_unregistered(worker):
                         return await self._lose(worker)
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 if message["over"]:
                     return self._silent.discard(worker.address)
-                worker.heard = clock()
+                worker.last_message = clock()
                 message = await self._distributor.receive(worker, answer)
                 self._changed.set()
         except WorkerGone:

@@ -569,7 +569,7 @@ def test_what_prompt_foundry_cannot_hold_is_said():
         ],
     }
     text, losses = write(data)
-    said = "\n".join(losses.sentences())
+    losses_text = "\n".join(losses.sentences())
     for wanted in (
         "left out: prompt_file",
         "items[0]: left out: testId",
@@ -583,8 +583,8 @@ def test_what_prompt_foundry_cannot_hold_is_said():
         "items[2]: changed: the variable n",
         "items[3]: changed: the conversation (it became 2 evaluations",
     ):
-        assert wanted in said
-    assert "items[1]: left out" not in said
+        assert wanted in losses_text
+    assert "items[1]: left out" not in losses_text
     evaluations = json.loads(text)["evaluations"]
     assert len(evaluations) == 5
     assert [one["type"] for one in evaluations[1]["assertions"]] == ["STARTS_WITH", "CONTAINS_ANY"]
@@ -621,7 +621,7 @@ def broken_message(role, *blocks):
 
 
 @pytest.mark.parametrize(
-    ("document", "line", "said"),
+    ("document", "line", "message"),
     [
         ({"evaluations": []}, 2, "evaluations: must be a list of evaluations"),
         ("text", 1, "must be a list of evaluations, or an object"),
@@ -665,13 +665,13 @@ def broken_message(role, *blocks):
         (bad(assertions=[]) | {"assertions": []}, 10, "assertions: some assertions stand inside"),
     ],
 )
-def test_a_malformed_file_is_named_with_line_and_field(document, line, said):
+def test_a_malformed_file_is_named_with_line_and_field(document, line, message):
     with pytest.raises(DatasetError) as refused:
         read(json.dumps(document, indent=1), "f.json")
     sentences = str(refused.value).splitlines()
-    assert any(f": {said}" in sentence for sentence in sentences), sentences
+    assert any(f": {message}" in sentence for sentence in sentences), sentences
     assert all(sentence.startswith("f.json:") for sentence in sentences)
-    assert any(sentence.startswith(f"f.json:{line}: {said}") for sentence in sentences), sentences
+    assert any(sentence.startswith(f"f.json:{line}: {message}") for sentence in sentences), sentences
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"evaluations": [NaN]}', '{"evaluations": [}'])

@@ -37,8 +37,8 @@ def calls(name: str, sample: str, role: str = "target", part: str = "all") -> li
 
 
 def asked(item: Item) -> list[dict[str, Any]]:
-    said = [message.model_dump(exclude_none=True) for message in item.messages or ()]
-    return [*said, {"role": "user", "content": item.prompt}] if item.prompt is not None else said
+    messages = [message.model_dump(exclude_none=True) for message in item.messages or ()]
+    return [*messages, {"role": "user", "content": item.prompt}] if item.prompt is not None else messages
 
 
 def test_every_name_leads_to_the_eval_it_leads_to_there(registry: Registry) -> None:

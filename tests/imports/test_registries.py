@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import Server, running
+from tests.server import Server
 from tests.tui.hostile import FORBIDDEN
 from tui_evals.cli.look.managing import export
 from tui_evals.cli.run import registry as registries_running
@@ -22,7 +22,7 @@ from tui_evals.reports.oaieval import text as log_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
-HERE = Path(__file__).parents[1] / "datasets" / "registries"
+HERE = Path(__file__).parent / "registries"
 EXAMPLE = HERE / "example"
 REAL: dict[str, Any] = json.loads((HERE / "example.json").read_text(encoding="utf-8"))["runs"]
 PLAIN = [
@@ -30,12 +30,6 @@ PLAIN = [
     *("colours-includes.dev.v0", "colours-fuzzy.dev.v0", "colours-json.dev.v0", "colours-valid.dev.v0"),
 ]
 TARGET, JUDGE = "python:recorded_elsewhere:answer", "python:recorded_elsewhere:judge"
-
-
-@pytest.fixture(scope="module")
-def one_server() -> Iterator[Server]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture

@@ -367,11 +367,11 @@ BROKEN_FILES = {
 
 @pytest.mark.parametrize("name", BROKEN_FILES)
 def test_what_is_malformed_in_a_file_is_said_with_its_own_line(name: str, tmp_path: Path) -> None:
-    text, said = BROKEN_FILES[name]
+    text, sentence = BROKEN_FILES[name]
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError) as caught:
         read(f"prompts: a b\ntests: file://{name}\n", tmp_path)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(sentence)
 
 
 def test_lists_that_combine_to_too_many_tests_are_refused() -> None:
