@@ -7,63 +7,88 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from tui_evals.api.bench import TestRun, TestSuite
-    from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
+    from tui_evals import bench as bench
     from tui_evals.api.evaluating import RunStopped, aevaluate, evaluate
+    from tui_evals.api.gating import GateResults, gate
+    from tui_evals.api.importing import import_from
     from tui_evals.api.results import Answer, Run
-    from tui_evals.runs.suites.cases import (
-        ArthurError,
-        ArthurInternalError,
-        ArthurUserError,
-        NotFoundError,
-        UserTypeError,
-        UserValueError,
-    )
+    from tui_evals.datasets.model import Dataset, Item, Turn
+    from tui_evals.datasets.problems import DatasetError
+    from tui_evals.evaluators.base import Evaluator, Evidence, Score
+    from tui_evals.imports.base import ImportFailed, ImportResult
+    from tui_evals.runs.plan import CannotPlan
+    from tui_evals.targets.base import ConfigurationError, Reply, Request, Target, TargetError
+
+    ArthurError = bench.ArthurError
+    ArthurInternalError = bench.ArthurInternalError
+    ArthurUserError = bench.ArthurUserError
+    Category = bench.Category
+    NotFoundError = bench.NotFoundError
+    Scorer = bench.Scorer
+    ScoreResult = bench.ScoreResult
+    TestRun = bench.TestRun
+    TestSuite = bench.TestSuite
+    UserTypeError = bench.UserTypeError
+    UserValueError = bench.UserValueError
 
 __all__ = [
     "Answer",
-    "ArthurError",
-    "ArthurInternalError",
-    "ArthurUserError",
-    "Category",
-    "NotFoundError",
+    "CannotPlan",
+    "ConfigurationError",
+    "Dataset",
+    "DatasetError",
+    "Evaluator",
+    "Evidence",
+    "GateResults",
+    "ImportFailed",
+    "ImportResult",
+    "Item",
+    "Reply",
+    "Request",
     "Run",
     "RunStopped",
-    "ScoreResult",
-    "Scorer",
-    "TestRun",
-    "TestSuite",
-    "UserTypeError",
-    "UserValueError",
+    "Score",
+    "Target",
+    "TargetError",
+    "Turn",
     "__version__",
     "aevaluate",
     "evaluate",
+    "gate",
+    "import_from",
 ]
 
-_PLACES = {
-    "evaluate": "api.evaluating",
-    "aevaluate": "api.evaluating",
-    "RunStopped": "api.evaluating",
-    "Run": "api.results",
-    "Answer": "api.results",
-    "TestSuite": "api.bench",
-    "TestRun": "api.bench",
-    "Scorer": "api.bench_scorers",
-    "ScoreResult": "api.bench_scorers",
-    "Category": "api.bench_scorers",
-    "ArthurError": "runs.suites.cases",
-    "ArthurInternalError": "runs.suites.cases",
-    "ArthurUserError": "runs.suites.cases",
-    "NotFoundError": "runs.suites.cases",
-    "UserTypeError": "runs.suites.cases",
-    "UserValueError": "runs.suites.cases",
+_MODULES = {
+    "api.evaluating": ("evaluate", "aevaluate", "RunStopped"),
+    "api.gating": ("gate", "GateResults"),
+    "api.importing": ("import_from",),
+    "api.results": ("Run", "Answer"),
+    "datasets.model": ("Dataset", "Item", "Turn"),
+    "datasets.problems": ("DatasetError",),
+    "evaluators.base": ("Evaluator", "Evidence", "Score"),
+    "imports.base": ("ImportResult", "ImportFailed"),
+    "runs.plan": ("CannotPlan",),
+    "targets.base": ("Target", "Request", "Reply", "TargetError", "ConfigurationError"),
+    "bench": (
+        *("TestSuite", "TestRun", "Scorer", "ScoreResult", "Category"),
+        *("ArthurError", "ArthurInternalError", "ArthurUserError", "NotFoundError", "UserTypeError", "UserValueError"),
+    ),
 }
+"""Where each name lies. Those of `bench` were names of this module before, and still work here."""
 
 
 def __getattr__(name: str) -> Any:
     """The library, imported when it is asked for, so that the command line starts fast."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'tui_evals' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+    if name == "bench":
+        return importlib.import_module(".bench", __name__)
+    module = next((module for module, names in _MODULES.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{module}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    """The names of the library, whether they have been asked for or not."""
+    return sorted([*__all__, "bench"])

@@ -1,3 +1,3 @@
-"""The version of tui_evals."""
+"""The version of tui_evals, which packaging, `--version` and the library read here."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tui_evals
-from tui_evals.api.bench import TestSuite
-from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
+from tui_evals.bench import Category, Scorer, ScoreResult, TestSuite
 from tui_evals.evaluators.base import verdict_score
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import ArthurError, NotFoundError, UserTypeError, UserValueError, candidates_from

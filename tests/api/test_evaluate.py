@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tui_evals
-from tui_evals import RunStopped, aevaluate, evaluate
+from tui_evals import Dataset, Item, Reply, RunStopped, aevaluate, evaluate
 from tui_evals.api.evaluating import evaluator_of
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.runs.plan import CannotPlan
@@ -134,14 +134,54 @@ def test_an_example_of_the_manual_runs(project, number, capsys):
     assert done.stdout.strip()
 
 
-def test_the_manual_has_examples():
-    assert len(EXAMPLES) == 2
+def test_a_dataset_and_items_as_objects_are_asked_as_documents_are():
+    item = Item(prompt="one", expected_response="ONE", testId="first")
+    dataset = Dataset(default_evaluators={"ExactMatch": {}}, items=[item])
+    typed, listed = evaluate(dataset, shout), evaluate([item, {"prompt": "two"}], shout, evaluators="Includes")
+    assert [(answer.item, answer.status) for answer in typed.answers] == [("first", "pass")]
+    assert [answer.item for answer in listed.answers] == ["first", "#2"]
 
 
-def test_importing_the_package_brings_nothing_along():
-    code = "import sys, tui_evals; print(len([name for name in sys.modules if name.startswith('tui_evals')]))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) <= 2
+class Parrot:
+    """A target as an object, which knows how often it was asked and that it was closed."""
+
+    def __init__(self, name="Polly"):
+        self.name = name
+        self.asked, self.closed = [], 0
+
+    async def ask(self, request):
+        self.asked.append(request.messages[-1]["content"])
+        return Reply(text=self.asked[-1].upper(), cost=0.25)
+
+    async def close(self):
+        self.closed += 1
+
+
+def test_a_target_object_answers_and_is_closed():
+    first, second = Parrot(), Parrot("Coco")
+    run = evaluate(ITEMS, [first, second], evaluators="ExactMatch")
+    assert sorted(first.asked) == ["one", "two"] and first.closed == second.closed == 1
+    assert run.scores == {"Polly": 50.0, "Coco": 50.0} and run.totals.cost == 1.0
+
+
+def test_a_target_object_may_judge():
+    class Judge(Parrot):
+        async def ask(self, request):
+            return Reply(text='{"score": 5, "reason": "fine"}')
+
+    assert evaluate(ITEMS, shout, evaluators="Relevance", judge=Judge("judge")).passed
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (Parrot, "Parrot is a class of targets; give an object of it"),
+        (type("Mute", (), {"ask": Parrot.ask})(), "the target Mute has no `async def close"),
+    ],
+)
+def test_what_is_no_target_is_refused(target, says):
+    with pytest.raises(ConfigurationError, match=says):
+        evaluate(ITEMS, target, evaluators="ExactMatch")
 
 
 def test_rows_hold_a_column_for_each_evaluator():

@@ -1,4 +1,4 @@
-"""A function of the user's as an evaluator: it is given what its parameters name, and returns a verdict."""
+"""Evaluating from Python: datasets, targets and evaluators as a program has them, and the run they come to."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.model import CURRENT_VERSION
+from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
@@ -69,8 +69,8 @@ class _Function(Evaluator):
 
 Answers = Callable[..., Any]
 """A function that answers: it takes the prompt (or `messages`, or `request`) and returns text, now or when awaited."""
-DatasetLike = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-TargetLike = str | Answers
+DatasetLike = str | Path | Dataset | Mapping[str, Any] | Sequence[Item | Mapping[str, Any]]
+TargetLike = str | Target | Answers
 EvaluatorsLike = str | Mapping[str, Any] | Sequence[Any]
 
 
@@ -82,9 +82,53 @@ class RunStopped(Exception):
         self.run = run
 
 
-def evaluate(dataset: DatasetLike, target: TargetLike | Sequence[TargetLike] | None = None, **options: Any) -> Run:
-    """Ask every item of every target, judge the answers, keep all of it; see `aevaluate` for the options."""
-    work = aevaluate(dataset, target, **options)
+def evaluate(
+    dataset: DatasetLike,
+    target: TargetLike | Sequence[TargetLike] | None = None,
+    *,
+    evaluators: EvaluatorsLike | None = None,
+    judge: TargetLike | None = None,
+    without_judges: bool = False,
+    prompts: Sequence[str | Path] = (),
+    repeats: int | None = None,
+    only: Iterable[int] | None = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    concurrency: int | None = None,
+    max_cost: float | None = None,
+    use_cache: bool = True,
+    trust: bool = False,
+    project: str | Path | None = None,
+) -> Run:
+    """Ask every item of every target, judge the answers, and return the run, which is kept in the store.
+
+    `dataset` is a file, a Dataset, a document or a list of items; `target` a name of the configuration, a model, a
+    function that answers, a Target, or several of them. `evaluators` replace the dataset's defaults: names, a mapping
+    of names to options, classes of evaluators or functions that judge. `judge` is what judges, where a model does, and
+    `without_judges` leaves out the evaluators that need one. `prompts` are prompt files under test, `repeats` how often
+    each item is asked, `only` the positions of the items that are asked, from 0. `max_cost` is in US dollars, `trust`
+    lets code of the project run unasked, and `project` is the folder whose `.evals/` is used.
+
+    DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
+    run ended early.
+    """
+    work = aevaluate(
+        dataset,
+        target,
+        evaluators=evaluators,
+        judge=judge,
+        without_judges=without_judges,
+        prompts=prompts,
+        repeats=repeats,
+        only=only,
+        name=name,
+        tags=tags,
+        concurrency=concurrency,
+        max_cost=max_cost,
+        use_cache=use_cache,
+        trust=trust,
+        project=project,
+    )
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -111,15 +155,7 @@ async def aevaluate(
     trust: bool = False,
     project: str | Path | None = None,
 ) -> Run:
-    """Ask every item of every target, judge the answers, and return the run.
-
-    `dataset` is a file, a document or a list of items; `target` a name of the configuration, a model, a function that
-    answers, or several of them; `evaluators` replace the dataset's defaults: names, a mapping of names to options, or
-    functions that judge. `only` are positions of items from 0. `project` is the folder whose `.evals/` is used.
-
-    DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
-    run ended early.
-    """
+    """`evaluate` for async code."""
     here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
     document = _document(dataset, here.root)
     chosen, own = _chosen(evaluators) if evaluators is not None else (None, {})
@@ -157,7 +193,15 @@ def _document(dataset: DatasetLike, root: Path) -> Document:
     """The dataset as a document; one that is no file stands for `dataset.json` in the project."""
     if isinstance(dataset, str | Path):
         return load(Path(dataset))
-    data: dict[str, Any] = dict(dataset) if isinstance(dataset, Mapping) else {"items": [dict(one) for one in dataset]}
+    data: dict[str, Any]
+    if isinstance(dataset, Dataset):
+        data = dataset.model_dump(exclude_unset=True)
+    elif isinstance(dataset, Mapping):
+        data = dict(dataset)
+    else:
+        data = {
+            "items": [one.model_dump(exclude_unset=True) if isinstance(one, Item) else dict(one) for one in dataset]
+        }
     data = {"schemaVersion": CURRENT_VERSION, **data}
     _, problems = parse_dataset(data)
     if problems:
@@ -168,7 +212,7 @@ def _document(dataset: DatasetLike, root: Path) -> Document:
 def _several(target: TargetLike | Sequence[TargetLike] | None) -> list[TargetLike]:
     if target is None:
         return []
-    return [target] if isinstance(target, str) or callable(target) else list(target)
+    return list(target) if isinstance(target, Sequence) and not isinstance(target, str) else [target]
 
 
 def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tuple[TargetConfig, Target | None]]:
@@ -178,13 +222,23 @@ def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tup
         if isinstance(one, str):
             found.append((find_target(one, settings), None))
             continue
-        name = getattr(one, "__name__", type(one).__name__)
-        place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', name)}"
-        found.append((TargetConfig(name=name, model=f"python:{place}"), given_function(one, name)))
+        name = str(getattr(one, "name", None) or getattr(one, "__name__", type(one).__name__))
+        place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', type(one).__qualname__)}"
+        found.append((TargetConfig(name=name, model=f"python:{place}"), _target_of(one, name)))
     names = [config.name for config, _ in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigurationError(f"two targets are called {twice}; give the functions names of their own")
     return found
+
+
+def _target_of(given: Target | Answers, name: str) -> Target:
+    if not inspect.iscoroutinefunction(getattr(given, "ask", None)):
+        return given_function(cast(Answers, given), name)
+    if inspect.isclass(given):
+        raise ConfigurationError(f"{name} is a class of targets; give an object of it, such as {name}()")
+    if not inspect.iscoroutinefunction(getattr(given, "close", None)):
+        raise ConfigurationError(f"the target {name} has no `async def close(self)`, which ends what it holds")
+    return cast(Target, given)
 
 
 def _chosen(evaluators: EvaluatorsLike) -> tuple[dict[str, Any], dict[str, type[Evaluator]]]:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
+from tui_evals import __version__
 from tui_evals.runs.executors.cluster import connection
 from tui_evals.runs.executors.cluster.connection import (
     InstalledVersions,
@@ -285,37 +286,37 @@ async def test_a_scheduler_and_a_worker_started_by_hand_are_joined(tmp_path):
 
 
 def fitting():
-    return installed_versions({"packages": {"python": "3.11.7.final.0", "tui-evals": "0.1.0"}})
+    return installed_versions({"packages": {"python": "3.11.7.final.0", "tui-evals": __version__}})
 
 
 def test_what_dask_reports_is_read_as_release_and_python():
-    assert fitting() == InstalledVersions("0.1.0", "3.11")
+    assert fitting() == InstalledVersions(__version__, "3.11")
     assert installed_versions({"packages": {"python": "3.13.0.final.0", "tui-evals": None}}) == InstalledVersions(
         None, "3.13"
     )
 
 
 def test_another_patch_release_of_python_fits():
-    worker = installed_versions({"packages": {"python": "3.11.13.final.0", "tui-evals": "0.1.0"}})
+    worker = installed_versions({"packages": {"python": "3.11.13.final.0", "tui-evals": __version__}})
     assert not differing_workers(fitting(), {"tcp://a:1": worker})
     assert version_problem(fitting(), {"tcp://a:1": worker}) is None
 
 
 def test_a_worker_that_differs_is_named_with_what_it_has_and_what_it_needs():
     theirs = {
-        "tcp://a:1": InstalledVersions("0.1.0", "3.12"),
+        "tcp://a:1": InstalledVersions(__version__, "3.12"),
         "tcp://b:1": InstalledVersions(None, "3.11"),
         "tcp://c:1": fitting(),
     }
     assert differing_workers(fitting(), theirs) == {
-        "tcp://a:1": "tui-evals 0.1.0 on Python 3.12",
+        "tcp://a:1": f"tui-evals {__version__} on Python 3.12",
         "tcp://b:1": "no tui-evals on Python 3.11",
     }
     said = version_problem(fitting(), theirs)
-    assert "tcp://a:1 has tui-evals 0.1.0 on Python 3.12; tcp://b:1 has no tui-evals" in said
-    assert "(tui-evals 0.1.0 on Python 3.11)" in said and "tcp://c:1" not in said
+    assert f"tcp://a:1 has tui-evals {__version__} on Python 3.12; tcp://b:1 has no tui-evals" in said
+    assert f"(tui-evals {__version__} on Python 3.11)" in said and "tcp://c:1" not in said
 
 
 def test_many_workers_that_differ_are_counted():
-    said = version_problem(fitting(), {f"tcp://{n}:1": InstalledVersions("0.2.0", "3.11") for n in range(9)})
+    said = version_problem(fitting(), {f"tcp://{n}:1": InstalledVersions("0.0.9", "3.11") for n in range(9)})
     assert "6 more differ" in said and "tcp://5:1" not in said

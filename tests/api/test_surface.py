@@ -1,0 +1,73 @@
+"""What the library offers: its names, where they can be seen, and the names of before."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import tui_evals
+from tests.api.test_evaluate import EXAMPLES
+from tui_evals import bench
+
+FORMER = sorted(bench.__all__)
+"""They were names of `tui_evals` itself before there was `tui_evals.bench`."""
+
+
+def test_every_name_is_listed_and_can_be_had():
+    assert dir(tui_evals) == sorted([*tui_evals.__all__, "bench"])
+    for name in dir(tui_evals):
+        assert getattr(tui_evals, name) is not None
+    assert {"evaluate", "aevaluate", "Evaluator", "Score", "Evidence", "Target", "Reply"} <= set(dir(tui_evals))
+    assert {"Dataset", "Run", "Answer", "RunStopped", "import_from", "gate", "__version__"} <= set(dir(tui_evals))
+
+
+def test_evaluate_and_aevaluate_show_the_same_parameters():
+    now, later = inspect.signature(tui_evals.evaluate), inspect.signature(tui_evals.aevaluate)
+    assert now.parameters == later.parameters and now.return_annotation == later.return_annotation
+    assert len(now.parameters) == 15
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in now.parameters.values())
+
+
+def test_every_name_is_in_an_example_of_the_manual():
+    used = {name for block in EXAMPLES for name in re.findall(r"\w+", block)}
+    assert set(tui_evals.__all__) - {"__version__"} <= used
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_name_of_before_still_works_without_a_warning(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert getattr(tui_evals, name) is getattr(bench, name)
+    assert name not in tui_evals.__all__
+
+
+def test_an_unknown_name_is_no_name_of_the_library():
+    with pytest.raises(AttributeError, match="has no attribute 'evaluat'"):
+        tui_evals.evaluat  # noqa: B018
+
+
+@pytest.mark.parametrize("code", ["import tui_evals", "import tui_evals; dir(tui_evals); tui_evals.__version__"])
+def test_importing_the_package_brings_nothing_along(code):
+    seen = "import json, sys; print(json.dumps([name for name in sys.modules if name.startswith('tui_evals')]))"
+    done = subprocess.run([sys.executable, "-c", f"{code}; {seen}"], capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout)) == {"tui_evals", "tui_evals.version"}
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (Path(tui_evals.__file__).parent / "py.typed").is_file()
+
+
+def test_a_type_checker_sees_every_name():
+    module = ast.parse(Path(tui_evals.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in module.body if isinstance(node, ast.If)]
+    bound = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    bound |= {target.id for node in block.body if isinstance(node, ast.Assign) for target in node.targets}
+    assert bound == {*dir(tui_evals), *FORMER} - {"__version__"}
