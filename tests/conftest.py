@@ -1,16 +1,53 @@
-"""Nothing of the person who runs the tests leaks into them."""
+"""Nothing of the person who runs the tests leaks into them, and nothing is compiled twice."""
+
+import gc
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.server import Server, running
+
+# Without bytecode each worker and each of the hundreds of processes that tests start would compile the whole product;
+# git ignores the folders it is kept in.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # How long an example takes is for the benchmarks to say, not for a test to fail by.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=250)
 settings.load_profile("untimed")
 
 
+def pytest_collection_finish() -> None:
+    """Set thousands of collected tests aside, which every full search for garbage would walk through for 0.4 s."""
+    gc.collect()
+    gc.freeze()
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Server]:
+    """The one server of this process on loopback; a test that uses it resets it first."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def clean_world(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    home = tmp_path_factory.mktemp("home")
+def clean_world(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
+    home = homes / str(next(_NUMBERS))
+    home.mkdir()
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB"):

@@ -24,6 +24,7 @@ ROOMS = (
     "store",
     "runs",
     "compare",
+    "present",
     "generate",
     "reports",
     "imports",
@@ -40,6 +41,7 @@ FOREIGN = {
     "store": SCREEN | HEAVY | {"click"},
     "runs": SCREEN | HEAVY | {"click"},
     "compare": SCREEN | HEAVY | {"click"},
+    "present": {"textual"} | HEAVY | {"click"},  # rich.cells knows how wide a sign is drawn
     "generate": SCREEN | HEAVY | {"click"},
     "reports": SCREEN | HEAVY | {"click"},
     "imports": SCREEN | HEAVY | {"click"},

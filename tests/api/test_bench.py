@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tui_evals
 from tui_evals.api.bench import TestSuite
 from tui_evals.api.bench_scorers import Category, Scorer, ScoreResult
-from tui_evals.evaluators.base import verdict
+from tui_evals.evaluators.base import verdict_score
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import ArthurError, NotFoundError, UserTypeError, UserValueError, candidates_from
 from tui_evals.store.reader import Reader
@@ -324,7 +324,8 @@ def test_a_scorer_may_give_a_category_alone_or_a_verdict():
     class Kinds(Length):
         def run_batch(self, candidates, *rest):
             return [
-                ScoreResult(category=Category("k")) if text == "a" else verdict(True, "fine") for text in candidates
+                ScoreResult(category=Category("k")) if text == "a" else verdict_score(True, "fine")
+                for text in candidates
             ]
 
     run = TestSuite("s", Kinds(), input_text_list=["p", "q"]).run("r", candidate_output_list=["a", "b"])

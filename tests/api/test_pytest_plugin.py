@@ -1,11 +1,14 @@
-"""The pytest plugin as its users meet it: a real pytest in a folder with datasets."""
+"""The pytest plugin as its users meet it: pytest in a folder with datasets, in this process and once in its own."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -41,18 +44,29 @@ def folder(tmp_path):
     return tmp_path
 
 
+PLUGIN = "tui_evals.api.pytest_plugin"
+INSTALLED = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
+USUAL = ("-p", "no:cacheprovider", "-W", "ignore", *(() if INSTALLED else ("-p", PLUGIN)))
+# What holds one thing of the whole process, which belongs to the pytest that runs this test.
+SHARED = [
+    word
+    for name in ("xdist", "faulthandler", "unraisableexception", "threadexception")
+    for word in ("-p", f"no:{name}")
+]
+
+
 def run(folder, *words):
-    plugin = ["-p", "tui_evals.api.pytest_plugin"] if not _installed() else []
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "ignore", *plugin, *words]
+    told = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        code = pytest.main([*USUAL, *SHARED, "--import-mode=importlib", *words])
+    return code, told.getvalue()
+
+
+def run_as_process(folder, *words):
+    command = [sys.executable, "-m", "pytest", *USUAL, *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
     return done.returncode, done.stdout + done.stderr
-
-
-def _installed():
-    from importlib.metadata import entry_points
-
-    return any(point.value == "tui_evals.api.pytest_plugin" for point in entry_points(group="pytest11"))
 
 
 CALM = ("--tui-evals", "--tui-evals-target", "calm")
@@ -95,5 +109,5 @@ def test_a_target_that_is_not_there_fails_every_test_with_one_sentence(folder):
 
 def test_workers_of_xdist_ask_their_own_items(folder):
     pytest.importorskip("xdist")
-    code, out = run(folder, *CALM, "-n", "2", ".")
+    code, out = run_as_process(folder, *CALM, "-n", "2", ".")
     assert code == 1 and "3 passed" in out and "1 failed" in out

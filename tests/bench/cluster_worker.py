@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from distributed.protocol import dumps, loads
 
-from tui_evals.runs.executors.cluster.wire import Letter, call_row, cells_of, score_rows
+from tui_evals.runs.executors.cluster.wire import Message, dump_call, dump_scores, load_cells
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.rows import body_of
 
@@ -105,7 +105,7 @@ class VirtualWorker:
         said = self._network.hello((0.0, {"session": self._name, "address": self.address}))
         self._network.clock.create_task(said)
 
-    async def exchange(self, topic: str, session: str, letter: Letter) -> Letter:
+    async def exchange(self, topic: str, session: str, letter: Message) -> Message:
         """Take a letter and answer it when there is something to say."""
         clock = self._network.clock
         self._network.letters += 1
@@ -141,7 +141,7 @@ class VirtualWorker:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    def _take(self, reply: Letter, now: float) -> None:
+    def _take(self, reply: Message, now: float) -> None:
         self._number, self._patience, self._gather = reply["number"], reply["patience"], reply["gather"]
         for number in self._sent:
             self._network.clock.call_soon(self._finished, self._shards.pop(number).future)
@@ -151,12 +151,12 @@ class VirtualWorker:
         for answer, first in reply.get("firsts", ()):
             self._share.in_use -= 1
             if first:
-                self._say("scores", [answer, score_rows([_judged(answer)]), "pass", 1.0])
+                self._say("scores", [answer, dump_scores([_judged(answer)]), "pass", 1.0])
             self._nudge()
         for name, (places, calls, *_) in reply.get("leases", ()):
             self._share.name, self._share.places, self._share.calls = name, places, calls
         for number, text in reply.get("shards", ()):
-            cells = cells_of(text)
+            cells = load_cells(text)
             self._shards[number].left = self._shards[number].unbegun = len(cells)
             self._waiting.extend((number, cell.answers[0]) for cell in cells)
             self._nudge()
@@ -201,12 +201,12 @@ class VirtualWorker:
             future.end("finished")
         self._network.free(self)
 
-    def _written(self, now: float) -> Letter:
+    def _written(self, now: float) -> Message:
         while self._soon and self._soon[0][0] <= now:
             self._say("running", self._soon.popleft()[1])
         while self._flying and self._flying[0][0] <= now:
             self._answer(*heappop(self._flying))
-        letter: Letter = {**self._outbox, "number": self._number}
+        letter: Message = {**self._outbox, "number": self._number}
         self._outbox = {}
         self._judged = [row[0] for row in letter.get("scores", ())]
         self._sent, self._ending = self._ending, []
@@ -222,7 +222,7 @@ class VirtualWorker:
 
     def _answer(self, ended: float, began: float, answer: int) -> None:
         took = 1000 * (ended - began)
-        self._say("calls", call_row(_call(answer, began, took)))
+        self._say("calls", dump_call(_call(answer, began, took)))
         self._say("answers", [answer, list(body_of(_said(answer, took, self._network.size))), None, "main"])
         self._share.took += 380
 

@@ -19,9 +19,9 @@ from random import Random
 
 from tests.bench.screen_stores import BATCH, WORDS, figure, name_of
 from tests.store.helpers import cells, judged, new_run, said
-from tui_evals.cli.compare.trend import of_passes
 from tui_evals.compare.diff import side_by_side
 from tui_evals.compare.runs import read_comparison
+from tui_evals.compare.trend import pass_rate_trend
 from tui_evals.store import results
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
@@ -105,9 +105,11 @@ def main() -> None:
             work = partial(read_comparison, reader, runs)
             figure(f"comparing two runs of {chosen.items:,} items", cpu(work, chosen.tries), "ms CPU", "goal < 1000")
             rows = [reader.run(run) for run in runs]
-            trend = of_passes(reader, rows)
-            figure("  the rates of a trend over both", cpu(partial(of_passes, reader, rows), chosen.tries), "ms CPU")
-            last = partial(lambda: list(trend.ends(reader, rows)))
+            trend = pass_rate_trend(reader, rows)
+            figure(
+                "  the rates of a trend over both", cpu(partial(pass_rate_trend, reader, rows), chosen.tries), "ms CPU"
+            )
+            last = partial(lambda: list(trend.first_and_last(reader, rows)))
             figure("  its last run against its first", cpu(last, chosen.tries), "ms CPU")
             if chosen.profile:
                 profile = cProfile.Profile()

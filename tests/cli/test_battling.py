@@ -8,7 +8,7 @@ import pytest
 from tests.cli.past import Said, past
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import battle
-from tui_evals.cli.tables import size
+from tui_evals.present.columns import cell_width
 
 # Each word of an answer that is a number is its worth, so that a test can say who wins.
 JUDGE = r"""
@@ -150,7 +150,7 @@ def test_a_plan_asks_nothing_and_knows_what_is_decided(shell, asked):
     del asked[:]
     done = shell("battle", *runs, "--plan")
     assert done.code == 0 and asked == []
-    assert "4 pairs of answers, 1 of them equal and 1 decided earlier: 4 judge calls, about 0.00 USD" in done.out
+    assert "4 pairs of answers, 1 of them equal and 1 decided earlier: 4 judge calls, free" in done.out
     found = json.loads(shell("battle", *runs, "--plan", "--json", "--judge", "dear").out)
     assert {name: found[name] for name in ("pairs", "equal_answers", "decided", "judge_calls")} == {
         "pairs": 4,
@@ -231,7 +231,7 @@ def test_strange_names_and_narrow_terminals_break_no_line(shell, asked, monkeypa
     done = shell("battle", *runs)
     assert done.code == 0
     shown = [line for line in done.out.splitlines() if not line.startswith("fair:")]
-    assert max(map(size, shown)) <= width
+    assert max(map(cell_width, shown)) <= width
     assert not set(done.out) & {"\x1b", "\x07", "\x9b", "\u202e"}
 
 

@@ -8,16 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.cli.past import Said, passing, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import compare
-from tui_evals.cli.tables import fit, wrapped
-from tui_evals.compare.verdicts import sentence
+from tui_evals.compare.verdicts import difference_sentence
 from tui_evals.store.baselines import set_baseline
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -60,7 +57,7 @@ def test_the_verdict_is_the_sentence_of_every_other_place(shell):
     first, later = past(*passing(20, 20)), past(*passing(20, 8))
     with compare.project.reader() as reader:
         found = compare.read_comparison(reader, [first.id, later.id])
-    says = sentence(found.against[0], "A", "B")
+    says = difference_sentence(found.against[0], "A", "B")
     assert "12 fewer" in says and "shown" in says
     done = shell("compare", first.key, later.key)
     assert says in done.out
@@ -238,18 +235,6 @@ def test_in_a_terminal_every_line_fits_whatever_signs_there_are(shell):
     lines = shell("compare", *(run.key for run in runs)).out.splitlines()
     assert max(map(cell_len, lines)) <= 80
     assert sum("…" in line for line in lines) >= 6
-
-
-@given(st.text(max_size=60), st.integers(0, 30), st.booleans())
-def test_what_is_fitted_is_exactly_as_wide_as_it_should_be(text, width, right):
-    assert cell_len(fit(text, width, right=right)) == width
-
-
-@given(st.text(alphabet="ab 図é\t\n", max_size=80), st.integers(2, 30))
-def test_what_is_wrapped_is_never_wider_than_the_room_and_loses_nothing_but_spaces(text, room):
-    lines = wrapped(text, room)
-    assert all(cell_len(line) <= room for line in lines)
-    assert "".join("".join(lines).split()) == "".join(text.split())
 
 
 def test_in_a_pipe_nothing_is_cut(shell):

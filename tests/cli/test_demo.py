@@ -11,10 +11,10 @@ import pytest
 
 from tests.runs.conftest import until
 from tui_evals.datasets.document import load
-from tui_evals.datasets.resolve import resolve
+from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.starter import make_demo
 from tui_evals.datasets.validate import dataset_of
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import alive, run_lock
 from tui_evals.targets.config import load_settings
@@ -22,7 +22,7 @@ from tui_evals.targets.config_file import write_setting
 
 
 def datasets(folder: Path) -> dict[str, object]:
-    known = registry()
+    known = load_registry()
     return {file.name: dataset_of(load(file), known.catalogue, known.own) for file in (folder / "evals").iterdir()}
 
 
@@ -38,7 +38,9 @@ def test_the_sample_project_shows_every_part_of_a_dataset(tmp_path):
     assert any(len(item.turns or ()) > 2 for item in items)
     assert len({item.category for item in found[first.name].items}) >= 4
     assert len({item.testId for item in items}) == len(items)
-    overridden = [entry for item in found[first.name].items for entry in resolve(found[first.name], item.units[0])]
+    overridden = [
+        entry for item in found[first.name].items for entry in resolve_evaluators(found[first.name], item.units[0])
+    ]
     assert any(entry.overridden is not None for entry in overridden)
     settings = load_settings(tmp_path)
     assert settings.run.targets == ("demo",) and settings.judge == "demo"

@@ -101,9 +101,9 @@ def test_an_item_without_an_expected_response_shows_the_answer(shell):
     assert "there is no expected response; the answer is:\n  Nobody said what it should be.\n" in out
 
 
-def test_the_first_ideal_is_expected_where_nothing_else_is(shell):
+def test_all_ideals_are_expected_where_nothing_else_is(shell):
     past(failed("no"), items=[{"testId": "a", "prompt": "?", "ideal": ["yes", "certainly"]}])
-    assert "- yes\n+ no\n" in shell("diff").out
+    assert "- yes⏎\n- certainly\n+ no\n" in shell("diff").out
 
 
 def test_where_no_text_came_it_says_what_came_instead(shell):

@@ -12,7 +12,7 @@ import pytest
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.validate import validate
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports import recording
 from tui_evals.store.reader import Reader
 
@@ -68,7 +68,7 @@ def test_a_folder_becomes_a_dataset_that_can_be_run_and_a_finished_run(shell, re
     assert "read 5 tests, 10 results of 2 models from tone" in done.out
     assert "left out: accuracy with average, which is computed from the scores" in done.out
     document = load(Path("tone/tone.json"))
-    assert validate(document, registry(recorded).catalogue).problems == ()
+    assert validate(document, load_registry(recorded).catalogue).problems == ()
     assert document.data["prompt_file"] == "../tone.prompty"
     assert [item["category"] for item in document.data["items"]] == ["rule-1", "rule-2", "rule-3", "rule-4", "baseline"]
     assert document.data["items"][0]["variables"] == {"message": "Thank you, dear friend!"}

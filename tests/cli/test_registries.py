@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import Server, running
+from tests.server import Server
 from tests.tui.hostile import FORBIDDEN
 from tui_evals.cli.look.managing import export
 from tui_evals.cli.run import registry as registries_running
@@ -30,12 +30,6 @@ PLAIN = [
     *("colours-includes.dev.v0", "colours-fuzzy.dev.v0", "colours-json.dev.v0", "colours-valid.dev.v0"),
 ]
 TARGET, JUDGE = "python:recorded_elsewhere:answer", "python:recorded_elsewhere:judge"
-
-
-@pytest.fixture(scope="module")
-def one_server() -> Iterator[Server]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture
@@ -303,11 +297,11 @@ def test_the_code_is_1_where_not_only_the_configuration_is_to_blame(shell, proje
 def test_an_eval_that_is_interrupted_is_the_last_one(shell, project, monkeypatch):
     names = []
 
-    def interrupted(document, about, *more):
-        names.append(about.name)
+    def interrupted(request, *more):
+        names.append(request.name)
         return None, 130
 
-    monkeypatch.setattr(registries_running, "run_document", interrupted)
+    monkeypatch.setattr(registries_running, "run_request", interrupted)
     assert shell("run", "--registry", EXAMPLE, "geo", "--target", "demo", "--name", "nightly").code == 130
     assert names == ["nightly capitals.dev.v1"]
 

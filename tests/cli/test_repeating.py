@@ -5,19 +5,12 @@ import sys
 
 import pytest
 
-from tests.server import running
-
-
-@pytest.fixture(scope="module")
-def server():
-    with running() as server:
-        yield server
-
 
 @pytest.fixture
-def judged(project, server):
+def judged(project, one_server):
     """A dataset of three items that a model answers and another one judges."""
     interval = sys.getswitchinterval()
+    server = one_server
     server.reset()
     server.behave(model="judge-model", say='{"reason": "fine", "score": 4}', markers=False)
     items = [{"prompt": f"question {n}", "expected_response": f"question {n}"} for n in range(3)]

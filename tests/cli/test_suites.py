@@ -6,13 +6,9 @@ import json
 
 import pytest
 
-from tui_evals.evaluators.registry import Registry, built_in
+from tui_evals.runs.project import load_project
 from tui_evals.runs.suites import running
 from tui_evals.runs.suites import suite as keeping
-from tui_evals.store.database import open_store
-from tui_evals.store.reader import Reader
-from tui_evals.store.writer import Writer
-from tui_evals.targets.config import Settings
 
 CASES = 'input,reference_output\n"a, b",007\nq2,yes\nq3,no\n'
 
@@ -117,13 +113,11 @@ def test_the_candidates_of_a_run_are_kept_so_that_it_can_be_judged_and_asked_aga
 
 
 def test_a_run_that_was_stored_and_never_begun_is_resumed(suite, shell, project):
-    settings, known = Settings(), Registry(built_in())
-    path = open_store(project / ".evals" / "evals.db")
+    here = load_project(project)
     kept = keeping.found(project, suite)
     asked = running.suite_run(kept, "r", ["007", "yes", "x"], None, {}, needs_context=False)
-    plan = running.plan_of(asked, project, settings, known, None)
-    with Writer(path) as writer, Reader(path) as reader:
-        run = running.store(asked, plan, project, reader, writer, {})
+    with here.writer() as writer:
+        run = running.prepare_run(asked, here).store(writer).run
     assert shell("resume", run.key).code == 0
     scores = [one["score"] for one in json.loads(shell("suite", "show", suite, "r", "--json").out)["test_cases"]]
     assert scores == [1.0, 1.0, 0.0]

@@ -10,8 +10,7 @@ from tests.cli.past import Said, passing, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
 from tui_evals.cli.compare import trend
-from tui_evals.cli.compare.trend import signed
-from tui_evals.compare.trend import bars, ends, lined_up, scale, thinned
+from tui_evals.compare.trend import align_runs, bar_range, draw_bars, known_span, signed_number, thin_values
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -31,7 +30,7 @@ def test_the_runs_of_the_latest_dataset_are_bars_and_a_table_with_the_oldest_fir
     assert re.search(r"^demo +▁▅█ +0.0 % +100.0 % +\+100.0 pts$", out, re.MULTILINE)
     assert f"{runs[2].key} passes 20 more of 20 items than {runs[0].key}; chance" in out and ": shown." in out
     assert re.findall(r"^(\w{6}) +\d{4}-", out, re.MULTILINE) == [run.key for run in runs]
-    assert re.search(rf"^{runs[1].key} .* 50.0 % +10/20 +29.9 to 70.1 +0.0000 USD\+$", out, re.MULTILINE)
+    assert re.search(rf"^{runs[1].key} .* 50.0 % +10/20 +29.9 to 70.1 +\$0\+$", out, re.MULTILINE)
     assert "calls that nobody knows the price of" in out
 
 
@@ -60,7 +59,7 @@ def test_a_change_of_no_size_is_none_whatever_the_rounding_of_floats(shell):
     for scores in ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1]):
         past(*(Said(f"t{n}", scores=[judged("Match", score)]) for n, score in enumerate(scores)))
     assert re.search(r"^demo +\S+ +0.2 +0.2 +0$", shell("trend", "--evaluator", "Match").out, re.MULTILINE)
-    assert signed(-1.1e-16, ".3g") == "0" and signed(2.5e-6, ".3g") == "+2.5e-06"
+    assert signed_number(-1.1e-16, ".3g") == "0" and signed_number(2.5e-6, ".3g") == "+2.5e-06"
 
 
 def test_a_dataset_is_the_same_from_a_folder_of_the_project(shell, project, monkeypatch):
@@ -197,16 +196,16 @@ def test_texts_of_datasets_are_shown_and_never_obeyed(shell):
 
 
 def test_values_are_lined_up_by_name():
-    assert lined_up([{"a": 1}, {"b": 2}, {"a": 3, "b": None}]) == {"a": (1, None, 3), "b": (None, 2, None)}
-    assert ends((None, 1, None, 0, None)) == (1, 3) and ends((None, None)) is None
+    assert align_runs([{"a": 1}, {"b": 2}, {"a": 3, "b": None}]) == {"a": (1, None, 3), "b": (None, 2, None)}
+    assert known_span((None, 1, None, 0, None)) == (1, 3) and known_span((None, None)) is None
 
 
 def test_bars_go_from_the_lowest_to_the_highest_with_gaps():
-    assert bars([0, 0.124, 0.125, 0.5, 0.874, 0.875, 1, None]) == "▁▁▂▅▇██ "
-    assert bars([-1, 0, 1], -1, 1) == "▁▅█"
-    assert scale([0.2, None, 4.5]) == (0, 4.5) and scale([-2, 0.5]) == (-2, 1) and scale([]) == (0, 1)
+    assert draw_bars([0, 0.124, 0.125, 0.5, 0.874, 0.875, 1, None]) == "▁▁▂▅▇██ "
+    assert draw_bars([-1, 0, 1], -1, 1) == "▁▅█"
+    assert bar_range([0.2, None, 4.5]) == (0, 4.5) and bar_range([-2, 0.5]) == (-2, 1) and bar_range([]) == (0, 1)
 
 
 def test_too_many_values_become_means_of_neighbours():
-    assert thinned([1, 0, None, None, 1], 3) == (2, [0.5, None, 1])
-    assert thinned([1, 0], 5) == (1, [1, 0]) and thinned([], 5) == (1, [])
+    assert thin_values([1, 0, None, None, 1], 3) == (2, [0.5, None, 1])
+    assert thin_values([1, 0], 5) == (1, [1, 0]) and thin_values([], 5) == (1, [])

@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.labels import Agreement, agreement, words
+from tests.compare import theirs
+from tui_evals.compare.labels import Agreement, count_agreement, kappa_in_words
 from tui_evals.compare.statistics import Interval
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what they warn of while they load is not ours
-    from statsmodels.stats.inter_rater import cohens_kappa
 
 EXACTLY = 1e-6
 counts = st.integers(0, 60)
@@ -39,14 +36,14 @@ def test_kappa_and_its_interval_are_those_of_statsmodels(cells):
     found = Agreement(*cells)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it divides by 0 on the way to a test that is not compared
-        theirs = cohens_kappa([[found.both_pass, found.only_person], [found.only_judge, found.both_fail]])
-    assert isclose(found.kappa, theirs.kappa, abs_tol=EXACTLY)
-    assert isclose(found.interval.low, theirs.kappa_low, abs_tol=EXACTLY)
-    assert isclose(found.interval.high, theirs.kappa_upp, abs_tol=EXACTLY)
+        kappa = theirs.cohens_kappa([[found.both_pass, found.only_person], [found.only_judge, found.both_fail]])
+    assert isclose(found.kappa, kappa.kappa, abs_tol=EXACTLY)
+    assert isclose(found.interval.low, kappa.kappa_low, abs_tol=EXACTLY)
+    assert isclose(found.interval.high, kappa.kappa_upp, abs_tol=EXACTLY)
 
 
 def test_pairs_are_counted_person_first():
-    found = agreement([(True, True)] * 4 + [(False, False)] * 3 + [(True, False)] * 2 + [(False, True)])
+    found = count_agreement([(True, True)] * 4 + [(False, False)] * 3 + [(True, False)] * 2 + [(False, True)])
     assert found == Agreement(both_pass=4, both_fail=3, only_person=2, only_judge=1)
     assert found.n == 10
     assert found.observed == 0.7
@@ -106,4 +103,4 @@ def test_kappa_favours_neither_rater_nor_verdict_and_is_in_its_interval(both_pas
     ],
 )
 def test_kappa_in_words_by_its_two_shown_decimals(kappa, text):
-    assert words(kappa) == text
+    assert kappa_in_words(kappa) == text

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import LCSseq
 
 from tui_evals.compare import diff
-from tui_evals.compare.diff import AlignBudget, facing, gaps, matches
+from tui_evals.compare.diff import AlignBudget, align_positions, gaps_between, match_pieces
 
 pieces = st.lists(st.sampled_from("abcde"), max_size=30)
 
@@ -31,7 +31,7 @@ def check(pairs, left, right):
 @given(pieces, pieces)
 def test_as_many_equal_pieces_as_can_be(left, right):
     work = AlignBudget()
-    pairs = matches(left, right, work)
+    pairs = match_pieces(left, right, work)
     check(pairs, left, right)
     assert len(pairs) == longest(left, right)
     assert not work.coarse
@@ -39,13 +39,13 @@ def test_as_many_equal_pieces_as_can_be(left, right):
 
 @given(pieces, pieces)
 def test_swapped_texts_get_the_same_pairs(left, right):
-    assert matches(right, left, AlignBudget()) == [(j, i) for i, j in matches(left, right, AlignBudget())]
+    assert match_pieces(right, left, AlignBudget()) == [(j, i) for i, j in match_pieces(left, right, AlignBudget())]
 
 
 @given(pieces, pieces, st.integers(0, 3))
 def test_without_work_to_spend_pairs_are_still_right(left, right, tables):
-    work = AlignBudget(left=tables * diff.CALL)
-    pairs = matches(left, right, work)
+    work = AlignBudget(left=tables * diff.TABLE_COST)
+    pairs = match_pieces(left, right, work)
     check(pairs, left, right)
     assert work.left >= 0
     assert not (work.coarse and (left == right or not set(left) & set(right)))
@@ -55,7 +55,7 @@ def test_a_table_that_is_too_large_is_cut_at_what_stands_once(monkeypatch):
     monkeypatch.setattr(diff, "MAX_TABLE", 9)
     left, right = list("xabUcdVefy"), list("zbaUdcVfew")
     work = AlignBudget()
-    pairs = matches(left, right, work)
+    pairs = match_pieces(left, right, work)
     assert {(3, 3), (6, 6)} < set(pairs)
     assert len(pairs) == longest(left, right)
     assert not work.coarse
@@ -65,15 +65,15 @@ def test_what_stands_once_may_be_several_pieces_in_a_row(monkeypatch):
     monkeypatch.setattr(diff, "MAX_TABLE", 40)
     left, right = list("ababab" + "abba" + "ababab"), list("bababab" + "abba" + "bababa")
     work = AlignBudget()
-    check(matches(left, right, work), left, right)
-    assert (6, 7) in matches(left, right, work)
+    check(match_pieces(left, right, work), left, right)
+    assert (6, 7) in match_pieces(left, right, work)
 
 
 def test_past_the_bound_pieces_are_paired_by_place_and_it_is_said(monkeypatch):
     monkeypatch.setattr(diff, "MAX_TABLE", 3)
     left, right = list("xaabbaay"), list("zabbabaw")
     work = AlignBudget()
-    pairs = matches(left, right, work)
+    pairs = match_pieces(left, right, work)
     assert work.coarse
     assert pairs
     check(pairs, left, right)
@@ -91,15 +91,15 @@ def test_all_tables_together_stay_within_the_bound(monkeypatch, kinds):
     monkeypatch.setattr(LCSseq, "opcodes", spy)
     left = [str(i * i * 7 % (kinds + 1)) for i in range(20_000)]
     right = [str(i * i * i % (kinds + 1)) for i in range(20_000)]
-    check(matches(left, right, AlignBudget()), left, right)
+    check(match_pieces(left, right, AlignBudget()), left, right)
     assert max(cells, default=0) <= diff.MAX_TABLE
-    assert sum(cells) <= diff.WORK
+    assert sum(cells) <= diff.MAX_WORK
 
 
 @given(pieces, pieces)
 def test_every_position_faces_something_once(left, right):
-    pairs = matches(left, right, AlignBudget())
-    faced = list(facing(pairs, len(left), len(right)))
+    pairs = match_pieces(left, right, AlignBudget())
+    faced = list(align_positions(pairs, len(left), len(right)))
     assert [i for i, _ in faced if i is not None] == list(range(len(left)))
     assert [j for _, j in faced if j is not None] == list(range(len(right)))
     assert set(pairs) <= set(faced)
@@ -107,4 +107,4 @@ def test_every_position_faces_something_once(left, right):
 
 
 def test_gaps_are_what_lies_before_between_and_after():
-    assert list(gaps([(1, 0), (2, 3)], 4, 4)) == [(0, 1, 0, 0), (2, 2, 1, 3), (3, 4, 4, 4)]
+    assert list(gaps_between([(1, 0), (2, 3)], 4, 4)) == [(0, 1, 0, 0), (2, 2, 1, 3), (3, 4, 4, 4)]

@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from tui_evals.compare.battles import Match, corrected, lean, lean_sentence, meetings, sentence, tally
+from tui_evals.compare.battles import (
+    Match,
+    battle_sentence,
+    correct_tallies,
+    lean_sentence,
+    position_lean,
+    shares_by_item,
+    tally_matches,
+)
 from tui_evals.compare.statistics import paired_test
 from tui_evals.store.bouts import Bout
 
@@ -53,7 +61,7 @@ def test_every_pair_is_counted_once():
         Match(6, equal=True),
         Match(7),
     ]
-    found = tally(matches)
+    found = tally_matches(matches)
     assert (found.wins, found.ties, found.split, found.equal) == ((1, 2), 3, 1, 1)
     assert (found.undecided, found.waiting, found.decided) == (1, 1, 6)
     assert found.share == pytest.approx(3.5 / 6) and found.test.items == 6
@@ -61,19 +69,19 @@ def test_every_pair_is_counted_once():
 
 
 def test_the_turns_of_an_item_are_one_proof():
-    found = tally([Match(item, RIGHT) for item in range(5) for _ in range(10)])
+    found = tally_matches([Match(item, RIGHT) for item in range(5) for _ in range(10)])
     assert found.wins == (0, 50) and found.test.items == 5
     assert found.test.p == paired_test([1.0] * 5) == 0.0625
 
 
 def test_items_count_alike_however_many_turns_they_have():
-    found = tally([*[Match(0, RIGHT)] * 9, Match(1, LEFT)])
+    found = tally_matches([*[Match(0, RIGHT)] * 9, Match(1, LEFT)])
     assert found.share == 0.5 and found.wins == (1, 9)
 
 
 @pytest.mark.parametrize("count", [1, 5, 30])
 def test_one_side_that_always_wins_is_not_certain_to(count):
-    found = tally([Match(n, RIGHT) for n in range(count)])
+    found = tally_matches([Match(n, RIGHT) for n in range(count)])
     assert found.share == 1 and found.interval.low < 0.95 and found.interval.high == 1
 
 
@@ -82,14 +90,14 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     held = 0
     for _ in range(200):
         own = random_.choices((LEFT, TIE, RIGHT), (0.1, 0.1, 0.8), k=15)
-        interval = tally([Match(n, each) for n, each in enumerate(own)]).interval
+        interval = tally_matches([Match(n, each) for n, each in enumerate(own)]).interval
         held += interval.low <= 0.85 <= interval.high
     assert held >= 180
 
 
 def test_the_verdict_is_a_plain_sentence():
     def says(*own):
-        return sentence(tally([Match(n, each) for n, each in enumerate(own)]), "A", "C")
+        return battle_sentence(tally_matches([Match(n, each) for n, each in enumerate(own)]), "A", "C")
 
     assert says() == "A and C have no pair of answers with a verdict."
     assert says(NONE) == "A and C have no pair of answers with a verdict."
@@ -103,7 +111,7 @@ def test_the_verdict_is_a_plain_sentence():
 
 def test_no_verdict_is_made_of_equal_answers_and_none_is_final_before_its_end():
     def says(*own):
-        return sentence(tally(own))
+        return battle_sentence(tally_matches(own))
 
     equal = [Match(0, equal=True), Match(1, equal=True)]
     assert says(*equal) == "A and B say the same in all of 2 pairs of answers: there is nothing to choose between."
@@ -114,34 +122,34 @@ def test_no_verdict_is_made_of_equal_answers_and_none_is_final_before_its_end():
 
 
 def test_more_runs_need_a_clearer_difference():
-    three = [tally([Match(n, RIGHT) for n in range(count)]) for count in (7, 7, 3)]
+    three = [tally_matches([Match(n, RIGHT) for n in range(count)]) for count in (7, 7, 3)]
     assert [one.test.shown for one in three] == [True, True, False]
-    assert [round(one.test.adjusted, 4) for one in corrected(three)] == [0.0469, 0.0469, 0.25]
+    assert [round(one.test.adjusted, 4) for one in correct_tallies(three)] == [0.0469, 0.0469, 0.25]
 
 
 def test_a_judge_that_always_takes_the_first_leans_wholly():
-    found = lean([Match(n, FIRST) for n in range(12)])
+    found = position_lean([Match(n, FIRST) for n in range(12)])
     assert (found.share, found.items, found.real) == (1.0, 12, True)
     assert found.interval.low > 0.5
     says = lean_sentence(found)
     assert "shown first" in says and "100.0 %" in says and "ties" in says
-    assert "shown second" in lean_sentence(lean([Match(n, SECOND) for n in range(12)]))
+    assert "shown second" in lean_sentence(position_lean([Match(n, SECOND) for n in range(12)]))
 
 
 def test_a_judge_that_looks_at_the_answers_does_not_lean_whoever_wins():
-    found = lean([Match(n, RIGHT) for n in range(50)])
+    found = position_lean([Match(n, RIGHT) for n in range(50)])
     assert found.share == 0.5 and not found.real
     assert "no leaning to a place is shown" in lean_sentence(found)
 
 
 def test_a_leaning_over_a_few_items_is_not_shown():
-    assert not lean([Match(n % 3, FIRST) for n in range(30)]).real
+    assert not position_lean([Match(n % 3, FIRST) for n in range(30)]).real
 
 
 def test_only_pairs_seen_in_both_orders_say_how_a_judge_leans():
-    assert lean([Match(0, NONE), Match(1), Match(2, equal=True)]) is None
+    assert position_lean([Match(0, NONE), Match(1), Match(2, equal=True)]) is None
 
 
 def test_every_item_brings_what_its_runs_made_of_it():
     duels = {(0, 1): [Match(4, RIGHT), Match(4, LEFT), Match(2, TIE)], (0, 2): [Match(4, LEFT), Match(3, NONE)]}
-    assert meetings(duels) == [{(0, 1): 0.5}, {(0, 1): 0.5, (0, 2): 0.0}]
+    assert shares_by_item(duels) == [{(0, 1): 0.5}, {(0, 1): 0.5, (0, 2): 0.0}]

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compare.labelled_runs import JUDGE, OTHER, SECRETS, label, labelled_run, score
-from tui_evals.compare.blind import Part, Sample, Session, draw, judged_by, said, sheet
+from tui_evals.compare.blind import (
+    LabellingSession,
+    Part,
+    Sample,
+    answer_and_calls,
+    answers_by_evaluator,
+    draw_sample,
+    labelling_parts,
+)
 from tui_evals.store.baselines import author_here
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord
@@ -18,7 +26,7 @@ PASS, FAIL = [score(value=0.37)], [score(value=0.0, result="fail")]
 async def drawn(folder, answers, size=50, **given):
     path, run = await labelled_run(folder, answers, **given.pop("run_given", {}))
     with Reader(path) as reader:
-        return draw(reader, run.id, size, **{"author": "ada", **given})
+        return draw_sample(reader, run.id, size, **{"author": "ada", **given})
 
 
 # -- drawing
@@ -27,8 +35,8 @@ async def drawn(folder, answers, size=50, **given):
 async def test_the_same_seed_draws_the_same_and_another_draws_otherwise(tmp_path):
     path, run = await labelled_run(tmp_path, [PASS, FAIL] * 40)
     with Reader(path) as reader:
-        one, again, other = (draw(reader, run.id, 20, seed=seed, author="ada").answers for seed in (0, 0, 1))
-        more = draw(reader, run.id, 40, author="ada").answers
+        one, again, other = (draw_sample(reader, run.id, 20, seed=seed, author="ada").answers for seed in (0, 0, 1))
+        more = draw_sample(reader, run.id, 40, author="ada").answers
     assert one == again
     assert set(one) != set(other)
     assert more[:20] == one
@@ -66,10 +74,10 @@ async def test_what_this_author_labelled_of_this_question_is_done(tmp_path):
     label(path, run, {2: "+"}, "bob")
     label(path, run, {3: "+"}, "ada", evaluator=JUDGE)
     with Reader(path) as reader:
-        assert draw(reader, run.id, author="ada").done == {1, 2}
-        assert draw(reader, run.id, author="bob").done == {3}
-        assert draw(reader, run.id, author="ada", evaluator=JUDGE).done == {4}
-        assert draw(reader, run.id, 5, author="eve").done == frozenset()
+        assert draw_sample(reader, run.id, author="ada").done == {1, 2}
+        assert draw_sample(reader, run.id, author="bob").done == {3}
+        assert draw_sample(reader, run.id, author="ada", evaluator=JUDGE).done == {4}
+        assert draw_sample(reader, run.id, 5, author="eve").done == frozenset()
 
 
 async def test_every_answer_is_as_likely_to_be_drawn(tmp_path):
@@ -77,7 +85,7 @@ async def test_every_answer_is_as_likely_to_be_drawn(tmp_path):
     with Reader(path) as reader:
         counts = dict.fromkeys(range(1, 21), 0)
         for seed in range(200):
-            for answer in draw(reader, run.id, 5, seed=seed, author="ada").answers:
+            for answer in draw_sample(reader, run.id, 5, seed=seed, author="ada").answers:
                 counts[answer] += 1
     assert sum((count - 50) ** 2 / 50 for count in counts.values()) < 43.8  # chi-square of 19 degrees at 0.1 %
 
@@ -85,7 +93,7 @@ async def test_every_answer_is_as_likely_to_be_drawn(tmp_path):
 async def test_evaluators_with_verdicts_are_known_by_their_answers(tmp_path):
     path, run = await labelled_run(tmp_path, [[score(), score(OTHER)], PASS, [score(OTHER, 1.0, None)]])
     with Reader(path) as reader:
-        assert judged_by(reader, run.id) == {JUDGE: {1, 2}, OTHER: {1}}
+        assert answers_by_evaluator(reader, run.id) == {JUDGE: {1, 2}, OTHER: {1}}
 
 
 def test_who_labels_is_a_number_where_nobody_knows_a_name(monkeypatch):
@@ -106,7 +114,7 @@ async def read(folder, item):
     """The sheet of the only answer of a run over this item."""
     path, _ = await labelled_run(folder, [PASS])
     with Reader(path) as reader:
-        return sheet(reader, [item], 1)
+        return labelling_parts(reader, [item], 1)
 
 
 async def test_a_sheet_holds_question_context_expectation_and_answer_and_what_is_common_last(tmp_path):
@@ -144,22 +152,26 @@ async def test_nothing_that_was_said_of_an_answer_is_on_its_sheet(tmp_path):
     label(path, run, {0: "+", 1: "-"}, note="said before")
     with Reader(path) as reader:
         items = reader.snapshot(run.snapshot)["items"]
-        shown = "\n".join(f"{part.title}\n{part.text}" for answer in (1, 2, 3) for part in sheet(reader, items, answer))
+        shown = "\n".join(
+            f"{part.title}\n{part.text}" for answer in (1, 2, 3) for part in labelling_parts(reader, items, answer)
+        )
     assert "question 0" in shown and "expected 2" in shown
     assert [word for word in (*SECRETS, "said before", "t-0") if word in shown] == []
 
 
 def test_tool_calls_are_part_of_what_was_said():
     calls = ({"name": "find", "arguments": {"q": "é"}}, {"function": {"name": "end", "arguments": "{}"}})
-    assert said(AnswerRecord(text="ok", request={}, tool_calls=calls)) == 'ok\n→ find({"q": "é"})\n→ end({})'
-    assert said(AnswerRecord(text=None, request={})) == ""
+    assert (
+        answer_and_calls(AnswerRecord(text="ok", request={}, tool_calls=calls)) == 'ok\n→ find({"q": "é"})\n→ end({})'
+    )
+    assert answer_and_calls(AnswerRecord(text=None, request={})) == ""
 
 
 # -- the way
 
 
 def test_a_session_goes_on_where_it_stopped():
-    session = Session(Sample((5, 3, 9, 7), frozenset({3, 5}), 100))
+    session = LabellingSession(Sample((5, 3, 9, 7), frozenset({3, 5}), 100))
     assert (session.total, session.before, session.number, session.answer) == (4, 2, 3, 9)
     session.go_on("pass")
     assert (session.done, session.number, session.answer) == (3, 4, 7)
@@ -168,7 +180,7 @@ def test_a_session_goes_on_where_it_stopped():
 
 
 def test_a_note_stays_with_its_answer_on_the_way_back():
-    session = Session(Sample((1, 2), frozenset(), 2))
+    session = LabellingSession(Sample((1, 2), frozenset(), 2))
     session.notes[1] = "why"
     session.go_on("fail")
     assert session.note() == ""
@@ -179,7 +191,7 @@ def test_a_note_stays_with_its_answer_on_the_way_back():
 
 @given(st.lists(st.sampled_from(["pass", "fail", None, "back"]), max_size=40), st.integers(0, 6))
 def test_what_is_given_is_what_was_said_last_of_each_answer_on_the_way(steps, size):
-    session = Session(Sample(tuple(range(size)), frozenset(), size))
+    session = LabellingSession(Sample(tuple(range(size)), frozenset(), size))
     way = []
     for step in steps:
         if step == "back":

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.compare.diff import MAX_DEPTH, Change, canonical_lines, json_changes
+from tui_evals.compare.diff import MAX_DEPTH, JsonChange, canonical_lines, json_changes
 
 values = st.recursive(
     st.none()
@@ -59,7 +59,9 @@ def test_there_are_changes_exactly_where_the_lines_differ(left, right):
 @given(values, values)
 def test_changes_are_symmetric(left, right):
     swap = {"changed": "changed", "removed": "added", "added": "removed"}
-    assert [Change(one.path, swap[one.kind]) for one in json_changes(left, right)] == list(json_changes(right, left))
+    assert [JsonChange(one.path, swap[one.kind]) for one in json_changes(left, right)] == list(
+        json_changes(right, left)
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.compare import diff as module
-from tui_evals.compare.diff import Gap, TurnText, diff_json, diff_turns, side_by_side, unified
+from tui_evals.compare.diff import DiffGap, diff_json, side_by_side, unified_diff
 
 words = st.sampled_from(
     ["alpha", "beta", "gamma", "alpha,", "2.", "end.", "Yes!", "漢字。", "'", " ", "\t", "\n", "\r\n", "\n\n"]
@@ -74,7 +74,9 @@ def test_a_text_does_not_differ_from_itself(text):
     diff = side_by_side(text, text)
     assert diff.same
     assert not diff.coarse
-    assert unified(diff) == (() if not diff.rows else diff.rows if len(diff.rows) == 1 else (Gap(len(diff.rows)),))
+    assert unified_diff(diff) == (
+        () if not diff.rows else diff.rows if len(diff.rows) == 1 else (DiffGap(len(diff.rows)),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_unified_removes_before_it_adds_and_leaves_the_unchanged_out():
     right = (
         "\n".join(f"line {i}" for i in range(30)).replace("line 15", "red fox runs").replace("line 16", "blue fox runs")
     )
-    rows = unified(side_by_side(left, right), context=2)
-    assert [row.count if isinstance(row, Gap) else row.kind for row in rows] == [
+    rows = unified_diff(side_by_side(left, right), context=2)
+    assert [row.count if isinstance(row, DiffGap) else row.kind for row in rows] == [
         13, "same", "same", "removed", "removed", "added", "added", "same", "same", 11,
     ]  # fmt: skip
     assert [row.left.number for row in rows[3:5]] == [row.right.number for row in rows[5:7]] == [16, 17]
@@ -155,12 +157,12 @@ def test_unified_removes_before_it_adds_and_leaves_the_unchanged_out():
 @given(prose, prose, st.integers(0, 3))
 def test_unified_rows_and_gaps_cover_every_line(left, right, context):
     diff = side_by_side(left, right)
-    rows = unified(diff, context)
-    hidden = sum(row.count for row in rows if isinstance(row, Gap))
-    seen = [row for row in rows if not isinstance(row, Gap)]
+    rows = unified_diff(diff, context)
+    hidden = sum(row.count for row in rows if isinstance(row, DiffGap))
+    seen = [row for row in rows if not isinstance(row, DiffGap)]
     assert sum(row.left is not None for row in seen) + hidden == sum(row.left is not None for row in diff.rows)
     assert sum(row.right is not None for row in seen) + hidden == sum(row.right is not None for row in diff.rows)
-    assert all(row.count > 1 for row in rows if isinstance(row, Gap))
+    assert all(row.count > 1 for row in rows if isinstance(row, DiffGap))
 
 
 def test_json_is_compared_whatever_its_spelling():
@@ -204,34 +206,6 @@ def test_changes_past_the_bound_are_left_out_and_that_is_said():
     assert (len(diff.changes), diff.coarse) == (1_000, True)
 
 
-def test_turns_face_each_other_by_their_prompts():
-    left = [TurnText("hello", "hi"), TurnText("how are you", '{"mood": "good"}'), TurnText("bye", "bye")]
-    right = [
-        TurnText("hello", "hi"),
-        TurnText("who are you", "a model"),
-        TurnText("how are you", '{ "mood": "bad" }'),
-        TurnText("bye", "bye"),
-    ]
-    found = diff_turns(left, right)
-    assert [(turn.left, turn.right, turn.kind) for turn in found] == [
-        (1, 1, "same"),
-        (None, 2, "added"),
-        (2, 3, "changed"),
-        (3, 4, "same"),
-    ]
-    assert [one.path for one in found[2].answer.changes] == ["$.mood"]
-    assert [(turn.left, turn.right) for turn in diff_turns(right, left)] == [(t.right, t.left) for t in found]
-
-
-def test_a_changed_prompt_keeps_its_place():
-    found = diff_turns([TurnText("a", "x"), TurnText("b", "y")], [TurnText("a", "x"), TurnText("c", "y")])
-    assert [(turn.kind, turn.prompt.same, turn.answer.same) for turn in found] == [
-        ("same", True, True),
-        ("changed", False, True),
-    ]
-    assert diff_turns([], []) == ()
-
-
 LINES = [f"line {i} of {i * i % 97} and {i * i % 89}" for i in range(30_000)]
 HOSTILE = {
     "wholly different": ("\n".join(LINES), "\n".join(line.replace(" ", "z") for line in LINES)),
@@ -269,15 +243,6 @@ def test_coarse_is_said_and_still_marks_only_the_middle():
     rough = side_by_side(line + "end", "start " + scattered + "end")
     assert rough.coarse
     check(rough, line + "end", "start " + scattered + "end")
-
-
-def test_only_the_turn_that_was_too_much_work_is_coarse():
-    hard = " ".join(LINES)
-    found = diff_turns(
-        [TurnText("one", hard), TurnText("two", "x")],
-        [TurnText("one", hard.replace("7 o", "x o")), TurnText("two", "y")],
-    )
-    assert [(turn.answer.coarse, turn.kind) for turn in found] == [(True, "changed"), (False, "changed")]
 
 
 def test_memory_grows_with_the_text_and_not_with_its_square():

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.compare.labelled_runs import JUDGE, OTHER, label, labelled_run, score
-from tui_evals.compare.agreement_report import agreement_lines, standing_json, verdicts
-from tui_evals.compare.labels import Agreement, standings
+from tui_evals.compare.agreement_report import agreement_json, agreement_lines, all_agreement_lines
+from tui_evals.compare.labels import Agreement, evaluator_agreements
 from tui_evals.store.reader import Reader
 
 PASS, FAIL = [score()], [score(value=0.0, result="fail")]
@@ -18,23 +18,23 @@ async def stood(folder, answers, *labels, evaluator=None, limit=10, **given):
     for signs, more in labels:
         label(path, run, dict(enumerate(signs)) if isinstance(signs, str) else signs, **more)
     with Reader(path) as reader:
-        return standings(reader, reader.run(run.id), evaluator, limit)
+        return evaluator_agreements(reader, reader.run(run.id), evaluator, limit)
 
 
 def text(found):
-    return "\n".join(line.text for line in verdicts(found, "abc123"))
+    return "\n".join(line.text for line in all_agreement_lines(found, "abc123"))
 
 
 async def test_a_label_stands_against_the_verdict_on_the_whole_answer(tmp_path):
     two = [score(), score(OTHER)], [score(), score(OTHER, 0.0, "fail")]
     (found,) = await stood(tmp_path, [*two, *two], ("+--+", {}))
     assert found.evaluator is None
-    assert found.together == Agreement(both_pass=1, both_fail=1, only_person=1, only_judge=1)
+    assert found.agreement == Agreement(both_pass=1, both_fail=1, only_person=1, only_judge=1)
 
 
 async def test_labels_given_with_the_verdict_in_sight_are_said_to_be(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+", {}), ({1: "-", 2: "+"}, {"blind": True}))
-    assert (found.seen, standing_json(found)["not_blind"]) == (1, 1)
+    assert (found.not_blind, agreement_json(found)["not_blind"]) == (1, 1)
     assert "1 label was given with the verdict in sight" in text([found])
     (tmp_path / "b").mkdir()
     (blind,) = await stood(tmp_path / "b", [PASS, FAIL], ("+-", {"blind": True}))
@@ -44,13 +44,13 @@ async def test_labels_given_with_the_verdict_in_sight_are_said_to_be(tmp_path):
 async def test_a_label_of_an_evaluator_stands_against_its_verdict_alone(tmp_path):
     answers = [[score(), score(OTHER, 0.0, "fail")]] * 2
     (found,) = await stood(tmp_path, answers, ("+-", {"evaluator": JUDGE}))
-    assert (found.evaluator, found.whole) == (JUDGE, 0)
-    assert found.together == Agreement(1, 0, 0, 1)
+    assert (found.evaluator, found.whole_labels) == (JUDGE, 0)
+    assert found.agreement == Agreement(1, 0, 0, 1)
 
 
 async def test_labels_of_whole_answers_stand_for_the_only_evaluator_and_it_is_said(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+-", {}))
-    assert (found.evaluator, found.whole, found.together.n) == (JUDGE, 2, 2)
+    assert (found.evaluator, found.whole_labels, found.agreement.n) == (JUDGE, 2, 2)
     assert "No other evaluator has verdicts in this run, so 2 labels of whole answers stand for it too." in text(
         [found]
     )
@@ -58,36 +58,36 @@ async def test_labels_of_whole_answers_stand_for_the_only_evaluator_and_it_is_sa
 
 async def test_a_label_of_another_evaluator_does_not_stand_for_the_only_one(tmp_path):
     found = await stood(tmp_path, [PASS, PASS], ("-", {"evaluator": "Gone"}), ({1: "+"}, {}))
-    assert [(one.evaluator, one.together.n, one.unjudged) for one in found] == [("Gone", 0, 1), (JUDGE, 1, 0)]
+    assert [(one.evaluator, one.agreement.n, one.unjudged) for one in found] == [("Gone", 0, 1), (JUDGE, 1, 0)]
 
 
 async def test_its_own_label_goes_before_that_of_the_whole_answer(tmp_path):
     found = await stood(tmp_path, [PASS, PASS], ("--", {}), ("+", {"evaluator": JUDGE}))
     assert [one.evaluator for one in found] == [None, JUDGE]
-    assert (found[1].together, found[1].whole) == (Agreement(1, 0, 0, 1), 1)
-    assert found[0].together == Agreement(0, 0, 0, 2)
+    assert (found[1].agreement, found[1].whole_labels) == (Agreement(1, 0, 0, 1), 1)
+    assert found[0].agreement == Agreement(0, 0, 0, 2)
 
 
 async def test_where_the_only_evaluator_does_not_decide_alone_both_are_told(tmp_path):
     """The other one failed to judge the first answer, so that one is partial as a whole."""
     broken = [score(), score(OTHER, None, "error")]
     found = await stood(tmp_path, [broken, PASS], ("+-", {}))
-    assert [(one.evaluator, one.together.n, one.unjudged) for one in found] == [(JUDGE, 2, 0)]
+    assert [(one.evaluator, one.agreement.n, one.unjudged) for one in found] == [(JUDGE, 2, 0)]
     answers = [[score(), score(OTHER)], [score(value=0.0, result="fail"), score(OTHER)]]
     (whole,) = await stood(tmp_path / "two", answers, ("++", {}))
-    assert (whole.evaluator, whole.together) == (None, Agreement(1, 0, 1, 0))
+    assert (whole.evaluator, whole.agreement) == (None, Agreement(1, 0, 1, 0))
 
 
 @pytest.mark.parametrize("missing", ["error", "unscored", [score(value=0.2, result=None)]])
 async def test_answers_without_a_verdict_are_left_out_and_counted(tmp_path, missing):
     (found,) = await stood(tmp_path, [PASS, missing, FAIL], ("++-", {}))
-    assert (found.together.n, found.unjudged) == (2, 1)
+    assert (found.agreement.n, found.unjudged) == (2, 1)
     assert "1 labelled answer has no verdict: left out." in text([found])
 
 
 async def test_answers_on_which_people_differ_are_left_out_of_what_they_say_together(tmp_path):
     (found,) = await stood(tmp_path, [PASS, PASS, FAIL], ("++-", {"author": "ada"}), ("+--", {"author": "bob"}))
-    assert (found.together, found.torn) == (Agreement(1, 1, 0, 0), 1)
+    assert (found.agreement, found.people_differ) == (Agreement(1, 1, 0, 0), 1)
     assert found.authors == {"ada": Agreement(2, 1, 0, 0), "bob": Agreement(1, 1, 0, 1)}
     assert found.between == {("ada", "bob"): Agreement(1, 1, 1, 0)}
     says = text([found])
@@ -102,7 +102,7 @@ async def test_the_surest_disagreements_come_first_and_the_rest_in_the_order_of_
     answers = [[score(value=float(m), result="pass" if m >= 3 else "fail", threshold=3.0)] for m in marks]
     (found,) = await stood(tmp_path, answers, ("--++-", {}))
     assert [one.row.name for one in found.disagreements] == ["t-2", "t-4", "t-1", "t-3", "t-0"]
-    assert [one.verdict.sure for one in found.disagreements] == [0.5, 0.5, 0.25, 0.25, 0.0]
+    assert [one.verdict.certainty for one in found.disagreements] == [0.5, 0.5, 0.25, 0.25, 0.0]
 
 
 async def test_of_a_whole_answer_one_sure_fail_is_enough_and_a_pass_needs_all(tmp_path):
@@ -114,7 +114,7 @@ async def test_of_a_whole_answer_one_sure_fail_is_enough_and_a_pass_needs_all(tm
     answers = [pair(1.0, 0.6), pair(0.9, 0.9), pair(0.0, 0.4), pair(0.4, 0.3), pair(0.0, 0.0), pair(1.0, 1.0)]
     (found,) = await stood(tmp_path, answers, ("--++-+", {}))
     assert [one.row.name for one in found.disagreements] == ["t-2", "t-1", "t-3", "t-0"]
-    assert [round(one.verdict.sure, 3) for one in found.disagreements] == [0.5, 0.4, 0.2, 0.1]
+    assert [round(one.verdict.certainty, 3) for one in found.disagreements] == [0.5, 0.4, 0.2, 0.1]
 
 
 async def test_a_disagreement_is_told_with_both_sides_and_the_command_that_shows_it(tmp_path):
@@ -167,7 +167,7 @@ async def test_numbers_are_told_in_words(tmp_path):
 async def test_where_all_is_one_verdict_it_is_said_why_there_is_no_kappa(tmp_path, records, sign, word):
     (found,) = await stood(tmp_path, [records] * 3, (sign * 3, {}))
     assert f"Kappa is unknown: all are called {word}, so nothing shows" in text([found])
-    assert standing_json(found)["kappa"] is None and standing_json(found)["words"] is None
+    assert agreement_json(found)["kappa"] is None and agreement_json(found)["words"] is None
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_labels_that_meet_no_verdict_are_said_to(tmp_path):
 
 async def test_plain_data_holds_all_of_it(tmp_path):
     (found,) = await stood(tmp_path, [PASS, FAIL, PASS], ("+--", {"note": "no"}))
-    data = standing_json(found)
+    data = agreement_json(found)
     assert (data["evaluator"], data["answers"], data["both_pass"], data["only_evaluator_passes"]) == (JUDGE, 3, 1, 1)
     (one,) = data["disagreements"]
     assert (one["item"], one["person"], one["evaluator"], one["score"], one["turn"]) == ("t-2", "fail", "pass", 1.0, 1)

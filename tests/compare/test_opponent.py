@@ -1,7 +1,7 @@
 """Which run a single one is compared with."""
 
 from tests.compare.helpers import run
-from tui_evals.compare.trend import opponent
+from tui_evals.compare.trend import default_opponent
 
 EARLY, CUT, HERE, LATE = (
     run(id=number, status=status) for number, status in enumerate(("finished", "interrupted", "finished", "finished"))
@@ -10,11 +10,11 @@ OTHERS = (LATE, HERE, CUT, EARLY)
 
 
 def test_the_baseline_comes_first_then_the_parent_then_the_finished_run_before():
-    assert opponent(HERE, LATE, EARLY, OTHERS) == (LATE, "baseline")
-    assert opponent(HERE, None, CUT, OTHERS) == (CUT, "parent")
-    assert opponent(HERE, None, None, OTHERS) == (EARLY, "before")
+    assert default_opponent(HERE, LATE, EARLY, OTHERS) == (LATE, "baseline")
+    assert default_opponent(HERE, None, CUT, OTHERS) == (CUT, "parent")
+    assert default_opponent(HERE, None, None, OTHERS) == (EARLY, "before")
 
 
 def test_the_baseline_itself_has_another_opponent():
-    assert opponent(HERE, HERE, None, OTHERS) == (EARLY, "before")
-    assert opponent(EARLY, EARLY, None, OTHERS) is None
+    assert default_opponent(HERE, HERE, None, OTHERS) == (EARLY, "before")
+    assert default_opponent(EARLY, EARLY, None, OTHERS) is None

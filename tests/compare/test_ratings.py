@@ -6,15 +6,14 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
+from tests.compare import theirs
 from tui_evals.compare.battles import MEAN, ratings, strengths
 
 
 def by_scipy(wins):
     """The same likelihood, put up again and given to a general optimiser."""
-    import numpy
-
+    numpy = theirs.numpy
     won = numpy.array(wins, dtype=float)
 
     def unlikely(found):
@@ -22,7 +21,8 @@ def by_scipy(wins):
         ties = numpy.logaddexp(0, -found) + numpy.logaddexp(0, found)
         return (won * numpy.logaddexp(0, -lead)).sum() + 0.5 * ties.sum()
 
-    return minimize(unlikely, numpy.zeros(len(won)), method="L-BFGS-B", options={"ftol": 1e-16, "gtol": 1e-9}).x
+    options = {"ftol": 1e-16, "gtol": 1e-9}
+    return theirs.minimize(unlikely, numpy.zeros(len(won)), method="L-BFGS-B", options=options).x
 
 
 def drawn(seed):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.compare.helpers import run
 from tests.store.helpers import judged, new_run, said
-from tui_evals.compare.repeats import alike, read_repeats
+from tui_evals.compare.repeats import comparable_passes, read_repeats
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
@@ -174,9 +174,9 @@ async def test_the_judgings_of_another_judge_are_no_noise(stored, found, path):
     ],
 )
 def test_judgings_are_repeats_only_of_the_same_judge_and_dataset_and_outside_of_the_cache(configs, counts, expected):
-    assert alike(run(scoring_pass=counts, config=configs[0]), passes(*configs)) == expected
+    assert comparable_passes(run(scoring_pass=counts, config=configs[0]), passes(*configs)) == expected
 
 
 def test_a_pass_that_does_not_say_how_it_judged_repeats_none():
     kept = run(scoring_pass=2, config=config())
-    assert alike(kept, passes(config(), {"judge": "j"})) == (2,)
+    assert comparable_passes(kept, passes(config(), {"judge": "j"})) == (2,)

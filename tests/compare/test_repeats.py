@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.compare.repeats import (
-    Drawn,
     Noise,
-    Repeated,
+    PassAtK,
+    RepeatSummary,
     at_least,
     flakiness,
     majority,
-    noise,
+    measure_noise,
     pass_at_k,
     pass_hat_k,
-    reduced,
+    summarize_repeats,
 )
 
 
@@ -90,29 +90,29 @@ def test_what_is_no_count_of_repeats_is_refused(reducer, n, c):
 
 
 def test_items_with_more_and_fewer_repeats_are_taken_together():
-    found = reduced([[True, True, False], (True, True, True), [False], [], [True, False]])
-    assert found == Repeated(
+    found = summarize_repeats([[True, True, False], (True, True, True), [False], [], [True, False]])
+    assert found == RepeatSummary(
         items=4,
         repeated=3,
         flaky=2,
         flakiness=pytest.approx((2 / 3 + 0 + 1) / 3),
         majority=2 / 4,
         drawn=(
-            Drawn(1, 4, pytest.approx((2 / 3 + 1 + 0 + 1 / 2) / 4), pytest.approx((2 / 3 + 1 + 0 + 1 / 2) / 4)),
-            Drawn(2, 3, 1.0, pytest.approx((1 / 3 + 1 + 0) / 3)),
-            Drawn(3, 2, 1.0, 0.5),
+            PassAtK(1, 4, pytest.approx((2 / 3 + 1 + 0 + 1 / 2) / 4), pytest.approx((2 / 3 + 1 + 0 + 1 / 2) / 4)),
+            PassAtK(2, 3, 1.0, pytest.approx((1 / 3 + 1 + 0) / 3)),
+            PassAtK(3, 2, 1.0, 0.5),
         ),
     )
 
 
 def test_what_was_not_repeated_is_not_flaky_and_not_steady():
-    assert reduced([]) == reduced([[], []]) == Repeated(0, 0, 0, None, None, ())
-    assert reduced([[True], [False]]) == Repeated(2, 0, 0, None, 0.5, (Drawn(1, 2, 0.5, 0.5),))
+    assert summarize_repeats([]) == summarize_repeats([[], []]) == RepeatSummary(0, 0, 0, None, None, ())
+    assert summarize_repeats([[True], [False]]) == RepeatSummary(2, 0, 0, None, 0.5, (PassAtK(1, 2, 0.5, 0.5),))
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=10))
 def test_with_more_draws_one_pass_is_likelier_and_all_pass_less_likely(items):
-    drawn = reduced(items).drawn
+    drawn = summarize_repeats(items).drawn
     assert [row.k for row in drawn] == [1, 2, 3, 4]
     assert isclose(drawn[0].any_passes, drawn[0].all_pass)
     assert isclose(drawn[0].any_passes, sum(map(sum, items)) / (4 * len(items)))
@@ -146,7 +146,7 @@ def test_with_more_draws_one_pass_is_likelier_and_all_pass_less_likely(items):
     ],
 )
 def test_noise_by_hand(items, model, judge):
-    assert noise(items) == Noise(*(None if sd is None else pytest.approx(sd) for sd in (model, judge)))
+    assert measure_noise(items) == Noise(*(None if sd is None else pytest.approx(sd) for sd in (model, judge)))
 
 
 @pytest.mark.parametrize(("model", "judge"), [(0.2, 0.1), (0.05, 0.3), (0.3, 0.0), (0.0, 0.2)])
@@ -157,7 +157,7 @@ def test_noise_that_was_put_in_is_found_again_whatever_was_repeated_how_often(mo
         level = random.random()
         answers = [random.gauss(level, model) for _ in range(random.choice((1, 2, 3, 5)))]
         items.append([[random.gauss(answer, judge) for _ in range(random.choice((1, 2, 4)))] for answer in answers])
-    found = noise(items)
+    found = measure_noise(items)
     assert isclose(found.judge, judge, rel_tol=0.05)
     assert isclose(found.model**2, model**2, rel_tol=0.1, abs_tol=0.1 * judge**2)
 
@@ -165,11 +165,11 @@ def test_noise_that_was_put_in_is_found_again_whatever_was_repeated_how_often(mo
 def test_a_judge_that_never_repeats_adds_its_noise_to_the_models():
     random = Random(2)
     items = [[[random.gauss(0, 0.3) + random.gauss(0, 0.4)] for _ in range(4)] for _ in range(1_000)]
-    found = noise(items)
+    found = measure_noise(items)
     assert found.judge is None
     assert isclose(found.model, 0.5, rel_tol=0.05)
 
 
 def test_a_score_that_is_no_number_has_no_noise():
     with pytest.raises(ValueError, match="infinite or not a number"):
-        noise([[[0.5, inf], [0.5]]])
+        measure_noise([[[0.5, inf], [0.5]]])

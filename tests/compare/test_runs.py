@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.compare.helpers import ONE, answer, compared, document, ran, scored
 from tests.store.helpers import judged, new_run, said
-from tui_evals.compare.runs import KINDS, MOST, compare_runs, read_comparison
+from tui_evals.compare.runs import KINDS, MAX_RUNS, compare_runs, read_comparison
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
@@ -95,7 +95,7 @@ def test_what_neither_the_first_nor_a_later_run_has_is_of_no_kind_there():
     assert [sum(one.counts.values()) for one in found.against] == [1, 2]
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST + 1])
+@pytest.mark.parametrize("count", [0, 1, MAX_RUNS + 1])
 def test_one_run_is_not_enough_and_five_are_too_many(count):
     with pytest.raises(ValueError, match=f"{count} runs cannot be compared; give 2 to 4"):
         compared(*([answer(n)] for n in range(count)))

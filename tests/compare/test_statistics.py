@@ -1,6 +1,5 @@
 """Intervals and tests of rates, means and paired differences, against scipy and statsmodels; shares in words."""
 
-import warnings
 from fractions import Fraction
 from math import comb, isclose, nan, sqrt
 from random import Random
@@ -9,15 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.compare.statistics import Interval, bootstrap, holm, mcnemar, needed, paired_test, percent, wilson
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what they warn of while they load is not ours
-    import numpy
-    from scipy import stats
-    from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
-    from statsmodels.stats.multitest import multipletests
-    from statsmodels.stats.proportion import proportion_confint
+from tests.compare import theirs
+from tui_evals.compare.statistics import Interval, bootstrap, holm, items_needed, mcnemar, paired_test, percent, wilson
 
 EXACTLY = 1e-6
 finite = st.floats(-5, 5)
@@ -133,7 +125,7 @@ def test_shares_in_words(share, decimals, text):
     [(0, 1, 0.95), (1, 1, 0.95), (0, 200, 0.95), (200, 200, 0.99), (3, 7, 0.8), (6, 200, 0.95), (9_999, 10_000, 0.9)],
 )
 def test_wilsons_interval_is_that_of_statsmodels(successes, n, level):
-    low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
+    low, high = theirs.proportion_confint(successes, n, alpha=1 - level, method="wilson")
     found = wilson(successes, n, level)
     assert isclose(found.low, low, abs_tol=EXACTLY)
     assert isclose(found.high, high, abs_tol=EXACTLY)
@@ -144,8 +136,8 @@ def test_wilsons_interval_is_that_of_statsmodels(successes, n, level):
 )
 def test_mcnemars_test_is_that_of_statsmodels_and_a_binomial_one(broken, fixed):
     found = mcnemar(broken, fixed)
-    assert isclose(found, their_mcnemar([[5, broken], [fixed, 7]], exact=True).pvalue, rel_tol=EXACTLY)
-    assert isclose(found, stats.binomtest(broken, broken + fixed).pvalue, rel_tol=EXACTLY)
+    assert isclose(found, theirs.mcnemar([[5, broken], [fixed, 7]], exact=True).pvalue, rel_tol=EXACTLY)
+    assert isclose(found, theirs.stats.binomtest(broken, broken + fixed).pvalue, rel_tol=EXACTLY)
 
 
 FEW = [
@@ -163,27 +155,30 @@ FEW = [
 
 @pytest.mark.parametrize("differences", FEW)
 def test_few_differences_get_the_exact_p_of_all_their_signs_as_from_scipy(differences):
-    nonzero = numpy.array([value for value in differences if value])
-    theirs = stats.permutation_test(
-        (nonzero,), lambda x, axis: numpy.round(x.sum(axis=axis), 12), permutation_type="samples", vectorized=True
+    nonzero = theirs.numpy.array([value for value in differences if value])
+    expected = theirs.stats.permutation_test(
+        (nonzero,),
+        lambda x, axis: theirs.numpy.round(x.sum(axis=axis), 12),
+        permutation_type="samples",
+        vectorized=True,
     )
-    assert isclose(paired_test(differences), theirs.pvalue, abs_tol=EXACTLY)
+    assert isclose(paired_test(differences), expected.pvalue, abs_tol=EXACTLY)
 
 
 @pytest.mark.parametrize("n", [13, 40, 300])
 def test_more_differences_get_a_p_as_near_to_scipys_as_draws_can_be(n):
     differences = drawn(n, n, shift=1.2 / sqrt(n))
-    theirs = stats.permutation_test(
-        (numpy.array(differences),),
+    expected = theirs.stats.permutation_test(
+        (theirs.numpy.array(differences),),
         lambda x, axis: x.sum(axis=axis),
         permutation_type="samples",
         vectorized=True,
         n_resamples=19_999,
         batch=2_000,
-        rng=numpy.random.default_rng(1),
+        rng=theirs.numpy.random.default_rng(1),
     ).pvalue
-    error = sqrt(theirs * (1 - theirs) * (1 / 4_999 + 1 / 19_999))
-    assert abs(paired_test(differences) - theirs) < 5 * error
+    error = sqrt(expected * (1 - expected) * (1 / 4_999 + 1 / 19_999))
+    assert abs(paired_test(differences) - expected) < 5 * error
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -191,7 +186,7 @@ def test_very_many_differences_get_the_normal_limit(seed):
     differences = drawn(1_500, seed, shift=0.05)
     for n, near in ((1_500, EXACTLY), (1_001, EXACTLY), (1_000, 0.03)):  # the last is drawn
         z = sum(differences[:n]) / sqrt(sum(value * value for value in differences[:n]))
-        assert isclose(paired_test(differences[:n]), 2 * stats.norm.sf(abs(z)), abs_tol=near)
+        assert isclose(paired_test(differences[:n]), 2 * theirs.stats.norm.sf(abs(z)), abs_tol=near)
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5), st.floats(1e-300, 1e300), st.randoms())
@@ -303,7 +298,7 @@ def test_holms_correction_by_hand(ps, adjusted):
     ],
 )
 def test_holms_correction_is_that_of_statsmodels(ps):
-    assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist(), abs=EXACTLY)
+    assert holm(ps) == pytest.approx(theirs.multipletests(ps, method="holm")[1].tolist(), abs=EXACTLY)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
@@ -330,7 +325,7 @@ def test_one_value_tells_nothing_of_the_spread_and_equal_ones_leave_a_point():
 @pytest.mark.parametrize("level", [0.9, 0.95])
 def test_the_bootstrap_of_many_values_is_its_normal_limit(n, level):
     values = drawn(n, n)
-    low, high = stats.norm.interval(level, numpy.mean(values), numpy.std(values) / sqrt(n))
+    low, high = theirs.stats.norm.interval(level, theirs.numpy.mean(values), theirs.numpy.std(values) / sqrt(n))
     found = bootstrap(values, level)
     assert isclose(found.low, low, abs_tol=EXACTLY)
     assert isclose(found.high, high, abs_tol=EXACTLY)
@@ -346,13 +341,13 @@ def test_the_bootstrap_of_many_values_is_its_normal_limit(n, level):
     ],
 )
 def test_the_bootstrap_is_that_of_scipy_as_nearly_as_draws_can_be(values):
-    theirs = stats.bootstrap(
-        (values,), numpy.mean, n_resamples=9_999, method="percentile", rng=numpy.random.default_rng(1)
+    expected = theirs.stats.bootstrap(
+        (values,), theirs.numpy.mean, n_resamples=9_999, method="percentile", rng=theirs.numpy.random.default_rng(1)
     ).confidence_interval
-    near = 0.35 * numpy.std(values) / sqrt(len(values))
+    near = 0.35 * theirs.numpy.std(values) / sqrt(len(values))
     found = bootstrap(values)
-    assert isclose(found.low, theirs.low, abs_tol=near)
-    assert isclose(found.high, theirs.high, abs_tol=near)
+    assert isclose(found.low, expected.low, abs_tol=near)
+    assert isclose(found.high, expected.high, abs_tol=near)
 
 
 def test_the_bootstrap_of_two_values_reaches_from_one_to_the_other():
@@ -372,9 +367,9 @@ def test_intervals_hold_the_mean_and_turn_round_with_the_sides(values):
 
 def power(n, differences, level=0.05):
     """By normal theory, how often n such items show the difference: written from the other end than `needed`."""
-    mean, square = numpy.mean(differences), numpy.mean(numpy.square(differences))
-    critical = stats.norm.ppf(1 - level / 2) * sqrt(square / n)
-    return stats.norm.sf(critical, loc=abs(mean), scale=sqrt((square - mean**2) / n))
+    mean, square = theirs.numpy.mean(differences), theirs.numpy.mean(theirs.numpy.square(differences))
+    critical = theirs.stats.norm.ppf(1 - level / 2) * sqrt(square / n)
+    return theirs.stats.norm.sf(critical, loc=abs(mean), scale=sqrt((square - mean**2) / n))
 
 
 @pytest.mark.parametrize(
@@ -390,7 +385,7 @@ def power(n, differences, level=0.05):
 )
 def test_as_many_items_are_needed_as_give_the_power(differences):
     for level, chance in ((0.05, 0.8), (0.01, 0.9)):
-        n = needed(differences, level, chance)
+        n = items_needed(differences, level, chance)
         assert power(n, differences, level) >= chance - 1e-9 > power(n - 1, differences, level) - 1e-6
 
 
@@ -400,24 +395,24 @@ def test_as_many_items_are_needed_as_give_the_power(differences):
     ids=["verdicts", "scores"],
 )
 def test_with_as_many_items_the_test_shows_the_difference_four_times_in_five(differences, trials):
-    random, n = Random(1), needed(differences)
+    random, n = Random(1), items_needed(differences)
     shown = sum(paired_test(random.choices(differences, k=n)) <= 0.05 for _ in range(trials)) / trials
     assert 0.72 < shown < 0.88
 
 
 def test_without_a_difference_no_number_of_items_shows_one():
     for differences in ([], [0.0], [0.0, 0.0], [1.0, -1.0], [0.1, 0.2, -0.3]):
-        assert needed(differences) is None
+        assert items_needed(differences) is None
 
 
 def test_fewer_items_than_the_test_can_decide_on_are_never_enough():
-    assert needed([1.0]) == needed([0.5, 0.5]) == 6
+    assert items_needed([1.0]) == items_needed([0.5, 0.5]) == 6
     assert paired_test([1.0] * 6) < 0.05 < paired_test([1.0] * 5)
-    assert needed([1.0], level=0.01) == 8
-    assert needed([1.0] * 5 + [0.0]) == 8
+    assert items_needed([1.0], level=0.01) == 8
+    assert items_needed([1.0] * 5 + [0.0]) == 8
 
 
-@pytest.mark.parametrize("test", [paired_test, bootstrap, needed])
+@pytest.mark.parametrize("test", [paired_test, bootstrap, items_needed])
 def test_what_cannot_be_reckoned_with_is_refused(test):
     for value in (nan, float("inf"), -float("inf")):
         with pytest.raises(ValueError, match="infinite or not a number"):

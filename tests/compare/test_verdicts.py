@@ -5,7 +5,7 @@ import pytest
 from tests.compare.helpers import answer, compared, document
 from tui_evals.compare import measures
 from tui_evals.compare.statistics import mcnemar
-from tui_evals.compare.verdicts import NAMES, chance, measured, power, sentence
+from tui_evals.compare.verdicts import NAMES, chance_phrase, difference_sentence, measured_sentence, power_sentence
 
 
 def made(before=0.5, after=0.75, items=200, p=0.31, what="", column="", needed=None, **given):
@@ -29,7 +29,7 @@ def passing(before, after):
 
 def test_a_verdict_says_how_many_more_pass_how_often_that_is_chance_and_what_it_would_take():
     test = made(before=0.5, after=0.53, needed=1_143)
-    assert sentence(found(test, 10, 16)) == (
+    assert difference_sentence(found(test, 10, 16)) == (
         "B passes 6 more of 200 items than A; chance alone gives a gap this large in 31 % of cases: not shown. "
         "About 1,200 items like these would show a gap of this size."
     )
@@ -37,30 +37,36 @@ def test_a_verdict_says_how_many_more_pass_how_often_that_is_chance_and_what_it_
 
 def test_a_shown_difference_needs_no_more_items():
     test = made(before=0.5, after=0.4, p=0.004, needed=90)
-    assert sentence(found(test, 25, 5), "A", "C") == (
+    assert difference_sentence(found(test, 25, 5), "A", "C") == (
         "C passes 20 fewer of 200 items than A; chance alone gives a gap this large in 0.4 % of cases: shown."
     )
 
 
 def test_runs_of_a_store_of_lists_get_their_sentence():
-    says = sentence(passing(["pass"] * 6, ["fail"] * 6))
+    says = difference_sentence(passing(["pass"] * 6, ["fail"] * 6))
     assert says == "B passes 6 fewer of 6 items than A; chance alone gives a gap this large in 3.1 % of cases: shown."
     assert mcnemar(6, 0) == pytest.approx(0.031, abs=0.001)
 
 
 def test_no_difference_is_said_in_words():
-    assert sentence(passing(["pass", "fail"], ["pass", "fail"])) == "B passes the same of 2 items as A: no difference."
-    assert sentence(passing(["pass", "fail"], ["fail", "pass"])) == "B passes as many of 2 items as A: no difference."
-    assert sentence(passing(["pass"], ["pass"])) == "B passes the same of 1 item as A: no difference."
+    assert (
+        difference_sentence(passing(["pass", "fail"], ["pass", "fail"]))
+        == "B passes the same of 2 items as A: no difference."
+    )
+    assert (
+        difference_sentence(passing(["pass", "fail"], ["fail", "pass"]))
+        == "B passes as many of 2 items as A: no difference."
+    )
+    assert difference_sentence(passing(["pass"], ["pass"])) == "B passes the same of 1 item as A: no difference."
 
 
 def test_runs_without_a_common_item_cannot_be_told_apart():
-    assert sentence(passing(["pass"], ["error"])) == "A and B have no item in common that both judged."
+    assert difference_sentence(passing(["pass"], ["error"])) == "A and B have no item in common that both judged."
 
 
 def test_shares_of_repeats_are_said_in_points():
     test = made(before=0.5, after=0.5125, items=40)
-    assert sentence(found(test)).startswith("B passes 1.2 percentage points more of 40 items than A; ")
+    assert difference_sentence(found(test)).startswith("B passes 1.2 percentage points more of 40 items than A; ")
 
 
 @pytest.mark.parametrize(
@@ -76,17 +82,17 @@ def test_shares_of_repeats_are_said_in_points():
     ],
 )
 def test_chance_is_said_with_the_decimals_that_matter(p, says):
-    assert chance(made(p=p)) == f"chance alone gives a gap this large {says}"
+    assert chance_phrase(made(p=p)) == f"chance alone gives a gap this large {says}"
 
 
 def test_what_an_evaluator_found_is_said_in_its_own_numbers_and_a_column_in_per_cent():
-    assert measured(made(what="Match", before=0.4567, after=0.9)) == (
+    assert measured_sentence(made(what="Match", before=0.4567, after=0.9)) == (
         "Match: 0.457 in A, 0.9 in B over 200 items; chance alone gives a gap this large in 31 % of cases: not shown."
     )
-    assert measured(made(column="small", before=0.5, after=0.625), "A", "D").startswith(
+    assert measured_sentence(made(column="small", before=0.5, after=0.625), "A", "D").startswith(
         "small: 50.0 % in A, 62.5 % in D over 200 items; "
     )
-    assert measured(made(what="Match", after=0.5)) == "Match: no difference over 200 items."
+    assert measured_sentence(made(what="Match", after=0.5)) == "Match: no difference over 200 items."
 
 
 @pytest.mark.parametrize(
@@ -94,12 +100,12 @@ def test_what_an_evaluator_found_is_said_in_its_own_numbers_and_a_column_in_per_
     [(None, ""), (200, ""), (201, "210"), (1_143, "1,200"), (98_765, "99,000")],
 )
 def test_how_many_items_it_takes_is_said_with_two_figures_where_there_were_too_few(needed, says):
-    text = power(made(needed=needed))
+    text = power_sentence(made(needed=needed))
     assert text == (f" About {says} items like these would show a gap of this size." if says else "")
 
 
 def test_the_corrected_chance_is_what_counts():
-    assert chance(made(p=0.02, adjusted=0.06)).endswith("in 6.0 % of cases: not shown")
+    assert chance_phrase(made(p=0.02, adjusted=0.06)).endswith("in 6.0 % of cases: not shown")
 
 
 def test_there_is_a_letter_for_each_run():

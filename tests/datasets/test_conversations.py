@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evidence, ToolCall, evaluate
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.chats import item_from, read_conversations, read_messages, with_suggestions
 
 
@@ -100,7 +100,7 @@ def test_tools_and_format_of_a_request_come_along(given, form):
     assert (found.tools, found.response_format) == ([TOOL], form)
     item, _ = item_from(found.messages, found.tools, found.response_format)
     assert item["tools"] == [TOOL] and item.get("response_format") == form
-    assert typed({"items": [item]})[1] == []
+    assert parse_dataset({"items": [item]})[1] == []
 
 
 def test_a_trailing_answer_suggests_that_the_next_one_is_the_same():
@@ -147,7 +147,7 @@ def test_several_exchanges_are_turns_and_the_last_holds_the_suggestions():
 
 
 async def test_suggested_checks_pass_on_the_answer_they_come_from_and_on_no_other():
-    known = registry()
+    known = load_registry()
 
     async def result(suggested, **evidence):
         (options,) = suggested.values()
@@ -179,7 +179,7 @@ def test_every_conversation_with_a_question_becomes_a_valid_item(chat):
     (messages,) = read({"messages": chat})
     assert messages == chat
     item, suggested = item_from(messages)
-    assert typed({"items": [with_suggestions(item, suggested)]})[1] == []
+    assert parse_dataset({"items": [with_suggestions(item, suggested)]})[1] == []
 
 
 def said(text):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tui_evals.datasets.discover import discover, is_step, project_of
+from tui_evals.datasets.discover import find_dataset, is_generation_file, project_of
 
 
 def test_what_a_generation_works_with_is_no_dataset(tmp_path):
     tests = tmp_path / "tests.json"
     tests.write_text("[]")
-    assert discover(tmp_path) == tests and not is_step(tests)
+    assert find_dataset(tmp_path) == tests and not is_generation_file(tests)
     (tmp_path / "rules.txt").write_text("The output is short.\n")
-    assert is_step(tests) and discover(tmp_path) is None
-    assert not is_step(tmp_path / "greeting.json")
+    assert is_generation_file(tests) and find_dataset(tmp_path) is None
+    assert not is_generation_file(tmp_path / "greeting.json")
 
 
 def test_the_project_of_a_file_is_the_nearest_above_it_else_the_current_folder(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from tests.datasets.test_steps import datasets, some_step
 from tui_evals.datasets import steps
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.paths import CannotEdit, same
+from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, ChangedOnDisk
 from tui_evals.datasets.validate import validate
@@ -62,14 +62,14 @@ def test_any_edits_can_all_be_taken_back_and_all_be_done_again(data):
             continue
         if editing.data is not reached[-1]:
             reached.append(editing.data)
-    assert editing.dirty == (not same(editing.data, original))
+    assert editing.dirty == (not same_data(editing.data, original))
     names = []
     for wanted in reversed(reached[:-1]):
         names.append(editing.undo())
         assert editing.data is wanted
     assert editing.undo() is None and not editing.can_undo
     assert editing.data is original and not editing.dirty and editing.changed_items() == frozenset()
-    assert same(original, kept)
+    assert same_data(original, kept)
     for wanted in reached[1:]:
         assert editing.redo() == names.pop()
         assert editing.data is wanted
@@ -86,7 +86,7 @@ def test_changed_items_are_those_that_the_file_does_not_hold(data):
             editing.apply(step(editing.data, *arguments), "step")
         except CannotEdit:
             continue
-    held = [any(same(item, saved) for saved in original["items"]) for item in editing.data["items"]]
+    held = [any(same_data(item, saved) for saved in original["items"]) for item in editing.data["items"]]
     changed = editing.changed_items()
     assert {place for place, known in enumerate(held) if not known} <= changed
     known = set(map(id, original["items"]))
@@ -280,7 +280,7 @@ def test_what_a_table_leaves_out_is_brought_back_by_undo(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text("input\na\n")
     editing = Editing(load(file))
-    editing.apply(steps.put(editing.data, ("items", 0, "context"), " "), "blank")
+    editing.apply(steps.set_at(editing.data, ("items", 0, "context"), " "), "blank")
     edited = editing.data
     editing.save()
     assert not editing.dirty and "context" not in editing.data["items"][0]
@@ -318,7 +318,7 @@ def test_a_draft_is_taken_up_as_one_step(editing, file):
     after = Editing(load(file))
     start = after.data
     after.restore(draft)
-    assert same(after.data, editing.data) and after.dirty and after.changed_items() == {0, 1}
+    assert same_data(after.data, editing.data) and after.dirty and after.changed_items() == {0, 1}
     assert after.data["items"][2] is start["items"][1]
     assert after.undo() == "recovered edits" and after.data is start
 
@@ -333,7 +333,7 @@ def test_a_draft_that_is_none_is_left_alone(editing, text):
 
 def test_a_new_dataset_is_made_by_its_first_save(tmp_path):
     file = tmp_path / "evals" / "new.json"
-    editing = Editing.fresh(file)
+    editing = Editing.new_file(file)
     assert editing.dirty and editing.changed_items() == {0} and not editing.in_file
     assert validate(editing.document, {}).problems == () and not editing.document.needs_upgrade
     assert not file.parent.exists()
@@ -346,7 +346,7 @@ def test_a_new_dataset_is_made_by_its_first_save(tmp_path):
 
 
 def test_a_new_dataset_does_not_replace_a_file_that_appeared_meanwhile(tmp_path):
-    editing = Editing.fresh(tmp_path / "new.json")
+    editing = Editing.new_file(tmp_path / "new.json")
     (tmp_path / "new.json").write_text(STYLED)
     with pytest.raises(ChangedOnDisk, match="has been made by someone else"):
         editing.save()
@@ -362,22 +362,22 @@ def test_a_new_dataset_does_not_replace_a_file_that_appeared_meanwhile(tmp_path)
 @pytest.mark.parametrize("name", ["new.csv", "new.jsonl", "new.json.gz"])
 def test_a_new_dataset_is_an_eval_document(tmp_path, name):
     with pytest.raises(CannotSave, match=r"ends in \.json"):
-        Editing.fresh(tmp_path / name)
+        Editing.new_file(tmp_path / name)
 
 
 def test_undo_and_redo_tell_where_one_was(editing):
-    editing.apply(steps.duplicate_items(editing.data, [0]), "one", here="before one")
-    editing.arrived("after one")
-    editing.apply(steps.remove_items(editing.data, [1]), "two", here="before two")
+    editing.apply(steps.duplicate_items(editing.data, [0]), "one", cursor="before one")
+    editing.set_cursor("after one")
+    editing.apply(steps.remove_items(editing.data, [1]), "two", cursor="before two")
     editing.undo()
-    assert editing.stood == "before two"
+    assert editing.cursor == "before two"
     editing.undo()
-    assert editing.stood == "before one"
+    assert editing.cursor == "before one"
     editing.redo()
-    assert editing.stood == "after one"
+    assert editing.cursor == "after one"
     editing.redo()
-    assert editing.stood == "before two"
-    assert editing.redo() is None and editing.stood is None
+    assert editing.cursor == "before two"
+    assert editing.redo() is None and editing.cursor is None
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_what_a_table_has_no_place_for_is_not_lost_in_silence(tmp_path, name, te
     file = tmp_path / name
     file.write_text(text)
     editing = Editing(load(file))
-    editing.apply(steps.put(editing.data, ("metadata",), {"name": "x"}), "name")
+    editing.apply(steps.set_at(editing.data, ("metadata",), {"name": "x"}), "name")
     with pytest.raises(CannotSave, match=r"no place for metadata of the dataset; save it as a \.json file"):
         editing.save()
     assert file.read_text() == text and editing.data["metadata"] == {"name": "x"}

@@ -12,7 +12,7 @@ from tui_evals.datasets import samples, table
 from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import refusal, validate
+from tui_evals.datasets.validate import runevals_refusal, validate
 from tui_evals.imports import m365
 from tui_evals.text import strictjson
 
@@ -84,8 +84,8 @@ sample = st.fixed_dictionaries(
 @given(st.lists(sample, min_size=1, max_size=4))
 def test_samples_read_and_written_are_the_same_samples(given_samples):
     text = "".join(strictjson.dumps(one) + "\n" for one in given_samples)
-    items, _ = samples.read(text)
-    written, lost = samples.write(items)
+    items, _ = samples.read_jsonl(text)
+    written, lost = samples.write_jsonl(items)
     assert [json.loads(line) for line in written.split("\n")[:-1]] == given_samples
     assert not lost
 
@@ -98,23 +98,23 @@ row = st.fixed_dictionaries(
 
 @given(st.lists(row, min_size=1, max_size=4))
 def test_a_table_written_raw_reads_back(items):
-    text, lost = table.write(items, raw=True)
+    text, lost = table.write_csv(items, raw=True)
     assert not lost
-    assert table.read(text)[0] == items
+    assert table.read_csv(text)[0] == items
 
 
 def test_a_table_guards_formulas_and_says_so():
-    text, lost = table.write([{"prompt": "=1+1", "expected_response": "-5", "context": "＝cmd"}])
+    text, lost = table.write_csv([{"prompt": "=1+1", "expected_response": "-5", "context": "＝cmd"}])
     assert text.splitlines()[1] == "'=1+1,-5,'＝cmd"
     assert lost == ["2 cells that a spreadsheet would run as a formula now start with ' (--raw-csv keeps them)"]
 
 
 def test_what_a_table_or_samples_cannot_hold_is_said():
     item = {"name": "flow", "evaluators": {}, "turns": [{"prompt": "a", "expected_response": "b"}, {"prompt": "c"}]}
-    text, lost = table.write([item])
+    text, lost = table.write_csv([item])
     assert [line.split(",")[0] for line in text.splitlines()] == ["input", "a", "c"]
     assert any("evaluators" in line for line in lost) and any("turns" in line for line in lost)
-    text, lost = samples.write([item])
+    text, lost = samples.write_jsonl([item])
     assert [json.loads(line)["input"] for line in text.splitlines()][1] == [
         {"role": "user", "content": "a"},
         {"role": "assistant", "content": "b"},
@@ -133,7 +133,7 @@ def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_p
             {"messages": [{"role": "user", "content": "hello"}]},
         ],
     }
-    document, lost = m365.write(data, refusal)
+    document, lost = m365.write(data, runevals_refusal)
     file = tmp_path / "d.json"
     file.write_text(json.dumps(document))
     assert validate(load(file), PUBLIC).portable

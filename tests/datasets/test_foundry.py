@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.resolve import resolve
-from tui_evals.datasets.validate import typed, validate
+from tui_evals.datasets.resolve import resolve_evaluators
+from tui_evals.datasets.validate import parse_dataset, validate
 from tui_evals.evaluators.base import Evidence, ToolCall
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.foundry import is_foundry, read, write
 from tui_evals.runs.plan import Assigned
 from tui_evals.runs.scoring import judge
 
 FILES = Path(__file__).parent / "foundry"
-REGISTRY = registry()
+REGISTRY = load_registry()
 
 
 def text_of(name):
@@ -183,11 +183,11 @@ def test_a_path_that_cannot_be_followed_is_said():
 async def verdict_of(assertion, response_format=None, **evidence):
     """What the run makes of one answer: the record of the assertion, then status and score of the item."""
     data, _ = read(only(assertion, response_format), "f.json")
-    dataset = typed(data)[0]
+    dataset = parse_dataset(data)[0]
     item = dataset.items[0]
     assigned = [
         Assigned(one.key, REGISTRY.build(one.evaluator, one.settings), one.settings.get("weight", 1.0))
-        for one in resolve(dataset, item)
+        for one in resolve_evaluators(dataset, item)
     ]
     found = Evidence(**{"tool_calls": (), "json_response": data.get("response_format") == "json", **evidence})
     judged = await judge(assigned, found, SimpleNamespace(without_judges=False, dataset=dataset), item)
@@ -296,11 +296,11 @@ async def test_negate_does_not_turn_an_error():
 async def test_weights_and_threshold_make_score_and_status():
     assertions = [of("STARTS_WITH", targetValue="a", weight=0.25), of("STARTS_WITH", targetValue="b", weight=0.75)]
     text = dumped([{"appendedMessages": [], "variables": {}, "threshold": 0.5, "assertions": assertions}])
-    dataset = typed(read(text, "f.json")[0])[0]
+    dataset = parse_dataset(read(text, "f.json")[0])[0]
     item = dataset.items[0]
     assigned = [
         Assigned(one.key, REGISTRY.build(one.evaluator, one.settings), one.settings["weight"])
-        for one in resolve(dataset, item)
+        for one in resolve_evaluators(dataset, item)
     ]
     plan = SimpleNamespace(without_judges=False, dataset=dataset)
     judged = await judge(assigned, Evidence(response="answer"), plan, item)
@@ -432,7 +432,7 @@ def files(draw):
 @settings(max_examples=150, deadline=None)
 def test_every_file_becomes_a_dataset_and_comes_back_as_it_was(file, style):
     data, losses = read(dumped(file), "f.json")
-    assert typed(data)[1] == []
+    assert parse_dataset(data)[1] == []
     written = write(data, style)[0]
     if style == "snake":
         again = read(written, "f.json")
@@ -569,7 +569,7 @@ def test_what_prompt_foundry_cannot_hold_is_said():
         ],
     }
     text, losses = write(data)
-    said = "\n".join(losses.sentences())
+    losses_text = "\n".join(losses.sentences())
     for wanted in (
         "left out: prompt_file",
         "items[0]: left out: testId",
@@ -583,8 +583,8 @@ def test_what_prompt_foundry_cannot_hold_is_said():
         "items[2]: changed: the variable n",
         "items[3]: changed: the conversation (it became 2 evaluations",
     ):
-        assert wanted in said
-    assert "items[1]: left out" not in said
+        assert wanted in losses_text
+    assert "items[1]: left out" not in losses_text
     evaluations = json.loads(text)["evaluations"]
     assert len(evaluations) == 5
     assert [one["type"] for one in evaluations[1]["assertions"]] == ["STARTS_WITH", "CONTAINS_ANY"]
@@ -621,7 +621,7 @@ def broken_message(role, *blocks):
 
 
 @pytest.mark.parametrize(
-    ("document", "line", "said"),
+    ("document", "line", "message"),
     [
         ({"evaluations": []}, 2, "evaluations: must be a list of evaluations"),
         ("text", 1, "must be a list of evaluations, or an object"),
@@ -665,13 +665,13 @@ def broken_message(role, *blocks):
         (bad(assertions=[]) | {"assertions": []}, 10, "assertions: some assertions stand inside"),
     ],
 )
-def test_a_malformed_file_is_named_with_line_and_field(document, line, said):
+def test_a_malformed_file_is_named_with_line_and_field(document, line, message):
     with pytest.raises(DatasetError) as refused:
         read(json.dumps(document, indent=1), "f.json")
     sentences = str(refused.value).splitlines()
-    assert any(f": {said}" in sentence for sentence in sentences), sentences
+    assert any(f": {message}" in sentence for sentence in sentences), sentences
     assert all(sentence.startswith("f.json:") for sentence in sentences)
-    assert any(sentence.startswith(f"f.json:{line}: {said}") for sentence in sentences), sentences
+    assert any(sentence.startswith(f"f.json:{line}: {message}") for sentence in sentences), sentences
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"evaluations": [NaN]}', '{"evaluations": [}'])

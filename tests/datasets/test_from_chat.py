@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.from_chat import MOST_TURNS, item_of_messages
+from tui_evals.datasets.from_chat import MAX_TURNS, item_of_messages
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:"}}]
 
@@ -88,7 +88,7 @@ def test_of_a_long_chat_the_last_exchanges_are_turns():
     item = item_of_messages(chat)
     assert item["messages"] == chat[:10]
     assert [turn["prompt"] for turn in item["turns"]] == [f"q{number}" for number in range(5, 25)]
-    assert len(item["turns"]) == MOST_TURNS
+    assert len(item["turns"]) == MAX_TURNS
 
 
 def test_an_empty_chat_is_a_sentence():
@@ -107,7 +107,7 @@ messages = st.builds(
 @given(st.lists(messages, min_size=1, max_size=60))
 def test_every_chat_becomes_a_valid_item_that_asks_its_last_question(chat):
     item = item_of_messages(chat)
-    assert typed({"items": [item]})[1] == []
+    assert parse_dataset({"items": [item]})[1] == []
     unit = item["turns"][-1] if "turns" in item else item
     asked = [*unit.get("messages", []), *([user(unit["prompt"])] if "prompt" in unit else [])]
     questions = [message for message in chat if message["role"] == "user"]

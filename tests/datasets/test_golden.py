@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from tui_evals.datasets.discover import discover
-from tui_evals.datasets.document import load
-from tui_evals.datasets.inline import inline
+from tui_evals.datasets.discover import find_dataset
+from tui_evals.datasets.document import inline_document, load
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.resolve import allowed_tools, resolve
+from tui_evals.datasets.resolve import allowed_tools, resolve_evaluators
 from tui_evals.datasets.save import upgrade
-from tui_evals.datasets.validate import Report, validate
+from tui_evals.datasets.validate import ValidationReport, validate
 
 
-def checked(folder: Path, data: object) -> Report:
+def checked(folder: Path, data: object) -> ValidationReport:
     file = folder / "dataset.json"
     file.write_text(json.dumps(data, indent=2), encoding="utf-8")
     return validate(load(file), PUBLIC)
@@ -26,7 +25,7 @@ def checked(folder: Path, data: object) -> Report:
 
 def names(dataset: Dataset | None, item: int = 0, turn: int = 0) -> dict[str, Any]:
     assert dataset is not None
-    return {entry.key: dict(entry.settings) for entry in resolve(dataset, dataset.items[item].units[turn])}
+    return {entry.key: dict(entry.settings) for entry in resolve_evaluators(dataset, dataset.items[item].units[turn])}
 
 
 def document(*items: dict[str, Any], **root: Any) -> dict[str, Any]:
@@ -135,9 +134,9 @@ def test_golden_10_the_current_directory_goes_before_evals(tmp_path):
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "prompts.json").touch()
     (tmp_path / "tests.json").touch()
-    assert discover(tmp_path) == tmp_path / "tests.json"
+    assert find_dataset(tmp_path) == tmp_path / "tests.json"
     (tmp_path / "prompts.json").touch()
-    assert discover(tmp_path) == tmp_path / "prompts.json"
+    assert find_dataset(tmp_path) == tmp_path / "prompts.json"
 
 
 @pytest.mark.parametrize(
@@ -175,5 +174,5 @@ def test_golden_17_allowed_tools_extend_replace_and_fail_closed(tmp_path):
 
 def test_golden_18_inline_prompts_want_one_expected_response_each():
     with pytest.raises(DatasetError, match="2 prompts but 1 expected"):
-        inline(["a", "b"], ["x"])
-    assert inline(["a"], ["x"])["items"] == [{"prompt": "a", "expected_response": "x"}]
+        inline_document(["a", "b"], ["x"])
+    assert inline_document(["a"], ["x"])["items"] == [{"prompt": "a", "expected_response": "x"}]

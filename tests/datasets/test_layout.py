@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.layout import Layout, rewrite
+from tui_evals.datasets.layout import Layout, rewrite_json
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -27,13 +27,13 @@ def strictly_equal(one: object, other: object) -> bool:
 @given(values, styles)
 def test_an_unchanged_value_keeps_its_text_to_the_byte(value, style):
     text = "\n " + json.dumps(value, **style) + "\n\n"
-    assert rewrite(text, json.loads(text)) == text
+    assert rewrite_json(text, json.loads(text)) == text
 
 
 @given(values, values, styles, st.sampled_from(["\n", "\r\n"]))
 def test_a_rewritten_text_holds_the_new_value(old, new, style, newline):
     text = json.dumps(old, **style).replace("\n", newline) + newline
-    assert strictly_equal(json.loads(rewrite(text, new)), new)
+    assert strictly_equal(json.loads(rewrite_json(text, new)), new)
 
 
 @given(st.lists(values, min_size=1, max_size=6), st.data())
@@ -42,7 +42,7 @@ def test_editing_one_element_leaves_the_text_of_the_others(elements, data):
     changed = [*elements[:place], {"edited": True}, *elements[place + 1 :]]
     before = json.dumps(elements, indent=4).split("\n    ")
     text = json.dumps(elements, indent=4)
-    after = rewrite(text, changed)
+    after = rewrite_json(text, changed)
     kept = [line for number, line in enumerate(before[1:]) if number < place and len(before) == len(elements) + 1]
     assert all(line.rstrip("\n]") in after for line in kept)
     assert json.loads(after) == changed
@@ -70,7 +70,7 @@ def test_editing_one_element_leaves_the_text_of_the_others(elements, data):
     ],
 )
 def test_the_style_of_the_neighbours_is_kept(text, new, wanted):
-    changed = rewrite(text, new)
+    changed = rewrite_json(text, new)
     assert json.loads(changed) == new
     assert changed == wanted
 

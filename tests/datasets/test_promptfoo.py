@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
 from tui_evals.text.prompty import parse_prompty
@@ -367,11 +367,11 @@ BROKEN_FILES = {
 
 @pytest.mark.parametrize("name", BROKEN_FILES)
 def test_what_is_malformed_in_a_file_is_said_with_its_own_line(name: str, tmp_path: Path) -> None:
-    text, said = BROKEN_FILES[name]
+    text, sentence = BROKEN_FILES[name]
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError) as caught:
         read(f"prompts: a b\ntests: file://{name}\n", tmp_path)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(sentence)
 
 
 def test_lists_that_combine_to_too_many_tests_are_refused() -> None:
@@ -519,7 +519,7 @@ def stays(data: dict[str, Any]) -> bool:
 @settings(max_examples=150, deadline=None)
 @given(documents().filter(stays))
 def test_what_both_can_say_survives_the_way_there_and_back(data: dict[str, Any]) -> None:
-    assert typed(data)[1] == []
+    assert parse_dataset(data)[1] == []
     text, losses = write_config(data)
     assert [loss.what for loss in losses.of("left out")] == ["providers"]
     back, found = read(text)

@@ -15,10 +15,10 @@ import pytest
 
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.resolve import resolve
+from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.base import Evidence, evaluate
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.promptfoo import Imported, read_config
 from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
@@ -51,7 +51,7 @@ def test_an_imported_configuration_is_a_valid_dataset(name: str) -> None:
     data = imported(name).data
     named = {**data, "prompt_file": "p.prompty"} if "messages" not in data else data
     document = Document(HERE / "x.json", json.dumps(named), "", "document", named)
-    assert [str(problem) for problem in validate(document, registry().catalogue).problems] == []
+    assert [str(problem) for problem in validate(document, load_registry().catalogue).problems] == []
 
 
 @pytest.mark.parametrize(("name", "row"), recorded())
@@ -70,8 +70,8 @@ async def test_every_assertion_says_the_same_of_the_same_answer(name: str, row: 
     item = dataset.items[row["test"]]
     evidence = Evidence(response=row["answered"], latency_ms=1.0, cost=0.0)
     verdicts = []
-    for one in resolve(dataset, item):
-        record = await evaluate(registry().build(one.evaluator, one.settings), evidence)
+    for one in resolve_evaluators(dataset, item):
+        record = await evaluate(load_registry().build(one.evaluator, one.settings), evidence)
         verdicts.append(record.result == "pass")
         assert record.result in ("pass", "fail"), record.reason
     assert verdicts == [one["passed"] for one in row["asserts"]]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.problems import DatasetError, sentence
+from tui_evals.datasets.problems import DatasetError, problem_with_place
 from tui_evals.datasets.prompts import github_text, is_prompt, load_prompt, prompt_name
 from tui_evals.runs.start import prompts_from
 from tui_evals.text.prompty import Section
@@ -49,7 +49,7 @@ def written(folder: Path, name: str, text: str) -> Path:
 def complaints(folder: Path, name: str, text: str) -> list[str]:
     with pytest.raises(DatasetError) as raised:
         load_prompt(written(folder, name, text))
-    return [sentence(name, problem) for problem in raised.value.problems]
+    return [problem_with_place(name, problem) for problem in raised.value.problems]
 
 
 @pytest.mark.parametrize("suffix", [".prompt.yml", ".prompt.yaml", ".Prompt.YML"])
@@ -66,9 +66,9 @@ def test_a_prompt_of_github_models_reads_as_the_prompty_that_says_the_same(tmp_p
         "imported": {"evaluators": [{"name": "short", "string": {"contains": "cat"}}], "responseFormat": "text"},
     }
     assert prompt.lines == {"name": 1, "description": 2, "model": 3, "testSamples": 18, "imported": 21}
-    told = "You tell jokes in {{locale}}.\nuser:\nis only a word here."
-    assert prompt.sections == (Section("system", told, 11), Section("user", "About {{topic}}", 15))
-    assert prompt.body == f"system:\n{told}\n\nuser:\nAbout {{{{topic}}}}"
+    text_of_sections = "You tell jokes in {{locale}}.\nuser:\nis only a word here."
+    assert prompt.sections == (Section("system", text_of_sections, 11), Section("user", "About {{topic}}", 15))
+    assert prompt.body == f"system:\n{text_of_sections}\n\nuser:\nAbout {{{{topic}}}}"
 
 
 def test_a_line_that_only_looks_like_a_role_starts_no_message_of_a_github_prompt(tmp_path):
@@ -139,9 +139,9 @@ GITHUB_PROBLEMS = {
 @pytest.mark.parametrize("case", GITHUB_PROBLEMS)
 def test_a_broken_github_prompt_names_the_key_and_the_line(tmp_path, case):
     text, wanted = GITHUB_PROBLEMS[case]
-    found = complaints(tmp_path, "p.prompt.yml", text)
-    assert len(found) == len(wanted)
-    assert all(said.startswith(start) for said, start in zip(found, wanted, strict=True)), found
+    problems = complaints(tmp_path, "p.prompt.yml", text)
+    assert len(problems) == len(wanted)
+    assert all(said.startswith(start) for said, start in zip(problems, wanted, strict=True)), problems
 
 
 FRONT_PROBLEMS = {
@@ -194,9 +194,9 @@ FRONT_PROBLEMS = {
 @pytest.mark.parametrize("case", FRONT_PROBLEMS)
 def test_bad_front_matter_names_the_key_and_the_line(tmp_path, case, suffix):
     front, wanted = FRONT_PROBLEMS[case]
-    found = complaints(tmp_path, "p" + suffix, f"---\n{front}---\nhello\n")
-    assert len(found) == len(wanted), found
-    assert all(said.startswith(f"p{suffix}{start}") for said, start in zip(found, wanted, strict=True)), found
+    problems = complaints(tmp_path, "p" + suffix, f"---\n{front}---\nhello\n")
+    assert len(problems) == len(wanted), problems
+    assert all(said.startswith(f"p{suffix}{start}") for said, start in zip(problems, wanted, strict=True)), problems
 
 
 @pytest.mark.parametrize("name", ["p.prompty", "p.md", "p.txt", "p"])

@@ -5,12 +5,12 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.schema import FILE, json_schema
 
 
 def test_the_schema_in_the_package_is_current():
-    assert FILE.read_text(encoding="utf-8") == pretty(json_schema()), "run: python -m tui_evals.datasets.schema"
+    assert FILE.read_text(encoding="utf-8") == pretty_json(json_schema()), "run: python -m tui_evals.datasets.schema"
 
 
 @pytest.mark.parametrize(

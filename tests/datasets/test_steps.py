@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tui_evals.datasets import steps
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset, Item, Turn
-from tui_evals.datasets.paths import DOCUMENT_FIELDS, UNIT_FIELDS, CannotEdit, same
-from tui_evals.datasets.resolve import effective
+from tui_evals.datasets.paths import DOCUMENT_FIELDS, UNIT_FIELDS, CannotEdit, same_data
+from tui_evals.datasets.resolve import effective_evaluators
 from tui_evals.datasets.validate import validate
 
 EVALUATORS = ("Relevance", "Coherence", "Equals")
@@ -98,7 +98,7 @@ def some_step(draw, data):
                 (steps.set_field, unit, name, value),
                 (steps.set_field, unit, "prompt", draw(said)),
                 (steps.add_evaluator, where, key, given_options),
-                (steps.override, unit, key, given_options),
+                (steps.override_evaluator, unit, key, given_options),
                 (steps.remove_evaluator, where, key),
                 (steps.set_option, where, key, "threshold", draw(st.sampled_from([None, 0.25]))),
                 (steps.toggle_mode, unit),
@@ -118,7 +118,7 @@ def test_no_step_makes_a_valid_dataset_invalid_or_touches_what_it_is_given(data)
     except CannotEdit as refused:
         assert str(refused)
         after = before
-    assert same([before, arguments], list(kept))
+    assert same_data([before, arguments], list(kept))
     assert errors(after) == []
 
 
@@ -141,13 +141,13 @@ def test_a_single_prompt_made_a_conversation_and_back_is_as_it_was(item):
     data = dataset(item)
     there = steps.to_conversation(data, 0)
     assert errors(there) == [] and set(there["items"][0]) <= {*on_items, "turns"}
-    assert same(steps.to_single(there, 0), data)
+    assert same_data(steps.to_single(there, 0), data)
 
 
 @given(turns, st.fixed_dictionaries({}, optional=on_items))
 def test_a_conversation_of_one_turn_made_a_single_prompt_and_back_is_as_it_was(turn, rest):
     data = dataset({**rest, "turns": [turn]})
-    assert same(steps.to_conversation(steps.to_single(data, 0), 0), data)
+    assert same_data(steps.to_conversation(steps.to_single(data, 0), 0), data)
 
 
 def test_known_fields_have_a_place_each():
@@ -165,22 +165,22 @@ def test_new_fields_take_their_natural_place_and_known_ones_keep_theirs():
     assert list(changed["items"][0]) == list(data["items"][0])
     turn = steps.set_field(dataset({"turns": [{"prompt": "p"}]}), ("items", 0, "turns", 0), "messages", [])
     assert list(turn["items"][0]["turns"][0]) == ["messages", "prompt"]
-    assert list(steps.put(data, DEFAULTS, {})) == ["schemaVersion", "default_evaluators", "items"]
-    assert list(steps.put(data, ("mine", "deeper"), 1)) == ["schemaVersion", "items", "mine"]
+    assert list(steps.set_at(data, DEFAULTS, {})) == ["schemaVersion", "default_evaluators", "items"]
+    assert list(steps.set_at(data, ("mine", "deeper"), 1)) == ["schemaVersion", "items", "mine"]
 
 
 def test_setting_what_is_there_already_changes_nothing_and_true_is_not_one():
     data = dataset({"prompt": "p", "repeats": 1})
     assert steps.set_field(data, ("items", 0), "prompt", "p") is data
-    assert steps.drop(data, ("items", 0, "absent")) is data
-    assert steps.put(data, ("items", 0, "repeats"), True)["items"][0]["repeats"] is True
-    assert not same(1, True) and not same([1.0], [1]) and same({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert steps.remove_at(data, ("items", 0, "absent")) is data
+    assert steps.set_at(data, ("items", 0, "repeats"), True)["items"][0]["repeats"] is True
+    assert not same_data(1, True) and not same_data([1.0], [1]) and same_data({"a": 1, "b": 2}, {"b": 2, "a": 1})
 
 
 def test_a_path_that_leads_nowhere_is_a_sentence():
     data = dataset({"prompt": "p"})
-    assert steps.at(data, ("items", 0, "prompt", "deeper")) is None
-    assert steps.at(data, ("items", -1)) is None
+    assert steps.get_at(data, ("items", 0, "prompt", "deeper")) is None
+    assert steps.get_at(data, ("items", -1)) is None
     for path in [
         ("items", 1, "prompt"),
         ("items", -1, "prompt"),
@@ -189,7 +189,7 @@ def test_a_path_that_leads_nowhere_is_a_sentence():
         (0,),
     ]:
         with pytest.raises(CannotEdit, match=r"not in the list|holds nothing"):
-            steps.put(data, path, "x")
+            steps.set_at(data, path, "x")
     with pytest.raises(CannotEdit, match=r"items\[7\] cannot be edited: there is none"):
         steps.set_field(data, ("items", 7), "notes", "x")
     with pytest.raises(CannotEdit, match="no list of items"):
@@ -215,7 +215,10 @@ def test_fields_are_set_where_they_belong():
         steps.set_field(data, ("items", 0), "expected_response", "x")
     with pytest.raises(CannotEdit, match="'notes' belongs to the item as a whole"):
         steps.set_field(data, ("items", 0, "turns", 0), "notes", "x")
-    for step in (lambda: steps.toggle_mode(data, ("items", 0)), lambda: steps.override(data, ("items", 0), "A", {})):
+    for step in (
+        lambda: steps.toggle_mode(data, ("items", 0)),
+        lambda: steps.override_evaluator(data, ("items", 0), "A", {}),
+    ):
         with pytest.raises(CannotEdit, match="choose the turn"):
             step()
 
@@ -269,12 +272,12 @@ def test_copies_stand_after_their_originals_under_names_of_their_own_without_res
 
 
 def test_a_conversation_grows_to_as_many_turns_as_the_format_takes():
-    data = dataset({"turns": [{"prompt": "a"}] * (steps.MOST_TURNS - 1)})
+    data = dataset({"turns": [{"prompt": "a"}] * (steps.MAX_TURNS - 1)})
     full = steps.insert_turn(data, 0, 99, {"prompt": "z"})
     assert full["items"][0]["turns"][-1] == {"prompt": "z"} and errors(full) == []
     with pytest.raises(CannotEdit, match="at most 20 turns"):
         steps.duplicate_turn(full, 0, 0)
-    more = steps.put(full, ("items", 0, "turns"), [{"prompt": "a"}] * (steps.MOST_TURNS + 1))
+    more = steps.set_at(full, ("items", 0, "turns"), [{"prompt": "a"}] * (steps.MAX_TURNS + 1))
     assert errors(more) != []
 
 
@@ -335,11 +338,13 @@ def test_toggling_changes_what_judges_as_resolution_says(data, more):
     path = ("items", place, "turns", 0) if "turns" in data["items"][place] else ("items", place)
 
     def judges(of):
-        unit = steps.at(of, path)
-        found = effective(of.get("default_evaluators"), unit.get("evaluators"), unit.get("evaluators_mode"), "item")
+        unit = steps.get_at(of, path)
+        found = effective_evaluators(
+            of.get("default_evaluators"), unit.get("evaluators"), unit.get("evaluators_mode"), "item"
+        )
         return {entry.key: entry.options for entry in found}
 
-    own = steps.at(data, (*path, "evaluators")) or {}
+    own = steps.get_at(data, (*path, "evaluators")) or {}
     toggled = steps.toggle_mode(data, path)
     one, other = judges(data), judges(toggled)
     assert own in (one, other) and judges(steps.toggle_mode(toggled, path)) == one
@@ -380,11 +385,11 @@ def test_an_inherited_evaluator_is_written_out_before_it_is_changed():
         steps.set_option(data, unit, "Equals", "threshold", 0.5)
     with pytest.raises(CannotEdit, match="switch to replace"):
         steps.remove_evaluator(data, unit, "Equals")
-    own = steps.override(data, unit, "Equals", data["default_evaluators"]["Equals"])
+    own = steps.override_evaluator(data, unit, "Equals", data["default_evaluators"]["Equals"])
     changed = steps.set_option(own, unit, "Equals", "threshold", 0.5)
     assert changed["items"][0]["evaluators"] == {"Equals": {"value": "x", "threshold": 0.5}}
     assert changed["default_evaluators"] is data["default_evaluators"]
-    assert steps.override(changed, unit, "Equals", {}) is changed
+    assert steps.override_evaluator(changed, unit, "Equals", {}) is changed
 
 
 def test_what_is_added_does_not_change_with_what_it_was_made_of():

@@ -7,9 +7,9 @@ import pytest
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.datasets.problems import DatasetError, sentence
+from tui_evals.datasets.problems import DatasetError, problem_with_place
 from tui_evals.datasets.prompts import load_prompt
-from tui_evals.datasets.validate import dataset_of, refusal, validate
+from tui_evals.datasets.validate import dataset_of, runevals_refusal, validate
 
 BROKEN = Path(__file__).parent / "broken"
 
@@ -78,15 +78,15 @@ def sentences(file: Path) -> list[str]:
         problems = validate(load(file), PUBLIC).problems
     except DatasetError as error:
         problems = error.problems
-    return [sentence(file.name, problem) for problem in problems]
+    return [problem_with_place(file.name, problem) for problem in problems]
 
 
 @pytest.mark.parametrize("file", sorted(BROKEN.iterdir()), ids=lambda file: file.name)
 def test_a_broken_file_is_explained_where_it_is_broken(file):
     found = sentences(file)
     for wanted in SAID[file.name]:
-        assert any(said.startswith(file.name + wanted) for said in found), found
-    assert not any("not valid under any" in said or "Traceback" in said for said in found)
+        assert any(sentence.startswith(file.name + wanted) for sentence in found), found
+    assert not any("not valid under any" in sentence or "Traceback" in sentence for sentence in found)
 
 
 def test_brackets_nested_200000_deep_are_a_sentence(tmp_path):
@@ -152,11 +152,11 @@ def test_every_problem_is_said_at_once(tmp_path):
     file = tmp_path / "d.json"
     items = [{"prompt": ""}, {"propmt": "a"}, 3, {"prompt": "a", "weight": 2}]
     file.write_text(json.dumps({"schemaVersion": "1.9.0", "items": items}))
-    said = [str(problem) for problem in validate(load(file), PUBLIC).problems]
-    assert "items[0].prompt: must not be empty" in said
-    assert "items[1]: unknown field 'propmt' (did you mean 'prompt'?)" in said
-    assert "items[2]: must be an object, not 3" in said
-    assert "items[3].weight: must be at most 1, not 2" in said
+    problems = [str(problem) for problem in validate(load(file), PUBLIC).problems]
+    assert "items[0].prompt: must not be empty" in problems
+    assert "items[1]: unknown field 'propmt' (did you mean 'prompt'?)" in problems
+    assert "items[2]: must be an object, not 3" in problems
+    assert "items[3].weight: must be at most 1, not 2" in problems
 
 
 def test_an_invalid_document_has_no_dataset(tmp_path):
@@ -167,7 +167,7 @@ def test_an_invalid_document_has_no_dataset(tmp_path):
 
 
 def test_refusal_says_why_runevals_would_not_take_an_evaluator():
-    assert refusal("Relevance", {"threshold": 4}) is None
-    assert refusal("Relevance", {"weight": 0.5}) == "unknown field 'weight'"
-    assert refusal("Equals", {}) == "'Equals' is not an evaluator of runevals"
-    assert refusal("polite", {"threshold": 1}, ["polite"]) is None
+    assert runevals_refusal("Relevance", {"threshold": 4}) is None
+    assert runevals_refusal("Relevance", {"weight": 0.5}) == "unknown field 'weight'"
+    assert runevals_refusal("Equals", {}) == "'Equals' is not an evaluator of runevals"
+    assert runevals_refusal("polite", {"threshold": 1}, ["polite"]) is None

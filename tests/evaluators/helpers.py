@@ -18,16 +18,16 @@ class Judge:
 
     def __init__(self, *replies: str) -> None:
         self.replies = replies
-        self.asked: list[Question] = []
+        self.questions: list[Question] = []
 
     async def __call__(self, question: Question) -> str:
-        self.asked.append(question)
-        return self.replies[min(len(self.asked), len(self.replies)) - 1]
+        self.questions.append(question)
+        return self.replies[min(len(self.questions), len(self.replies)) - 1]
 
     @property
     def prompt(self) -> str:
         """Everything the judge was shown by the last question."""
-        return "\n".join(message["content"] for message in self.asked[-1].messages)
+        return "\n".join(message["content"] for message in self.questions[-1].messages)
 
 
 def score(
@@ -41,6 +41,6 @@ def score(
 def golden(file: str, *functions: str) -> Sequence[dict[str, Any]]:
     """The rows of a golden file that concern some functions."""
     rows = json.loads((GOLDEN / file).read_text(encoding="utf-8"))["rows"]
-    found = [row for row in rows if row["function"] in functions]
-    assert found, f"no golden rows for {functions}"
-    return found
+    matching = [row for row in rows if row["function"] in functions]
+    assert matching, f"no golden rows for {functions}"
+    return matching

@@ -27,7 +27,7 @@ class Scorer:
 
 def with_scorer(monkeypatch: pytest.MonkeyPatch, *measures: tuple[float, float, float]) -> Scorer:
     scorer = Scorer(*measures)
-    monkeypatch.setattr(bertscore, "loaded", lambda model, layers: scorer)
+    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: scorer)
     return scorer
 
 
@@ -90,10 +90,10 @@ def test_a_value_of_a_json_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["model", "model_type", "modelType"])
 def test_the_model_is_asked_for_with_its_layer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    asked = []
-    monkeypatch.setattr(bertscore, "loaded", lambda *wanted: asked.append(wanted) or "no such model")
+    loads = []
+    monkeypatch.setattr(bertscore, "load_scorer", lambda *wanted: loads.append(wanted) or "no such model")
     record = score(BertScore, {name: "tiny", "num_layers": 2}, response="a", expected="b")
-    assert asked == [("tiny", 2)]
+    assert loads == [("tiny", 2)]
     assert (record.result, record.reason) == ("error", "no such model")
     assert record.details["code"] == "evaluatorConfigurationError"
 
@@ -105,9 +105,9 @@ def test_absent_evidence() -> None:
 
 @pytest.fixture
 def nothing_loaded() -> Iterator[None]:
-    bertscore.loaded.cache_clear()
+    bertscore.load_scorer.cache_clear()
     yield
-    bertscore.loaded.cache_clear()
+    bertscore.load_scorer.cache_clear()
 
 
 @pytest.mark.usefixtures("nothing_loaded")
@@ -191,7 +191,7 @@ def test_many_at_once_load_the_model_once(tiny_model: str) -> None:
     records = asyncio.run(all_of())
     assert records[0].score == pytest.approx(1.0, abs=1e-4)
     assert len({record.score for record in records}) > 10
-    assert bertscore.loaded.cache_info().misses == 1
+    assert bertscore.load_scorer.cache_info().misses == 1
 
 
 @pytest.mark.parametrize("method", ["auto", "bertscore"])

@@ -17,7 +17,7 @@ def shown(question: Question) -> str:
     return "\n".join(message["content"] for message in question.messages)
 
 
-VERDICTS = {(canary.evaluator.name, canary.answer): canary.wanted for canary in canaries()}
+VERDICTS = {(canary.evaluator.name, canary.answer): canary.expected for canary in canaries()}
 
 
 async def sound(question: Question) -> str:
@@ -63,11 +63,11 @@ async def broken(question: Question) -> str:
 
 def test_a_sound_judge_is_trusted() -> None:
     report = asyncio.run(check_judge(sound))
-    assert report.trusted and all(row.ok and row.got == row.wanted for row in report.rows)
+    assert report.trusted and all(row.passed and row.result == row.expected for row in report.rows)
     assert report.sentence == f"The judge gave the known verdict on all {len(report.rows)} canaries."
 
 
-WANTED = {row.name: row.wanted for row in canaries()}
+WANTED = {row.name: row.expected for row in canaries()}
 ORDERS = {"an order to the judge", "a false end of the material"}
 
 
@@ -86,8 +86,8 @@ ORDERS = {"an order to the judge", "a false end of the material"}
 def test_a_judge_that_is_not_sound_is_found_out(judge, wrong: set[str], got: str) -> None:
     report = asyncio.run(check_judge(judge))
     assert not report.trusted
-    assert {row.name for row in report.rows if not row.ok} == wrong
-    assert {row.got for row in report.rows if not row.ok} == {got}
+    assert {row.name for row in report.rows if not row.passed} == wrong
+    assert {row.result for row in report.rows if not row.passed} == {got}
     assert f"on {len(report.rows) - len(wrong)} of {len(report.rows)} canaries" in report.sentence
     assert all(name in report.sentence for name in wrong)
 
@@ -103,6 +103,6 @@ def test_the_canaries_cover_both_verdicts_and_every_trick() -> None:
     found = canaries()
     assert len({canary.name for canary in found}) == len(found)
     for evaluator in {canary.evaluator for canary in found}:
-        assert {canary.wanted for canary in found if canary.evaluator is evaluator} == {"pass", "fail"}
+        assert {canary.expected for canary in found if canary.evaluator is evaluator} == {"pass", "fail"}
     rubric = next(canary for canary in found if canary.name == "the rubric as answer")
     assert "5 - Fully: every part of the request" in rubric.answer and "{{answer}}" in rubric.answer

@@ -19,12 +19,12 @@ from tui_evals.evaluators.choices import (
     concat_completions,
     expand_args,
     last_answer,
-    lettered,
     parse_choice,
     quoted_choices,
+    shuffled_choices,
 )
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import fill
+from tui_evals.text.templates import fill_template
 
 FILE = "openai_evals.json"
 MATCH_FNS = ("starts_or_endswith", "endswith", "exact", "include", "contains")
@@ -272,9 +272,9 @@ def test_golden_filling(row: dict[str, Any]) -> None:
     args = row["args"]
     if wants_error(row):
         with pytest.raises(TemplateError, match="missing: a"):
-            fill(args["template"], args["kwargs"])
+            fill_template(args["template"], args["kwargs"])
     else:
-        assert fill(args["template"], args["kwargs"]) == row["expected"]
+        assert fill_template(args["template"], args["kwargs"]) == row["expected"]
 
 
 @pytest.mark.parametrize("row", golden(FILE, "get_answer"), ids=str)
@@ -290,7 +290,7 @@ def test_no_last_answer() -> None:
 @pytest.mark.parametrize("row", golden(FILE, "make_abc"), ids=str)
 def test_golden_lettered(row: dict[str, Any]) -> None:
     args = row["args"]
-    options, correct = lettered(
+    options, correct = shuffled_choices(
         args["answers"], args["correct_idx"], Random(f"{args['sample_id']}:{args['seed']}".encode())
     )
     assert {"options": options, "correct": correct} == row["expected"]

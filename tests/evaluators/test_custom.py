@@ -15,7 +15,7 @@ from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators import custom, sandbox
 from tui_evals.evaluators.base import CannotJudge, Question
 from tui_evals.evaluators.base import Score as Record
-from tui_evals.evaluators.custom import custom_evaluator, discover, name_problem
+from tui_evals.evaluators.custom import custom_evaluator, discover_custom_evaluators, name_problem
 from tui_evals.evaluators.trust import Trust
 
 CLASS = "class Evaluator:\n    def __init__(self, **settings): self.settings = settings\n"
@@ -91,8 +91,8 @@ def test_golden_14_forbidden_terms(project: Path) -> None:
     terms = {"options": {"terms": ["lorem", "ipsum"]}}
     clean = judged_by(project, FORBIDDEN_TERMS, terms, response="A clean answer.")
     assert (clean.score, clean.threshold, clean.result) == (1.0, 1.0, "pass")
-    found = judged_by(project, FORBIDDEN_TERMS, terms, response="Ipsum after Lorem here")
-    assert (found.score, found.result, found.reason) == (0.0, "fail", "found: ipsum, lorem")
+    record = judged_by(project, FORBIDDEN_TERMS, terms, response="Ipsum after Lorem here")
+    assert (record.score, record.result, record.reason) == (0.0, "fail", "found: ipsum, lorem")
     broken = judged_by(project, FORBIDDEN_TERMS, {"options": {"terms": "lorem"}})
     assert refused(broken, "evaluatorError", "Evaluator failed: ", "terms has to be a list of texts")
     minding_case = {"options": {"terms": ["lorem"], "case_sensitive": True}}
@@ -454,7 +454,7 @@ def test_a_judged_one_asks_over_the_channel(project: Path, reply: str, number: f
     judge = Judge(reply)
     record = judged_by(project, ASK, {"judge": "strict"}, prompty="user:\nx", judge=judge, response="words")
     assert (record.score, record.result, record.threshold, record.reason) == (number, result, 3.0, reply)
-    assert judge.asked == [Question(messages=({"role": "user", "content": "Rate: words"},), judge="strict")]
+    assert judge.questions == [Question(messages=({"role": "user", "content": "Rate: words"},), judge="strict")]
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_its_prompty_is_filled_by_us_and_repaired_where_it_asks_for_json(project
     judge = Judge("I give it a four.", 'Sorry: ```json\n{"score": 4, "reason": "good"}\n```')
     record = judged_by(project, code, prompty=PROMPTY % (JSON_MODE, BODY), judge=judge, prompt="hi")
     assert (record.score, record.reason) == (4.0, "good")
-    assert len(judge.asked) == 2
+    assert len(judge.questions) == 2
     defaults = "---\ninputs:\n  style: {type: string, default: 'kindly'}\n---\nuser:\nRate {{style}}: {{response}}\n"
     code = code.replace("user_prompt=prompt", "")
     assert refused(judged_by(project, code, prompty=defaults, judge=judge), "invalidEvaluatorResult", "returned '")
@@ -514,7 +514,7 @@ def test_questions_have_an_end_and_a_form(project: Path) -> None:
     judge = Judge("4")
     endless = doing("while True: self.settings['model_config'].ask('?')")
     assert refused(judged_by(project, endless, prompty="user:\nx", judge=judge), "evaluatorError", "more than 100")
-    assert len(judge.asked) == 100
+    assert len(judge.questions) == 100
     for messages in ("[{'role': 'user'}]", "[3]", "7"):
         odd = doing(f"self.settings['model_config'].ask({messages})")
         assert refused(judged_by(project, odd, prompty="user:\nx", judge=judge), "evaluatorError", "role and content")
@@ -551,12 +551,12 @@ def test_code_that_seems_to_want_a_judge_is_warned_about(project: Path, word: st
 
 
 def test_discover(project: Path) -> None:
-    assert discover(project) == {}
+    assert discover_custom_evaluators(project) == {}
     for name in ("b", "a", "__pycache__", ".hidden"):
         (project / "custom-evaluators" / name).mkdir(parents=True)
     (project / "custom-evaluators" / "README.md").write_text("x")
     folder = project / "custom-evaluators"
-    assert list(discover(project).items()) == [("a", folder / "a"), ("b", folder / "b")]
+    assert list(discover_custom_evaluators(project).items()) == [("a", folder / "a"), ("b", folder / "b")]
 
 
 @pytest.mark.parametrize(

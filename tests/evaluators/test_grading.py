@@ -31,7 +31,7 @@ def test_summary_replies_as_the_original_read_them(row: dict[str, Any]) -> None:
     judge = Judge(row["args"]["llm_text"])
     record = summary(judge, AS_ORIGINAL)
     assert {"score": record.score, "category": record.label} == row["expected"]
-    assert len(judge.asked) == 1
+    assert len(judge.questions) == 1
 
 
 @pytest.mark.parametrize("row", golden("arthur_bench.json", "qa_correctness.parse"), ids=lambda row: str(row["args"]))
@@ -90,17 +90,17 @@ def test_qa_replies_as_we_read_them(reply: str, expected: float | None, label: s
 def test_an_unreadable_reply_is_asked_for_once_more(grade: Any) -> None:
     judge = Judge("The first one, I think", "1")
     assert grade(judge).score == 1.0
-    assert len(judge.asked) == 2
+    assert len(judge.questions) == 2
     assert "expected" in judge.prompt
     judge = Judge("hm")
     assert grade(judge).details == {"code": "judgeOutputUnparseable", "reply": "hm"}
-    assert len(judge.asked) == 2
+    assert len(judge.questions) == 2
 
 
 def test_a_judge_that_cannot_tell_is_not_asked_again() -> None:
     judge = Judge("NA")
     assert correctness(judge).details["code"] == "judgeOutputUnparseable"
-    assert len(judge.asked) == 1
+    assert len(judge.questions) == 1
 
 
 @pytest.mark.parametrize("grade", [summary, correctness])
@@ -129,7 +129,7 @@ def test_the_threshold_says_whether_equal_is_good_enough(threshold: float, resul
 def test_a_text_too_long_for_the_judge_is_cut_at_its_end(option: str) -> None:
     judge, text = Judge("1"), " ".join(f"word{number}" for number in range(4000))
     record = summary(judge, {option: 2000}, prompt=text)
-    shown = sum(estimate_tokens(message["content"]) for message in judge.asked[0].messages)
+    shown = sum(estimate_tokens(message["content"]) for message in judge.questions[0].messages)
     assert 2000 - 150 - 3 < shown <= 2000 - 150
     assert "word0 word1 " in judge.prompt and "word3999" not in judge.prompt
     cut = record.details["truncated_tokens"]
@@ -192,8 +192,8 @@ def test_a_verdict_quoted_from_the_answer_is_not_the_judges() -> None:
 def test_the_claims_are_asked_for_by_a_schema_and_with_room_for_many() -> None:
     judge = Judge('{"claims": []}')
     hallucination(judge, {"judge": "strict"}, prompt="What does it cost?")
-    assert (judge.asked[0].schema, judge.asked[0].judge) == (CLAIMS_SCHEMA, "strict")
-    assert judge.asked[0].max_tokens > 1024
+    assert (judge.questions[0].schema, judge.questions[0].judge) == (CLAIMS_SCHEMA, "strict")
+    assert judge.questions[0].max_tokens > 1024
 
 
 @pytest.mark.parametrize(
@@ -207,16 +207,16 @@ def test_the_claims_are_asked_for_by_a_schema_and_with_room_for_many() -> None:
 def test_the_judge_sees_every_text_fenced_as_data(grade: Any, shown: dict[str, str]) -> None:
     judge = Judge("0", '{"claims": []}')
     grade(judge, {"judge": "other"}, **{field: f"{field}: {{{{ 7*7 }}}} [/b] \x1b" for field in shown})
-    assert judge.asked[0].judge == "other"
-    told = "\n".join(message["content"] for message in judge.asked[0].messages)
+    assert judge.questions[0].judge == "other"
+    prompt_text = "\n".join(message["content"] for message in judge.questions[0].messages)
     for field, name in shown.items():
-        assert f" {name}>\n{field}: {{{{ 7*7 }}}} [/b] \x1b\n</data-" in told
+        assert f" {name}>\n{field}: {{{{ 7*7 }}}} [/b] \x1b\n</data-" in prompt_text
 
 
 def test_summary_0_is_the_reference_and_summary_1_the_answer() -> None:
     judge = Judge("1")
     summary(judge)
-    last = judge.asked[0].messages[-1]["content"]
+    last = judge.questions[0].messages[-1]["content"]
     places = [last.index(part) for part in ("A long text.", "Summary 0:", "The old", "Summary 1:", "The new")]
     assert places == sorted(places)
 
@@ -237,7 +237,7 @@ def test_absent_evidence(evaluator: type[Evaluator], needed: tuple[str, ...]) ->
     judge = Judge("1")
     assert score(evaluator, None, judge, **{**texts, "response": " "}).details["code"] == "emptyAgentResponse"
     assert score(evaluator, None, judge, **{**texts, "response": None}).details["code"] == "agentRequestFailed"
-    assert judge.asked == []
+    assert judge.questions == []
     assert "judge" in score(evaluator, None, None, **texts).reason
 
 

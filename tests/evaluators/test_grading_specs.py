@@ -64,7 +64,7 @@ def test_golden_specs(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "sentence"),
     [
         ("humour", "did you mean humor"),
         ("closed_qa", "did you mean closedqa"),
@@ -74,8 +74,8 @@ def test_golden_specs(row: dict[str, Any]) -> None:
     ],
     ids=lambda text: text[:20],
 )
-def test_unknown_names_suggest_near_ones(name: str, said: str) -> None:
-    with pytest.raises(SpecError, match=said):
+def test_unknown_names_suggest_near_ones(name: str, sentence: str) -> None:
+    with pytest.raises(SpecError, match=sentence):
         load_spec(name)
 
 
@@ -127,7 +127,7 @@ def test_a_registry_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         (BARE + "promt: x\nchoices: y\n", "has unknown keys: choices, promt; known: args, choice_scores"),
         ("prompt: p\n", "choice_strings: Field required"),
@@ -142,8 +142,8 @@ def test_a_registry_file(tmp_path: Path) -> None:
         ("#" * 100_001, "longer than 100,000 bytes"),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(SpecError, match=said):
+def test_files_that_cannot_be_used(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(SpecError, match=sentence):
         load_spec(written(tmp_path, text))
 
 

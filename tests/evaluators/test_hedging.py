@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators import bertscore, hedging
-from tui_evals.evaluators.hedging import DISCLAIMER, HedgingLanguage, disclaimers
+from tui_evals.evaluators.hedging import DISCLAIMER, HedgingLanguage, find_disclaimers
 
 LEXICAL = {"method": "lexical"}
 
@@ -54,7 +54,7 @@ LEXICAL = {"method": "lexical"}
     ],
 )
 def test_disclaimers_are_found(text: str, kind: str) -> None:
-    assert kind in disclaimers(text)
+    assert kind in find_disclaimers(text)
     record = score(HedgingLanguage, LEXICAL, response=f"Rye bread keeps longer.\n\n{text} It is baked at night.")
     assert (record.score, record.result, record.label) == (1.0, "fail", "hedging")
     assert kind in record.reason
@@ -94,7 +94,7 @@ def test_disclaimers_are_found(text: str, kind: str) -> None:
     ],
 )
 def test_what_only_resembles_a_disclaimer_is_not_one(text: str) -> None:
-    assert disclaimers(text) == {}
+    assert find_disclaimers(text) == {}
     record = score(HedgingLanguage, LEXICAL, response=text)
     assert (record.score, record.result, record.label) == (0.0, "pass", "no hedging")
 
@@ -110,7 +110,7 @@ def test_what_only_resembles_a_disclaimer_is_not_one(text: str) -> None:
     ],
 )
 def test_what_others_are_quoted_with_does_not_count(text: str, found: bool) -> None:
-    assert bool(disclaimers(text)) == found
+    assert bool(find_disclaimers(text)) == found
 
 
 def test_the_details_show_each_kind_once() -> None:
@@ -127,7 +127,7 @@ def test_the_details_show_each_kind_once() -> None:
 
 @given(st.text(alphabet=st.sampled_from(list("iasn' .\"\n“’éI")) | st.characters()))
 def test_any_text_is_read_and_the_same_twice(text: str) -> None:
-    assert disclaimers(text) == disclaimers(text)
+    assert find_disclaimers(text) == find_disclaimers(text)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_any_text_is_read_and_the_same_twice(text: str) -> None:
     ids=["i", "as an ai", "I'm an AI", "quotes", "quotations"],
 )
 def test_ten_megabytes(text: str) -> None:
-    assert list(disclaimers(f"{text}. I'm not a doctor.")) == ["is no professional"]
+    assert list(find_disclaimers(f"{text}. I'm not a doctor.")) == ["is no professional"]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_the_record_says_which_method_ran(
     monkeypatch: pytest.MonkeyPatch, installed: bool, method: str, ran: str
 ) -> None:
     monkeypatch.setattr(hedging, "find_spec", lambda name: installed and name == "bert_score")
-    monkeypatch.setattr(bertscore, "loaded", lambda model, layers: Scorer([0.2], [0.1], [0.3]))
+    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: Scorer([0.2], [0.1], [0.3]))
     record = score(HedgingLanguage, {"method": method}, response="Rye bread keeps.")
     assert (record.result, record.details["method"]) == ("pass", ran)
 
@@ -176,7 +176,7 @@ def test_the_score_is_the_f1(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any
         args["P"], args["R"], args["F1"], row["expected"]["scores"], strict=True
     ):
         scorer = Scorer([precision], [recall], [f1])
-        monkeypatch.setattr(bertscore, "loaded", lambda model, layers, scorer=scorer: scorer)
+        monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers, scorer=scorer: scorer)
         record = score(HedgingLanguage, {"method": "bertscore"}, response="an answer")
         assert record.score == expected
         assert record.result == ("fail" if expected > 0.5 else "pass")
@@ -193,20 +193,20 @@ def test_the_score_is_the_f1(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any
     ],
 )
 def test_up_to_the_threshold_passes(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], result: str) -> None:
-    monkeypatch.setattr(bertscore, "loaded", lambda model, layers: Scorer([0.0], [0.0], [0.5]))
+    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: Scorer([0.0], [0.0], [0.5]))
     record = score(HedgingLanguage, {"method": "bertscore", **options}, response="an answer")
     assert (record.score, record.result) == (0.5, result)
 
 
 @pytest.mark.parametrize("name", ["disclaimer", "hedging_language", "hedgingLanguage"])
 def test_the_disclaimer_and_the_model_can_be_given(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    asked = []
+    loads = []
     scorer = Scorer([0.0], [0.0], [0.9])
-    monkeypatch.setattr(bertscore, "loaded", lambda model, layers: asked.append((model, layers)) or scorer)
+    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: loads.append((model, layers)) or scorer)
     options = {"method": "bertscore", name: "I am but a box", "model_type": "tiny", "num_layers": 3}
     assert score(HedgingLanguage, options, response="x").result == "fail"
     assert scorer.pairs == [("x", "I am but a box")]
-    assert asked == [("tiny", 3)]
+    assert loads == [("tiny", 3)]
 
 
 def test_a_value_of_a_json_answer() -> None:
@@ -221,6 +221,6 @@ def test_absent_answers() -> None:
 
 
 def test_the_model_is_asked_for_and_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bertscore, "loaded", lambda model, layers: "no library")
+    monkeypatch.setattr(bertscore, "load_scorer", lambda model, layers: "no library")
     record = score(HedgingLanguage, {"method": "bertscore"}, response="x")
     assert (record.result, record.reason) == ("error", "no library")

@@ -104,9 +104,9 @@ UNICODE = "Yes \ue200cite\ue202turn0search1\ue201 and \ue200cite\ue202turn0searc
 )
 def test_citations(form: str | None, response: str, labels: list[str]) -> None:
     record = score(Citations, {"citation_format": form} if form else {}, response=response)
-    found = record.details["citations"]
-    assert isinstance(found, list)
-    assert [citation["text"] for citation in found] == labels
+    citations = record.details["citations"]
+    assert isinstance(citations, list)
+    assert [citation["text"] for citation in citations] == labels
     assert (record.score, record.details["count"]) == (len(labels), len(labels))
     assert record.details["format"] == (form or "oai_unicode")
     assert record.result == ("pass" if labels else "fail")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
-from tui_evals.evaluators.readability import Readability, flesch_reading_ease, reading, word_count
+from tui_evals.evaluators.readability import Readability, flesch_reading_ease, measure_reading, word_count
 
 MB = 1_000_000
 
@@ -23,13 +23,13 @@ def test_the_ease_is_that_of_the_original(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", golden("arthur_bench.json", "readability.components"), ids=text_of)
 def test_the_counts_are_those_of_the_original(row: dict[str, Any]) -> None:
-    found = reading(row["args"]["candidate"])
+    reading = measure_reading(row["args"]["candidate"])
     assert row["expected"] == {
-        "lexicon_count": found.words,
-        "sentence_count": found.sentences,
-        "syllable_count": found.syllables,
-        "avg_sentence_length": found.words_per_sentence,
-        "avg_syllables_per_word": found.syllables_per_word,
+        "lexicon_count": reading.words,
+        "sentence_count": reading.sentences,
+        "syllable_count": reading.syllables,
+        "avg_sentence_length": reading.words_per_sentence,
+        "avg_syllables_per_word": reading.syllables_per_word,
     }
 
 
@@ -53,14 +53,14 @@ def test_words_are_counted_as_the_original_does(row: dict[str, Any]) -> None:
     ],
 )
 def test_words_and_sentences(text: str, words: int, sentences: int) -> None:
-    assert (reading(text).words, reading(text).sentences) == (words, sentences)
+    assert (measure_reading(text).words, measure_reading(text).sentences) == (words, sentences)
 
 
 @given(st.text())
 def test_the_word_count_is_what_is_left_between_white_space(text: str) -> None:
     bare = "".join(char for char in text if char.isalnum() or char == "_" or char.isspace())
-    assert word_count(text) == reading(text).words == len(bare.split())
-    assert reading(text).syllables >= reading(text).words
+    assert word_count(text) == measure_reading(text).words == len(bare.split())
+    assert measure_reading(text).syllables >= measure_reading(text).words
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_without_an_answer() -> None:
 
 
 def test_the_same_words_many_times_are_read_in_full() -> None:
-    found = reading("The cat sat on the mat. " * (10 * MB // 24))
-    assert (found.words, found.ease) == (10 * MB // 24 * 6, 116.15)
+    reading = measure_reading("The cat sat on the mat. " * (10 * MB // 24))
+    assert (reading.words, reading.ease) == (10 * MB // 24 * 6, 116.15)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import golden, score
 from tui_evals.datasets import samples
+from tui_evals.datasets.problems import LineError
 from tui_evals.evaluators.base import Evaluator
-from tui_evals.evaluators.references import Includes, Match, MultipleChoice, pick
+from tui_evals.evaluators.references import Includes, Match, MultipleChoice, starting_option
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 
@@ -19,8 +20,8 @@ def judged(row: dict[str, Any], evaluator: type[Evaluator], options: dict[str, A
     args = row["args"]
     sample = args["sample"] if "sample" in args else {"input": "?", "ideal": args["ideal"]}
     try:
-        (item,), _ = samples.read(json.dumps(sample))
-    except samples.SampleError:
+        (item,), _ = samples.read_jsonl(json.dumps(sample))
+    except LineError:
         return "error", None
     evidence = {"expected": item.get("expected_response"), "alternatives": tuple(item.get("ideal", ()))}
     record = score(evaluator, options, response=args["completion"], **evidence)
@@ -48,7 +49,7 @@ def test_golden_record_and_check_match(row: dict[str, Any]) -> None:
     args = row["args"]
     expected = [args["expected"]] if isinstance(args["expected"], str) else args["expected"]
     separator = {"str.isspace": str.isspace, None: None}[args["separator"]]
-    picked = pick(args["sampled"], args["options"] or expected, separator)
+    picked = starting_option(args["sampled"], args["options"] or expected, separator)
     assert {"correct": picked in expected, "picked": picked} == row["expected"]
 
 
@@ -56,7 +57,7 @@ def test_golden_record_and_check_match(row: dict[str, Any]) -> None:
     ("answer", "picked"), [("A", "A"), ("A b", "A"), ("A\nb", "A"), ("Ab", None), ("", None), ("C", None), ("B", "B")]
 )
 def test_pick_with_a_separator(answer: str, picked: str | None) -> None:
-    assert pick(answer, ["A", "B"], str.isspace) == picked
+    assert starting_option(answer, ["A", "B"], str.isspace) == picked
 
 
 @pytest.mark.parametrize(

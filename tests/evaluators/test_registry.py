@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tui_evals.cli.judge.evaluators import _fields, description, summary
 from tui_evals.evaluators import registry as registry_module
-from tui_evals.evaluators.base import Evaluator, Evidence, Score, ToolCall, evaluate, negated, verdict
-from tui_evals.evaluators.registry import UnknownEvaluator, built_in, registry
-from tui_evals.evaluators.rows import Replies
+from tui_evals.evaluators.base import Evaluator, Evidence, Score, ToolCall, evaluate, negated_score, verdict_score
+from tui_evals.evaluators.registry import UnknownEvaluator, built_in, load_registry
+from tui_evals.evaluators.rows import RecordedReplies
 
 KINDS = tuple(dict.fromkeys(built_in().values()))
 NAMES = {kind.name: kind for kind in KINDS}
@@ -93,7 +93,7 @@ def made(kind: type[Evaluator], judge: str | list[str] | None = None) -> Evaluat
     replies = judge if judge is not None else kind.example.get("judge_reply")
     if replies is None:
         return kind(options)
-    return kind(options, Replies([replies] if isinstance(replies, str) else list(replies)))  # type: ignore[call-overload]
+    return kind(options, RecordedReplies([replies] if isinstance(replies, str) else list(replies)))  # type: ignore[call-overload]
 
 
 def example_evidence(kind: type[Evaluator]) -> Evidence:
@@ -132,7 +132,7 @@ def test_every_example_passes(name, monkeypatch):
 
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(UnknownEvaluator, match=r"unknown evaluator 'PartialMach' .did you mean 'PartialMatch'"):
-        registry().find("PartialMach")
+        load_registry().find("PartialMach")
 
 
 def test_modifiers_stand_on_every_evaluator():
@@ -148,7 +148,7 @@ class Polite(Evaluator):
     family = "custom"
 
     def score(self, evidence: Evidence) -> Score:
-        return verdict("please" in (evidence.response or ""), "looked for please")
+        return verdict_score("please" in (evidence.response or ""), "looked for please")
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
@@ -158,7 +158,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
 
 def test_an_installed_package_brings_evaluators(monkeypatch):
     installed(monkeypatch, polite=f"{__name__}:Polite")
-    known = registry()
+    known = load_registry()
     assert known.problems == ()
     assert asyncio.run(evaluate(known.build("Polite", {"negate": True}), Evidence(response="please"))).result == "fail"
 
@@ -173,7 +173,7 @@ def test_an_installed_package_brings_evaluators(monkeypatch):
 )
 def test_a_broken_package_is_a_note_and_not_the_end(monkeypatch, value, said):
     installed(monkeypatch, broken=value)
-    known = registry()
+    known = load_registry()
     assert any(said in problem for problem in known.problems)
     assert known.find("Equals").__module__ == "tui_evals.evaluators.text"
 
@@ -183,7 +183,7 @@ def test_the_projects_own_evaluators_are_found_and_cannot_take_a_built_in_name(t
         folder = tmp_path / "custom-evaluators" / name
         folder.mkdir(parents=True)
         (folder / f"{name}.py").write_text("class E: pass\n")
-    known = registry(tmp_path)
+    known = load_registry(tmp_path)
     assert known.own == ("polite",)
     assert "built-in Equals" in known.problems[0]
     assert known.catalogue["polite"].model_validate({"threshold": 2.0, "options": {"a": 1}})
@@ -191,10 +191,10 @@ def test_the_projects_own_evaluators_are_found_and_cannot_take_a_built_in_name(t
 
 def test_metrics_beside_the_prompt_are_evaluators_of_their_name(tmp_path):
     (tmp_path / "nice.metric.prompty").write_text("system:\nIs {{output}} nice? OK or ERR")
-    known = registry(prompt_folder=tmp_path)
+    known = load_registry(prompt_folder=tmp_path)
     assert known.find("nice").judged
     with pytest.raises(UnknownEvaluator):
-        registry().find("nice")
+        load_registry().find("nice")
 
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)
@@ -231,8 +231,8 @@ def test_no_evaluator_raises_whatever_it_is_given(name, evidence, reply):
     assert record.result in RESULTS and record.reason
     assert record.details.get("code") != "evaluatorError", record
     assert record == asyncio.run(evaluate(evaluator, evidence))
-    assert negated(negated(record)).result == record.result
-    assert negated(negated(record)).score == record.score
+    assert negated_score(negated_score(record)).result == record.result
+    assert negated_score(negated_score(record)).score == record.score
     json.dumps(dict(record.details), allow_nan=False)
 
 

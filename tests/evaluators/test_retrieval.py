@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.evaluators.helpers import Judge, score
 from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import Evaluator, Score
-from tui_evals.evaluators.judging import Unreadable
+from tui_evals.evaluators.judging import UnreadableReply
 from tui_evals.evaluators.retrieval import RetrievalQuery, RetrievalResult, read_entailment
 
 SHARE = "OneDriveAndSharePoint"
@@ -293,7 +293,7 @@ def test_the_record_says_which_mode_ran(mode: str | None, judge: Judge | None, r
     options = {} if mode is None else {"mode": mode}
     record = judged(RetrievalResult, [brought((1, "a"))], judge, expected_items=expecting("a"), **options)
     assert (record.details["mode"], record.result) == (ran, "pass" if ran == "substring" else "fail")
-    assert judge is None or len(judge.asked) == (ran == "judge")
+    assert judge is None or len(judge.questions) == (ran == "judge")
 
 
 def test_judge_mode_without_a_judge_is_an_error() -> None:
@@ -316,9 +316,9 @@ def test_the_judge_decides_each_item_and_names_the_hit() -> None:
         }
     ]
     assert record.details["missing_items"] == [{"extractMatch": "unicorn", "reason": "nothing says so"}]
-    assert [question.judge for question in judge.asked] == ["strict", "strict"]
+    assert [question.judge for question in judge.questions] == ["strict", "strict"]
     texts = {"claim": "the claim", "extracts": "Hit 1\nfirst\n\nHit 2\nsecond"}
-    assert fenced(judge.asked[0]) == texts
+    assert fenced(judge.questions[0]) == texts
     assert '"supported": <true or false>' in judge.prompt
 
 
@@ -332,7 +332,7 @@ def test_a_hit_that_is_not_there_is_not_named(hit: object) -> None:
 def test_without_hits_no_judge_is_asked() -> None:
     judge = Judge(yes())
     assert judged(RetrievalResult, [brought()], judge, expected_items=expecting("a")).result == "fail"
-    assert judge.asked == []
+    assert judge.questions == []
 
 
 def test_a_verdict_inside_an_extract_is_not_the_judges() -> None:
@@ -340,7 +340,7 @@ def test_a_verdict_inside_an_extract_is_not_the_judges() -> None:
     judge = Judge(f"The extract says {trick}", trick)
     record = judged(RetrievalResult, [brought((1, trick))], judge, expected_items=expecting("a"))
     assert (record.result, record.details["code"]) == ("error", "judgeOutputUnparseable")
-    assert record.details["reply"] == f"The extract says {trick}" and len(judge.asked) == 2
+    assert record.details["reply"] == f"The extract says {trick}" and len(judge.questions) == 2
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_a_verdict_inside_an_extract_is_not_the_judges() -> None:
     ],
 )
 def test_entailment_that_cannot_be_read(reply: str) -> None:
-    with pytest.raises(Unreadable, match="one JSON object"):
+    with pytest.raises(UnreadableReply, match="one JSON object"):
         read_entailment(reply)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tui_evals.evaluators.base import ToolCall
-from tui_evals.evaluators.registry import registry
-from tui_evals.evaluators.rows import Scorer, evidence_of, record_of
+from tui_evals.evaluators.registry import load_registry
+from tui_evals.evaluators.rows import RowScorer, evidence_of, record_of
 
-SCORER = Scorer(registry())
+SCORER = RowScorer(load_registry())
 
 
 def scored(row: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators.base import Evaluator, Question
-from tui_evals.evaluators.judging import Unreadable, fence_mark, question
+from tui_evals.evaluators.judging import UnreadableReply, fence_mark, judge_question
 from tui_evals.evaluators.rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity, read_rating
 
 EVERY = [Relevance, Coherence, Groundedness, Similarity, Rubric]
@@ -22,13 +22,13 @@ def given_options(evaluator: type[Evaluator], **options: object) -> dict[str, ob
     return {"criteria": "Be kind."} | options if evaluator is Rubric else options
 
 
-def fenced(asked: Question) -> dict[str, str]:
+def fenced(question: Question) -> dict[str, str]:
     """The texts a judge finds when it reads the fences by the mark that the notice names."""
-    shown = "\n".join(message["content"] for message in asked.messages)
+    shown = "\n".join(message["content"] for message in question.messages)
     mark = re.search(r"<data-(\w{16}) \.\.\.>", shown)
     assert mark
-    found = re.findall(rf"<data-{mark[1]} (\w+)>\n(.*?)\n</data-{mark[1]}>", shown, re.DOTALL)
-    return dict(found)
+    blocks = re.findall(rf"<data-{mark[1]} (\w+)>\n(.*?)\n</data-{mark[1]}>", shown, re.DOTALL)
+    return dict(blocks)
 
 
 @pytest.mark.parametrize("evaluator", EVERY)
@@ -65,7 +65,7 @@ def test_negate_turns_the_verdict_and_keeps_the_rating(evaluator: type[Evaluator
 def test_the_judge_option_goes_with_the_question(evaluator: type[Evaluator]) -> None:
     judge = Judge(GOOD)
     score(evaluator, given_options(evaluator, judge="strict"), judge, **EVIDENCE)
-    assert judge.asked[0].judge == "strict" and judge.asked[0].schema is not None
+    assert judge.questions[0].judge == "strict" and judge.questions[0].schema is not None
 
 
 @pytest.mark.parametrize("evaluator", EVERY)
@@ -76,7 +76,7 @@ def test_the_judge_option_goes_with_the_question(evaluator: type[Evaluator]) -> 
 def test_without_an_answer_no_judge_is_asked(evaluator: type[Evaluator], evidence: dict[str, Any], code: str) -> None:
     judge = Judge(GOOD)
     record = score(evaluator, given_options(evaluator, negate=True), judge, **(EVIDENCE | evidence))
-    assert (record.result, record.details["code"], judge.asked) == ("error", code, [])
+    assert (record.result, record.details["code"], judge.questions) == ("error", code, [])
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_without_a_judge_the_record_says_so() -> None:
 def test_groundedness_takes_the_context_else_the_expected(evidence: dict[str, Any], source: str, named: str) -> None:
     judge = Judge(GOOD)
     record = score(Groundedness, {}, judge, **(EVIDENCE | evidence))
-    assert fenced(judge.asked[0])["source"] == source
+    assert fenced(judge.questions[0])["source"] == source
     assert record.details["grounded_in"] == named
 
 
 def test_similarity_shows_every_reference() -> None:
     judge = Judge(GOOD)
     score(Similarity, {}, judge, **(EVIDENCE | {"alternatives": ("other", "the reference")}))
-    assert fenced(judge.asked[0])["reference"] == "Reference 1\nthe reference\n\nReference 2\nother"
+    assert fenced(judge.questions[0])["reference"] == "Reference 1\nthe reference\n\nReference 2\nother"
 
 
 BASE = {"request": "the request", "answer": "the answer"}
@@ -134,7 +134,7 @@ def test_a_prompt_holds_its_inputs_its_anchors_and_the_form_of_the_reply(evaluat
     history = ({"role": "user", "content": "earlier"}, {"role": "assistant", "content": "reply"})
     evidence = EVIDENCE | {"context": "the context", "history": history}
     score(evaluator, given_options(evaluator), judge, **evidence)
-    assert fenced(judge.asked[0]) == SHOWN[evaluator] | {"conversation": "User: earlier\nAssistant: reply\n"}
+    assert fenced(judge.questions[0]) == SHOWN[evaluator] | {"conversation": "User: earlier\nAssistant: reply\n"}
     for number, anchor in zip(range(5, 0, -1), ANCHORS, strict=True):
         assert f"\n{number} - {anchor}: " in judge.prompt
     assert '{"reason": "<why>", "score": <number>}' in judge.prompt
@@ -147,7 +147,7 @@ def test_a_prompt_holds_its_inputs_its_anchors_and_the_form_of_the_reply(evaluat
 def test_what_is_not_there_is_shown_as_not_given() -> None:
     judge = Judge(GOOD)
     score(Rubric, {"criteria": "Be kind."}, judge, prompt="", response="the answer")
-    assert fenced(judge.asked[0]) == {"answer": "the answer"}
+    assert fenced(judge.questions[0]) == {"answer": "the answer"}
     assert judge.prompt.count("(none given)") == 4
 
 
@@ -158,7 +158,7 @@ def test_criteria_are_a_value_and_not_a_template() -> None:
     plain = Judge(GOOD)
     score(Rubric, {"criteria": "Be kind."}, plain, **EVIDENCE)
     assert criteria in judge.prompt
-    assert len(judge.asked[0].messages) == len(plain.asked[0].messages)
+    assert len(judge.questions[0].messages) == len(plain.questions[0].messages)
 
 
 READABLE = [
@@ -233,13 +233,13 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("reply", UNREADABLE, ids=lambda reply: reply[:20])
 def test_what_cannot_be_read(reply: str) -> None:
-    with pytest.raises(Unreadable, match="from 1 to 5 was expected"):
+    with pytest.raises(UnreadableReply, match="from 1 to 5 was expected"):
         read_rating(reply)
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_reply_is_a_rating_or_unreadable(reply: str) -> None:
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(UnreadableReply):
         assert 1 <= read_rating(reply).score <= 5
 
 
@@ -275,7 +275,7 @@ def test_a_verdict_quoted_from_the_answer_is_never_the_judges(injection: str, qu
     judge = Judge(quoting % injection, '{"reason": "in the right form", "score": 1}')
     record = score(Relevance, {}, judge, prompt="the request", response=injection)
     assert (record.score, record.result) == (1, "fail")
-    assert len(judge.asked) <= 2
+    assert len(judge.questions) <= 2
 
 
 @pytest.mark.parametrize("injection", INJECTIONS)
@@ -285,14 +285,16 @@ def test_injected_text_stays_inside_its_fence(injection: str, evaluator: type[Ev
     texts = {name: f"{value}\n</data-{known}>\n{injection}" for name, value in EVIDENCE.items()}
     judge = Judge(GOOD)
     score(evaluator, given_options(evaluator), judge, **texts)
-    found = fenced(judge.asked[0])
-    assert found["answer"] == texts["response"]
-    assert set(found.values()) <= set(texts.values())
+    blocks = fenced(judge.questions[0])
+    assert blocks["answer"] == texts["response"]
+    assert set(blocks.values()) <= set(texts.values())
 
 
 @given(st.text(st.characters(exclude_categories=()), min_size=1))
 def test_any_answer_can_be_read_back_from_its_fence(answer: str) -> None:
-    assert fenced(question("relevance", {"conversation": "", "request": "r", "answer": answer}))["answer"] == answer
+    assert (
+        fenced(judge_question("relevance", {"conversation": "", "request": "r", "answer": answer}))["answer"] == answer
+    )
 
 
 @pytest.mark.parametrize("injection", INJECTIONS)
@@ -308,8 +310,8 @@ def test_one_repair_then_an_error_with_the_raw_reply() -> None:
     record = score(Relevance, {"negate": True}, judge, **EVIDENCE)
     assert (record.result, record.score, record.details["code"]) == ("error", None, "judgeOutputUnparseable")
     assert (record.details["reply"], record.details["repaired"]) == ("GRADE: C", "still C")
-    assert len(judge.asked) == 2
-    assert "from 1 to 5 was expected" in judge.asked[1].messages[-1]["content"]
+    assert len(judge.questions) == 2
+    assert "from 1 to 5 was expected" in judge.questions[1].messages[-1]["content"]
 
 
 def test_a_rating_without_a_reason_says_so() -> None:
@@ -319,7 +321,7 @@ def test_a_rating_without_a_reason_says_so() -> None:
 def test_more_than_a_judge_can_be_shown_is_an_error_and_no_call() -> None:
     judge = Judge(GOOD)
     record = score(Relevance, {}, judge, prompt="r", response="x" * 10_000_000)
-    assert (record.result, record.details["code"], judge.asked) == ("error", "responseTooLarge", [])
+    assert (record.result, record.details["code"], judge.questions) == ("error", "responseTooLarge", [])
 
 
 @pytest.mark.parametrize("text", ["\ud800", "\x00", "{{", "{% raw %}", "‮", "😀" * 1000])
@@ -341,4 +343,4 @@ def test_a_long_answer_is_shown_whole() -> None:
     judge = Judge(GOOD)
     answer = "long {{ text }}\n" * 30_000
     assert score(Relevance, {}, judge, prompt="r", response=answer).result == "pass"
-    assert fenced(judge.asked[0])["answer"] == answer
+    assert fenced(judge.questions[0])["answer"] == answer

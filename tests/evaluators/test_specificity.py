@@ -7,7 +7,7 @@ import pytest
 from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators import specificity
 from tui_evals.evaluators.readability import word_count
-from tui_evals.evaluators.specificity import Specificity, combined, names_and_numbers, not_vague, rarity
+from tui_evals.evaluators.specificity import Specificity, names_and_numbers, not_vague, rarity, specificity_score
 
 
 @pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.non_vague"), ids=lambda row: str(row["args"]))
@@ -28,7 +28,7 @@ def test_rarity_is_that_of_the_original(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", golden("arthur_bench.json", "specificity.aggregate"), ids=lambda row: str(row["args"]))
 def test_the_parts_are_combined_as_in_the_original(row: dict[str, Any]) -> None:
     args = row["args"]
-    assert combined(args["non_vague"], args["adj_freq"], args["pn"]) == row["expected"]
+    assert specificity_score(args["non_vague"], args["adj_freq"], args["pn"]) == row["expected"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_names_and_numbers_are_at_most_all() -> None:
 @pytest.fixture
 def fixed_frequencies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     frequencies = {"the": 0.05, "cat": 0.0005, "ran": 0.0006}
-    monkeypatch.setattr(specificity, "_frequency", lambda: lambda word: frequencies.get(word, 0.0))
+    monkeypatch.setattr(specificity, "_load_word_frequency", lambda: lambda word: frequencies.get(word, 0.0))
     yield
 
 
@@ -122,7 +122,7 @@ def test_an_answer_without_words_is_not_specific() -> None:
 
 
 def test_without_the_extra_the_record_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    specificity._frequency.cache_clear()
+    specificity._load_word_frequency.cache_clear()
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     record = score(Specificity, response="an axolotl")
     assert record.details["code"] == "evaluatorConfigurationError"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators.base import Evaluator, Evidence, evaluate
 from tui_evals.evaluators.structured import JsonMatch, JsonSchema, JsonValid
-from tui_evals.evaluators.values import Patience
+from tui_evals.evaluators.values import PatternBudget
 from tui_evals.text.patterns import PatternTimeout
 
 DEEP = "[" * 200_000
@@ -198,7 +198,7 @@ def test_keywords(schema: dict[str, Any], response: str, result: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "sentence"),
     [
         ({"type": "strin"}, "not a JSON Schema"),
         ({"properties": []}, "not a JSON Schema"),
@@ -220,14 +220,16 @@ def test_keywords(schema: dict[str, Any], response: str, result: str) -> None:
         (True, "dict"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_refused(schema: object, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_schema_that_cannot_be_used_is_refused(
+    schema: object, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_socket(*_: object, **__: object) -> None:
         raise AssertionError("a socket was opened")
 
     monkeypatch.setattr(socket, "socket", no_socket)
     with pytest.raises(ValidationError) as refused:
         JsonSchema.Options.model_validate({"schema": schema})
-    assert said in str(refused.value)
+    assert sentence in str(refused.value)
 
 
 def test_a_schema_nested_without_end_is_refused() -> None:
@@ -300,7 +302,7 @@ def test_a_pattern_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPat
     def slow(*_: object) -> bool:
         raise PatternTimeout("too slow")
 
-    monkeypatch.setattr(Patience, "wait", slow)
+    monkeypatch.setattr(PatternBudget, "search", slow)
     record = score(JsonSchema, {"schema": {"pattern": "a"}, "negate": True}, response='"a"')
     assert (record.result, record.details["code"]) == ("error", "patternTimeout")
 

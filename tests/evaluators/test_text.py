@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.evaluators.helpers import golden, score
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.text import ContainsAll, ContainsAny, Equals, Regex, StartsWith
-from tui_evals.evaluators.values import Patience, quoted, same_json
+from tui_evals.evaluators.values import PatternBudget, quoted, same_json
 from tui_evals.text.patterns import PatternTimeout
 
 ALL: list[tuple[type[Evaluator], dict[str, Any]]] = [
@@ -192,16 +192,16 @@ def test_an_evil_pattern_ends_with_a_record() -> None:
 
 @pytest.mark.parametrize("negate", [False, True])
 def test_patterns_that_used_up_their_time_are_an_error(monkeypatch: pytest.MonkeyPatch, negate: bool) -> None:
-    monkeypatch.setattr("tui_evals.evaluators.text.Patience", lambda: Patience(seconds=-1.0))
+    monkeypatch.setattr("tui_evals.evaluators.text.PatternBudget", lambda: PatternBudget(seconds=-1.0))
     record = score(Regex, {"pattern": "a", "negate": negate}, response="a")
     assert (record.result, record.details["code"]) == ("error", "patternTimeout")
 
 
 def test_patience_is_used_up_by_searching() -> None:
-    patience = Patience(seconds=1e-9)
-    assert patience.wait(lambda text: text == "a" * 100_000, "a" * 100_000)
+    patience = PatternBudget(seconds=1e-9)
+    assert patience.search(lambda text: text == "a" * 100_000, "a" * 100_000)
     with pytest.raises(PatternTimeout):
-        patience.wait(bool, "a")
+        patience.search(bool, "a")
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,9 @@ class Bleu:
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     ASKED.clear()
-    translate.loaded.cache_clear()
+    translate.load_bleu.cache_clear()
     yield
-    translate.loaded.cache_clear()
+    translate.load_bleu.cache_clear()
 
 
 @pytest.fixture

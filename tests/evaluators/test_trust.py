@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.evaluators.trust import MAX_BYTES, Trust, TrustError, contents, digest, unit
+from tui_evals.evaluators.trust import MAX_BYTES, Trust, TrustError, code_digest, code_files, trust_unit
 
 
 @pytest.fixture
@@ -26,14 +26,16 @@ def folder(tmp_path: Path) -> Path:
 
 def test_nothing_is_trusted_at_first(trust: Trust, folder: Path) -> None:
     assert not trust.is_trusted(folder)
-    assert trust.listed() == []
+    assert trust.trusted_code() == []
 
 
-@pytest.mark.parametrize("said", [".", "tone.py"])
-@pytest.mark.parametrize("asked", [".", "tone.py"])
-def test_a_folder_and_its_main_file_stand_for_each_other(trust: Trust, folder: Path, said: str, asked: str) -> None:
-    trust.trust(folder / said)
-    assert trust.is_trusted(folder / asked)
+@pytest.mark.parametrize("trusted_name", [".", "tone.py"])
+@pytest.mark.parametrize("checked_name", [".", "tone.py"])
+def test_a_folder_and_its_main_file_stand_for_each_other(
+    trust: Trust, folder: Path, trusted_name: str, checked_name: str
+) -> None:
+    trust.trust(folder / trusted_name)
+    assert trust.is_trusted(folder / checked_name)
 
 
 @pytest.mark.parametrize("changed", ["tone.py", "tone.prompty", "words/list.txt", "helper.py", "words/new.json"])
@@ -41,7 +43,7 @@ def test_any_file_that_can_steer_asks_again(trust: Trust, folder: Path, changed:
     trust.trust(folder)
     (folder / changed).write_text("different")
     assert not trust.is_trusted(folder)
-    assert [entry.unchanged for entry in trust.listed()] == [False]
+    assert [entry.unchanged for entry in trust.trusted_code()] == [False]
     trust.trust(folder)
     assert trust.is_trusted(folder)
 
@@ -65,7 +67,7 @@ def test_files_that_cannot_steer_do_not_count(trust: Trust, folder: Path, noise:
     (folder / noise).parent.mkdir(exist_ok=True)
     (folder / noise).write_text("noise")
     assert trust.is_trusted(folder)
-    assert noise not in contents(folder)
+    assert noise not in code_files(folder)
 
 
 def test_the_same_code_elsewhere_is_asked_about(trust: Trust, folder: Path, tmp_path: Path) -> None:
@@ -73,13 +75,13 @@ def test_the_same_code_elsewhere_is_asked_about(trust: Trust, folder: Path, tmp_
     (tmp_path / "copy").mkdir()
     folder.rename(tmp_path / "copy" / "tone")
     assert not trust.is_trusted(tmp_path / "copy" / "tone")
-    assert [(entry.path, entry.unchanged) for entry in trust.listed()] == [(folder.resolve(), False)]
+    assert [(entry.path, entry.unchanged) for entry in trust.trusted_code()] == [(folder.resolve(), False)]
 
 
 def test_a_single_file_is_a_unit_of_its_own(trust: Trust, folder: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.py"
     alone.write_text("pass")
-    assert unit(alone) == alone.resolve()
+    assert trust_unit(alone) == alone.resolve()
     trust.trust(alone)
     assert trust.is_trusted(alone)
     assert not trust.is_trusted(folder)
@@ -91,20 +93,20 @@ def test_always_trusts_and_remembers_nothing(tmp_path: Path, folder: Path) -> No
 
 
 def test_a_fingerprint_that_was_agreed_to_is_known_wherever_it_lay(trust: Trust, folder: Path) -> None:
-    mark = digest(contents(folder))
-    assert not trust.knows(mark)
+    mark = code_digest(code_files(folder))
+    assert not trust.knows_digest(mark)
     trust.trust(folder)
-    assert trust.knows(mark)
+    assert trust.knows_digest(mark)
     (folder / "tone.py").write_text("different")
-    assert not trust.knows(digest(contents(folder)))
+    assert not trust.knows_digest(code_digest(code_files(folder)))
 
 
 def test_a_pinned_fingerprint_is_trusted_anywhere_and_nothing_else_is(tmp_path: Path, folder: Path) -> None:
-    pinned = Trust(tmp_path / "state", marks=[digest(contents(folder))])
+    pinned = Trust(tmp_path / "state", digests=[code_digest(code_files(folder))])
     moved = folder.rename(tmp_path / "moved")
-    assert pinned.is_trusted(moved) and pinned.knows(digest(contents(moved)))
+    assert pinned.is_trusted(moved) and pinned.knows_digest(code_digest(code_files(moved)))
     (moved / "tone.py").write_text("different")
-    assert not pinned.is_trusted(moved) and not pinned.knows(digest(contents(moved)))
+    assert not pinned.is_trusted(moved) and not pinned.knows_digest(code_digest(code_files(moved)))
     assert not (tmp_path / "state").exists()
 
 
@@ -115,7 +117,7 @@ def test_the_list_is_the_users_alone_and_survives(tmp_path: Path, folder: Path) 
     Trust(state).trust(folder / "words")
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     assert [(file.name, stat.S_IMODE(file.stat().st_mode)) for file in state.iterdir()] == [("trusted.json", 0o600)]
-    assert [entry.path for entry in Trust(state).listed()] == [folder.resolve(), (folder / "words").resolve()]
+    assert [entry.path for entry in Trust(state).trusted_code()] == [folder.resolve(), (folder / "words").resolve()]
 
 
 def test_the_list_lives_in_the_users_state_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ from tests.evaluators.helpers import score
 from tui_evals.evaluators import sandbox
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.base import Score as Record
-from tui_evals.evaluators.unit_tests import PythonUnitTests, unfenced
+from tui_evals.evaluators.unit_tests import PythonUnitTests, strip_code_fence
 
 DOUBLE = "def double(number):\n    return 2 * number\n"
 TEST = "assert double(4) == 8"
@@ -235,4 +235,4 @@ def test_options_are_checked(options: dict[str, Any]) -> None:
     ],
 )
 def test_unfenced(text: str, code: str) -> None:
-    assert unfenced(text) == code
+    assert strip_code_fence(text) == code

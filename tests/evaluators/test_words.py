@@ -22,10 +22,10 @@ def test_the_match_is_that_of_the_original(row: dict[str, Any]) -> None:
 
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_the_match_is_a_share_and_whole_only_for_equal_counts(answer: int, reference: int) -> None:
-    found = word_count_match(answer, reference)
-    assert 0 <= found <= 1
-    assert (found == 1) == (answer == reference)
-    assert (found == 0) == (answer != reference and (answer == 0 or answer >= 2 * reference))
+    match = word_count_match(answer, reference)
+    assert 0 <= match <= 1
+    assert (match == 1) == (answer == reference)
+    assert (match == 0) == (answer != reference and (answer == 0 or answer >= 2 * reference))
 
 
 @pytest.mark.parametrize(

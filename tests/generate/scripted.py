@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.generate.asking import Prompts
-from tui_evals.generate.folder import Folder
+from tui_evals.generate.folder import GenerationFolder
 from tui_evals.generate.options import Options
-from tui_evals.generate.subject import subject_of
+from tui_evals.generate.subject import read_subject
 from tui_evals.generate.work import Generation, Models
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
@@ -24,12 +24,12 @@ Reply = Callable[[str, str, int], str]
 
 @dataclass
 class Script:
-    """Takes the place of Talk: every question is noted, and answered by a function."""
+    """Takes the place of ModelAsker: every question is noted, and answered by a function."""
 
     reply: Reply
     questions: list[tuple[str, str]] = field(default_factory=list)
 
-    async def say(
+    async def ask(
         self,
         model: PricedTarget,
         messages: Sequence[Mapping[str, Any]],
@@ -68,8 +68,8 @@ def work_on(
     for other, text in (beside or {}).items():
         (folder / other).write_text(text)
     given = Options(**options)
-    subject = subject_of(file, given)
-    place = Folder(folder / subject.name)
+    subject = read_subject(file, given)
+    place = GenerationFolder(folder / subject.name)
     for other, text in (files or {}).items():
         place.write(other, text)
     writer = model("writer")
@@ -80,7 +80,7 @@ def work_on(
         folder=place,
         prompts=Prompts(folder),
         models=Models(rules=writer, baseline=writer, groundtruth=writer, judges=jury, groundtruth_judges=jury),
-        talk=Script(reply),  # type: ignore[arg-type]
+        asker=Script(reply),  # type: ignore[arg-type]
     )
 
 

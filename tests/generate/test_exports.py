@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets.prompts import load_prompt
-from tui_evals.generate.openai_exports import Facts, evals_create, evals_run, exports, github_prompt
+from tui_evals.generate.openai_exports import PromptFacts, all_exports, evals_create, evals_run, github_prompt
 from tui_evals.generate.options import Options
 from tui_evals.generate.shapes import Test, Truth
-from tui_evals.generate.subject import subject_of
+from tui_evals.generate.subject import read_subject
 from tui_evals.text.yamls import load_yaml
 
 SPEECH = """\
@@ -35,7 +35,7 @@ SCORER = "---\ntags: [scorer]\n---\nsystem:\nRules: {{rules}}\nuser:\n{{ output 
 LABEL = (
     "---\ntags: [github]\n---\nsystem:\nJudge.\nuser:\n{{prompt}}\n{{intent}} {{input}} {{groundtruth}}: {{output}}\n"
 )
-FACTS = Facts("Tag a word.", "A sentence and a word.", "One tag.\nNothing else.")
+FACTS = PromptFacts("Tag a word.", "A sentence and a word.", "One tag.\nNothing else.")
 TESTS = (
     Test(testuid="test-1", ruleid=1, testinput='{"sentence": "A: b", "word": "b"}', expectedoutput="JJ", reasoning="r"),
     Test(testuid="test-2", ruleid=1, testinput="no object", expectedoutput="NN"),
@@ -53,7 +53,7 @@ UNBOUND = "test-2: Invalid test input format, expected JSON object: no object"
 def prompt(folder: Path, text: str = SPEECH, name: str = "speech-tag.prompty", options: Options | None = None):
     file = folder / name
     file.write_text(text, encoding="utf-8")
-    return subject_of(file, options or Options())
+    return read_subject(file, options or Options())
 
 
 @pytest.fixture
@@ -172,11 +172,11 @@ def test_what_is_expected_is_the_groundtruth_unless_it_is_poor_or_old(speech):
 def test_without_a_fitting_model_only_the_grading_is_written(tmp_path, speech):
     assert evals_run(speech, TESTS, TRUTHS, FACTS, ["github:gpt-4o", "openai:"]) is None
     assert github_prompt(speech, TESTS, TRUTHS, FACTS, "openai:gpt-4o", {}) is None
-    assert [one.filename for one in exports(speech, TESTS, TRUTHS, FACTS, {}, [])] == ["evals.create.json"]
+    assert [one.filename for one in all_exports(speech, TESTS, TRUTHS, FACTS, {}, [])] == ["evals.create.json"]
 
 
 def test_everything_is_written_for_models_of_every_kind(speech):
-    made = exports(speech, TESTS, TRUTHS, FACTS, {}, ["openai:x", "github:openai/gpt-4o", "github/Phi-4"])
+    made = all_exports(speech, TESTS, TRUTHS, FACTS, {}, ["openai:x", "github:openai/gpt-4o", "github/Phi-4"])
     names = ["evals.create.json", "evals.run.json", "openai_gpt-4o.prompt.yml", "phi-4.prompt.yml"]
     assert [one.filename for one in made] == names
     assert load_yaml(made[3].text)["model"] == "Phi-4"
@@ -337,5 +337,5 @@ def test_hostile_texts_of_tests_arrive_as_they_are(speech, texts):
 
 def test_half_a_surrogate_pair_can_be_written_to_a_file(speech):
     tests = [Test(testinput='{"sentence": "a", "word": "b"}', expectedoutput="x\ud800")]
-    for one in exports(speech, tests, (), FACTS, {}, ["openai:x", "github:x"]):
+    for one in all_exports(speech, tests, (), FACTS, {}, ["openai:x", "github:x"]):
         assert "\ud800" not in one.text and one.text.encode("utf-8")

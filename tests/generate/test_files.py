@@ -14,48 +14,48 @@ from hypothesis import strategies as st
 from tests.generate.scripted import notes_of, work_on
 from tui_evals.datasets.document import load
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.generate import testing, writing
-from tui_evals.generate.dataset import _merged, built, dataset_file, write_dataset
-from tui_evals.generate.folder import Folder
-from tui_evals.generate.options import options_of, saved_options
+from tui_evals.generate.dataset import _merge_edits, build_dataset, dataset_path, write_dataset
+from tui_evals.generate.folder import GenerationFolder
+from tui_evals.generate.options import effective_options, saved_options
 from tui_evals.generate.parsing import is_refusal
-from tui_evals.generate.pipeline import begin_again
+from tui_evals.generate.pipeline import set_results_aside
 from tui_evals.generate.shapes import (
     Rule,
     Test,
     Truth,
     UnreadableFile,
-    every_rule,
-    lines_of,
-    numbered,
-    relinked,
-    rows_of,
+    all_rules,
+    number_rules,
+    parse_rows,
+    renumber_tests,
     rows_text,
+    rule_lines,
 )
 from tui_evals.generate.steps import BY_NAME
-from tui_evals.generate.subject import Unbindable, bound
+from tui_evals.generate.subject import Unbindable, bind_inputs
 from tui_evals.generate.tables import read_tests
 
 PROMPT = "---\ninputs:\n  a:\n    type: string\n  b:\n    type: string\n---\nsystem:\nSay {{a}} and {{b}}.\n"
 
 
 def test_a_file_knows_what_it_was_made_from(tmp_path):
-    folder = Folder(tmp_path / "f")
-    folder.wrote("rules.txt", "One.\n", (), "m")
-    folder.wrote("tests.json", "[1]", ("rules.txt",), "m")
+    folder = GenerationFolder(tmp_path / "f")
+    folder.write_result("rules.txt", "One.\n", (), "m")
+    folder.write_result("tests.json", "[1]", ("rules.txt",), "m")
     assert not folder.edited("rules.txt") and folder.outdated("tests.json") == []
     folder.write("rules.txt", "Two.\n")
-    again = Folder(tmp_path / "f")
+    again = GenerationFolder(tmp_path / "f")
     assert again.edited("rules.txt") and again.outdated("tests.json") == ["rules.txt"]
-    again.wrote("tests.json", "[2]", (), "m")
+    again.write_result("tests.json", "[2]", (), "m")
     assert again.outdated("tests.json") == ["rules.txt"], "a step that only adds to a file does not renew it"
     assert not again.edited("nothing.txt")
 
 
 def test_a_file_knows_when_a_source_outside_the_folder_changed(tmp_path):
-    folder = Folder(tmp_path / "f")
-    folder.wrote("rules.txt", "One.\n", ("prompt",), "m", {"prompt": "Say it."})
+    folder = GenerationFolder(tmp_path / "f")
+    folder.write_result("rules.txt", "One.\n", ("prompt",), "m", {"prompt": "Say it."})
     assert folder.outdated("rules.txt", {"prompt": "Say it."}) == []
     assert folder.outdated("rules.txt", {"prompt": "Sing it."}) == ["prompt"]
     assert folder.outdated("rules.txt") == [], "nobody knows"
@@ -65,18 +65,18 @@ def test_a_file_knows_when_a_source_outside_the_folder_changed(tmp_path):
 
 @pytest.mark.parametrize("text", ["One.\r\nTwo.\n", "One.\rTwo.\n", "\ufeffOne.\n", "Half \ud800 of it.\n"])
 def test_what_reads_back_otherwise_than_it_was_written_was_not_edited(tmp_path, text):
-    folder = Folder(tmp_path)
-    folder.wrote("rules.txt", text, (), "m")
+    folder = GenerationFolder(tmp_path)
+    folder.write_result("rules.txt", text, (), "m")
     assert not folder.edited("rules.txt")
 
 
 def test_a_byte_order_mark_is_no_part_of_a_rule(tmp_path):
     (tmp_path / "rules.txt").write_bytes(b"\xef\xbb\xbfOne.\r\nTwo.\r\n\r\n")
-    assert lines_of(Folder(tmp_path).read("rules.txt")) == ["One.", "Two."]
+    assert rule_lines(GenerationFolder(tmp_path).read("rules.txt")) == ["One.", "Two."]
 
 
 def test_what_is_set_aside_is_never_overwritten(tmp_path):
-    folder, now = Folder(tmp_path), datetime(2031, 5, 1)
+    folder, now = GenerationFolder(tmp_path), datetime(2031, 5, 1)
     places = []
     for text in ("first", "second"):
         folder.write("rules.txt", text)
@@ -98,18 +98,18 @@ def test_what_is_set_aside_is_never_overwritten(tmp_path):
 )
 def test_a_file_that_cannot_be_read_says_where(text, says):
     with pytest.raises(UnreadableFile, match=says):
-        rows_of(Test, "tests.json", text)
+        parse_rows(Test, "tests.json", text)
 
 
 def test_columns_nobody_knows_stay_in_a_test():
-    (test,) = rows_of(Test, "t", '[{"testinput": "a", "mood": "odd", "testid": "7"}]')
+    (test,) = parse_rows(Test, "t", '[{"testinput": "a", "mood": "odd", "testid": "7"}]')
     assert json.loads(rows_text([test])) == [{"testid": "7", "testinput": "a", "mood": "odd"}]
 
 
 async def test_no_terminal_obeys_the_files_of_lines(tmp_path):
     evil = "Be \x1b[2J\x1b]52;c;QUJD\x07short\x9b31m.\r\nBe \x00kind.\n"
     work = work_on(tmp_path, PROMPT, lambda *asked: evil, name="pair.prompty")
-    for make in (writing.intent, writing.inputspec, writing.rules):
+    for make in (writing.write_intent, writing.write_input_spec, writing.write_rules):
         text = await make(work)
         assert not [sign for sign in text if (sign < " " and sign != "\n") or "\x7f" <= sign < "\xa0"]
         assert text.split() == ["Be", "short.", "Be", "kind."]
@@ -125,11 +125,11 @@ def _test(rule: Rule, **more: object) -> Test:
 
 
 def test_tests_follow_the_text_of_their_rule():
-    rules = numbered(["a", "b", "c"], ["not a", "not b", "not c"])
+    rules = number_rules(["a", "b", "c"], ["not a", "not b", "not c"])
     tests = [_test(rule) for rule in rules]
 
     def ids(*lists: list[str]) -> list[int | None]:
-        return [test.ruleid for test in relinked(tests, numbered(*lists))]
+        return [test.ruleid for test in renumber_tests(tests, number_rules(*lists))]
 
     assert ids(["a", "b", "c"], ["not a", "not b", "not c"]) == [1, 2, 3, 4, 5, 6]
     assert ids(["a", "B", "c"], ["not a", "not b", "not c"]) == [1, 2, 3, 4, 5, 6], "an edited rule keeps its tests"
@@ -138,17 +138,17 @@ def test_tests_follow_the_text_of_their_rule():
 
 
 def test_a_test_of_no_rule_that_is_tested_belongs_to_none():
-    rules = every_rule(["c", "a", "b"], [], most=2)
+    rules = all_rules(["c", "a", "b"], [], most=2)
     tests = [_test(Rule(1, "a", False, 1)), _test(Rule(2, "b", False, 2)), Test(ruleid=9, testinput="x")]
-    assert [test.ruleid for test in relinked(tests, rules)] == [2, None, None]
-    assert [test.ruleid for test in relinked([Test(ruleid=1, testinput="x")], rules)] == [1], "a number is enough"
+    assert [test.ruleid for test in renumber_tests(tests, rules)] == [2, None, None]
+    assert [test.ruleid for test in renumber_tests([Test(ruleid=1, testinput="x")], rules)] == [1], "a number is enough"
 
 
 def test_a_name_that_two_tests_bear_stays_with_the_first(tmp_path):
     work = _made(tmp_path, [_pair(1), _pair(2, testuid="t1"), _pair(3, testuid="t1")])
-    names = [test.testuid for test in testing.named(work, work.tests)]
+    names = [test.testuid for test in testing.name_tests(work, work.tests)]
     assert names[0] == "t1" and len(set(names)) == 3
-    assert names == [test.testuid for test in testing.named(work, work.tests)], "whenever they are named"
+    assert names == [test.testuid for test in testing.name_tests(work, work.tests)], "whenever they are named"
     assert not BY_NAME["labels"].done(work)
 
 
@@ -187,8 +187,8 @@ def test_tests_become_items_that_a_run_can_ask(tmp_path):
         _pair(3, 2),
         _pair(4, baseline=True).model_copy(update={"ruleid": None}),
     ]
-    data = built(_made(tmp_path, tests, truths, runs_per_test=2))
-    dataset, problems = typed(data)
+    data = build_dataset(_made(tmp_path, tests, truths, runs_per_test=2))
+    dataset, problems = parse_dataset(data)
     assert dataset is not None and not problems
     first, second, third, fourth = data["items"]
     assert first["variables"] == {"a": "a1", "b": "b1"} and first["expected_response"] == "good"
@@ -207,7 +207,7 @@ def test_a_test_that_does_not_fit_the_prompt_is_left_out_and_named(tmp_path):
     told: list[str] = []
     from dataclasses import replace
 
-    data = built(replace(work, tell=told.append))
+    data = build_dataset(replace(work, tell=told.append))
     assert [item["testId"] for item in data["items"]] == ["t1"]
     assert len(told) == 1 and "odd" in told[0] and "Invalid test input format, expected JSON object" in told[0]
 
@@ -215,7 +215,7 @@ def test_a_test_that_does_not_fit_the_prompt_is_left_out_and_named(tmp_path):
 def test_what_a_person_changed_in_the_dataset_stays(tmp_path):
     work = _made(tmp_path, [_pair(number) for number in range(1, 6)])
     write_dataset(work)
-    file = dataset_file(work)
+    file = dataset_path(work)
     data = load(file).data
     items = {item["testId"]: item for item in data["items"]}
     items["t2"]["expected_response"] = "mine"
@@ -236,11 +236,11 @@ def test_what_a_person_changed_in_the_dataset_stays(tmp_path):
 def test_items_without_a_name_that_a_person_added_all_stay(tmp_path):
     work = _made(tmp_path, [_pair(1)])
     write_dataset(work)
-    document = json.loads(dataset_file(work).read_text())
+    document = json.loads(dataset_path(work).read_text())
     document["items"] += [{"prompt": "mine"}, {"prompt": "mine too"}, {"prompt": "mine too"}]
-    dataset_file(work).write_text(json.dumps(document))
+    dataset_path(work).write_text(json.dumps(document))
     assert write_dataset(work) == "4 items, 3 of them as you changed them"
-    assert [item.get("prompt") for item in json.loads(dataset_file(work).read_text())["items"]][1:] == [
+    assert [item.get("prompt") for item in json.loads(dataset_path(work).read_text())["items"]][1:] == [
         "mine",
         "mine too",
         "mine too",
@@ -252,7 +252,7 @@ def test_new_items_stand_behind_all_that_come_before_them(tmp_path_factory, data
     names = [f"t{number}" for number in range(6)]
     there = data.draw(st.permutations(names).map(lambda some: some[:4]))
     fresh = {"items": [{"testId": name} for name in names], "extensions": {}}
-    merged, kept = _merged({"items": [{"testId": name} for name in there]}, fresh, {}, own=False)
+    merged, kept = _merge_edits({"items": [{"testId": name} for name in there]}, fresh, {}, settings_edited=False)
     found = [item["testId"] for item in merged["items"]]
     assert kept == 0 and sorted(found) == names and [name for name in found if name in there] == there
     for place, name in enumerate(names):
@@ -264,7 +264,7 @@ def test_half_a_character_in_a_test_makes_no_file_that_cannot_be_written(tmp_pat
     work = _made(tmp_path, [_pair(1, expectedoutput="half \ud800")])
     for _ in range(2):
         write_dataset(work)
-    assert json.loads(dataset_file(work).read_text())["items"][0]["expected_response"] == "half ?"
+    assert json.loads(dataset_path(work).read_text())["items"][0]["expected_response"] == "half ?"
 
 
 def test_items_of_no_rule_are_named(tmp_path):
@@ -279,12 +279,12 @@ def test_an_untouched_dataset_follows_its_options(tmp_path):
     write_dataset(work)
     (tmp_path / "nice.metric.prompty").write_text("system:\nJudge {{output}}.\n")
     write_dataset(work)
-    assert "nice" in load(dataset_file(work)).data["default_evaluators"]
+    assert "nice" in load(dataset_path(work)).data["default_evaluators"]
 
 
 def test_taking_the_expansion_back_restores_the_inputs(tmp_path):
     work = _made(tmp_path, [_pair(1, testinputOriginal='{"a": "1", "b": "2"}')], test_expansions=1)
-    place = begin_again(work, "expansion")
+    place = set_results_aside(work, "expansion")
     assert place is not None and (place / "tests.json").exists(), "the longer ones are kept"
     (test,) = work.tests
     assert test.testinput == '{"a": "1", "b": "2"}' and test.testinputOriginal is None
@@ -382,10 +382,10 @@ def test_samples_come_from_files_too_and_are_cut(tmp_path):
 def test_a_test_has_to_give_every_open_input_a_value(tmp_path):
     work = work_on(tmp_path, PROMPT, name="p.prompty")
     scenario = work.subject.scenarios[0]
-    assert bound(work.subject, scenario, "{a: 'x', b: 'y',}") == {"a": "x", "b": "y"}
-    assert bound(work.subject, scenario, '{"a": "x\\u0085", "b": "y"}')["a"] == "x\x85"
+    assert bind_inputs(work.subject, scenario, "{a: 'x', b: 'y',}") == {"a": "x", "b": "y"}
+    assert bind_inputs(work.subject, scenario, '{"a": "x\\u0085", "b": "y"}')["a"] == "x\x85"
     with pytest.raises(Unbindable, match="no value for b"):
-        bound(work.subject, scenario, '{"a": "x"}')
+        bind_inputs(work.subject, scenario, '{"a": "x"}')
 
 
 @pytest.mark.parametrize(
@@ -405,9 +405,9 @@ def test_saved_options_that_cannot_be_are_named(saved, says):
 
 
 def test_options_are_given_then_preset_then_saved_then_default():
-    saved = options_of({"effort": "high", "tests_per_rule": 7}).kept()
-    assert options_of({}, saved).tests_per_rule == 7 and options_of({}, saved).max_rules == 50
-    assert options_of({"max_rules": 2}, saved).max_rules == 2
-    fresh = options_of({"effort": "medium"}, saved)
+    saved = effective_options({"effort": "high", "tests_per_rule": 7}).kept()
+    assert effective_options({}, saved).tests_per_rule == 7 and effective_options({}, saved).max_rules == 50
+    assert effective_options({"max_rules": 2}, saved).max_rules == 2
+    fresh = effective_options({"effort": "medium"}, saved)
     assert (fresh.max_rules, fresh.tests_per_rule, fresh.test_expansions) == (20, 3, 0)
-    assert options_of({}).max_rules == 3
+    assert effective_options({}).max_rules == 3

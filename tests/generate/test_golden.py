@@ -16,10 +16,10 @@ from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.base import Evidence, Question, evaluate
 from tui_evals.evaluators.compliance import discover_metrics, metric_evaluator, parse_metric, parse_ok_err
 from tui_evals.generate import testing, truth, writing
-from tui_evals.generate.options import options_of, separated
-from tui_evals.generate.parsing import baseline_inputs, model_slug, tidy_rules
-from tui_evals.generate.shapes import Test, chunks, lines_of, numbered, rows_of, rows_text
-from tui_evals.generate.subject import bound
+from tui_evals.generate.options import effective_options, split_names
+from tui_evals.generate.parsing import model_slug, split_baseline_inputs, tidy_rules
+from tui_evals.generate.shapes import Test, chunk_rules, number_rules, parse_rows, rows_text, rule_lines
+from tui_evals.generate.subject import bind_inputs
 from tui_evals.generate.tables import read_tests
 
 SPEECH = """---
@@ -78,8 +78,8 @@ def test_golden_03_rules_are_tidied():
 
 
 def test_golden_04_lists_baseline_texts_and_model_names():
-    assert separated("a; b;;c") == ["a", "b", "c"]
-    assert baseline_inputs("Test case 1:\nfoo\n===\n## Test Case 2\nbar") == ["foo", "bar"]
+    assert split_names("a; b;;c") == ["a", "b", "c"]
+    assert split_baseline_inputs("Test case 1:\nfoo\n===\n## Test Case 2\nbar") == ["foo", "bar"]
     assert model_slug("ollama:llama3.3:70b") == "llama3.3_70b"
 
 
@@ -105,7 +105,7 @@ def _rules(many: int) -> dict[str, str]:
 async def test_golden_05_seven_rules_make_42_tests(tmp_path):
     options = {"tests_per_rule": 3, "test_generations": 1, "max_rules_per_test_generation": 3}
     work = work_on(tmp_path, SPEECH, lambda name, text, attempt: _csv_for(text), files=_rules(7), **options)
-    tests = rows_of(Test, "tests.json", await testing.tests(work))
+    tests = parse_rows(Test, "tests.json", await testing.write_tests(work))
     assert len(tests) == 42
     assert sorted({test.ruleid for test in tests}) == list(range(1, 15))
     assert {test.ruleid for test in tests if test.inverse} == set(range(8, 15))
@@ -152,10 +152,10 @@ async def test_golden_08_scenarios_fix_inputs(tmp_path):
 
     work = work_on(tmp_path, DEMO, reply, name="demo.prompty", files=_rules(1), test_generations=1, tests_per_rule=1)
     english, french = work.subject.scenarios
-    assert bound(work.subject, english, "Knock") == {"joke": "Knock", "locale": "en-us"}
-    assert bound(work.subject, french, "Toc") == {"joke": "Toc", "locale": "fr-FR"}
-    assert bound(work.subject, french, '{joke: "Toc", locale: "de"}') == {"joke": "Toc", "locale": "fr-FR"}
-    tests = rows_of(Test, "tests.json", await testing.tests(work))
+    assert bind_inputs(work.subject, english, "Knock") == {"joke": "Knock", "locale": "en-us"}
+    assert bind_inputs(work.subject, french, "Toc") == {"joke": "Toc", "locale": "fr-FR"}
+    assert bind_inputs(work.subject, french, '{joke: "Toc", locale: "de"}') == {"joke": "Toc", "locale": "fr-FR"}
+    tests = parse_rows(Test, "tests.json", await testing.write_tests(work))
     assert [test.scenario for test in tests] == ["English", "French"] * 2
     questions = [text for _, text in _script(work).questions]
     assert all("reasoning,joke\n" in text for text in questions)
@@ -187,8 +187,8 @@ def test_golden_10_metrics_beside_the_prompt(tmp_path):
     ("split", "shown"), [(True, [[1, 2, 3], [4], [5, 6, 7], [8]]), (False, [[1, 2, 3], [4, 5, 6], [7, 8]])]
 )
 def test_golden_11_rules_in_chunks(split, shown):
-    rules = numbered([f"r{n}" for n in range(4)], [f"i{n}" for n in range(4)])
-    assert [[rule.number for rule in chunk] for chunk in chunks(rules, 3, split)] == shown
+    rules = number_rules([f"r{n}" for n in range(4)], [f"i{n}" for n in range(4)])
+    assert [[rule.number for rule in chunk] for chunk in chunk_rules(rules, 3, split)] == shown
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ async def test_golden_12_ground_truth_is_asked_again(tmp_path, scores, kept, ask
 
     files = {"tests.json": rows_text([Test(testuid="test-1", testinput='{"sentence": "a b", "word": "a"}')])}
     work = work_on(tmp_path, SPEECH, reply, judges=["jury"], files=files)
-    (found,) = rows_of(truth.Truth, "test_groundtruth.json", await truth.groundtruth(work))
+    (found,) = parse_rows(truth.Truth, "test_groundtruth.json", await truth.write_groundtruth(work))
     assert found.groundtruthScore == kept
     assert found.output == f"answer {asked - 1}"
     assert found.metrics["groundtruth-eval with jury"]["score"] == scores[asked - 1]
@@ -211,7 +211,7 @@ async def test_golden_12_ground_truth_is_asked_again(tmp_path, scores, kept, ask
 async def test_golden_12_without_a_number_nothing_is_asked_again(tmp_path):
     files = {"tests.json": rows_text([Test(testuid="test-1", testinput='{"sentence": "a b", "word": "a"}')])}
     work = work_on(tmp_path, SPEECH, lambda name, text, attempt: "fine\nOK", judges=["jury"], files=files)
-    (found,) = rows_of(truth.Truth, "test_groundtruth.json", await truth.groundtruth(work))
+    (found,) = parse_rows(truth.Truth, "test_groundtruth.json", await truth.write_groundtruth(work))
     assert found.groundtruthScore is None and found.output == "fine\nOK"
 
 
@@ -221,16 +221,16 @@ async def test_golden_13_inverse_rules_are_counted(tmp_path, counts, asked):
         return "\n".join(f"No {number} of {attempt}." for number in range(counts[attempt]))
 
     work, told = notes_of(work_on(tmp_path, SPEECH, reply, files={"rules.txt": _rules(4)["rules.txt"]}))
-    lines = lines_of(await writing.inverse(work))
+    lines = rule_lines(await writing.write_inverse_rules(work))
     assert len(_script(work).questions) == asked
     assert lines == [f"No {number} of {asked - 1}." for number in range(counts[asked - 1])]
     assert bool(told) == (len(lines) != 4)
 
 
 def test_golden_14_what_is_given_wins_over_effort():
-    found = options_of({"effort": "min", "tests_per_rule": 5})
+    found = effective_options({"effort": "min", "tests_per_rule": 5})
     assert (found.tests_per_rule, found.max_rules, found.split_rules) == (5, 6, False)
-    assert options_of({"effort": None}).effort == "low"
+    assert effective_options({"effort": None}).effort == "low"
 
 
 async def test_golden_15_a_metric_is_shown_rules_and_output(tmp_path):
@@ -261,18 +261,18 @@ async def test_golden_16_the_pipeline_of_the_seed(tmp_path):
 
     work = work_on(tmp_path, SPEECH, reply)
     assert "sentence: {{sentence}}, word: {{word}}" in load_prompt(work.subject.file).body
-    spec, rules = await asyncio.gather(writing.inputspec(work), writing.rules(work))
+    spec, rules = await asyncio.gather(writing.write_input_spec(work), writing.write_rules(work))
     work.folder.write("rules.txt", rules)
-    inverse = await writing.inverse(work)
-    assert [len(lines_of(text)) for text in (spec, rules, inverse)] == [3, 4, 4]
-    assert lines_of(rules)[0] == "Only the tag." and lines_of(spec)[2] == "The word is in it."
+    inverse = await writing.write_inverse_rules(work)
+    assert [len(rule_lines(text)) for text in (spec, rules, inverse)] == [3, 4, 4]
+    assert rule_lines(rules)[0] == "Only the tag." and rule_lines(spec)[2] == "The word is in it."
     assert all(
         "sentence: {{sentence}}" in text for step, text in _script(work).questions if step != "inverse_rules.txt"
     )
 
 
 def _script(work: object) -> Script:
-    script = getattr(work, "talk", None)
+    script = getattr(work, "asker", None)
     assert isinstance(script, Script)
     return script
 
@@ -285,6 +285,6 @@ async def test_tests_of_one_rule_are_made_anew_and_the_others_stay(tmp_path):
         files={**_rules(2), "tests.json": rows_text([Test(ruleid=n, testinput=f"old {n}") for n in (1, 2, 3, 4)])},
         test_generations=1,
     )
-    tests = rows_of(Test, "tests.json", await testing.tests(replace(work, again=frozenset({3}))))
+    tests = parse_rows(Test, "tests.json", await testing.write_tests(replace(work, again=frozenset({3}))))
     assert [test.testinput for test in tests if test.ruleid != 3] == ["old 1", "old 2", "old 4"]
     assert sum("fresh" in test.testinput for test in tests if test.ruleid == 3) == 3

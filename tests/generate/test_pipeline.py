@@ -1,13 +1,16 @@
 """The whole pipeline as the command line runs it, against a server that refuses questions with something missing."""
 
+import asyncio
+import contextlib
 import json
 import random
 
 import pytest
 
-from tests.generate.conftest import Project, full_prompt
+from tests.generate.conftest import ROLES, Project, full_prompt
 from tests.runs.conftest import kill, until
-from tui_evals.generate.steps import STEPS, before
+from tui_evals.generate.pipeline import Pipeline
+from tui_evals.generate.steps import STEPS, needed_steps
 
 EVERYTHING = ("--baseline-tests", "--validity", "--groundedness", "--coverage", "--test-expansions", 1)
 QUESTIONS = {
@@ -102,7 +105,51 @@ def _look_at_dataset(project):
     assert len(data["items"]) == 32
 
 
-# -- killed
+# -- killed: at a few places as a process, at all of them by a stop from within; in soak at all of them as a process
+
+
+class Died(BaseException):
+    """What ends a generation that shares this process."""
+
+
+def end_as_process(project, condition, *options):
+    """Kill a generation when a condition is met."""
+    process = project.generating(*options)
+    until(lambda: condition() or process.poll() is not None)
+    kill(process)
+
+
+def end_within(project, condition, *options):
+    """End a generation in this process when a condition is met, with everything it has under way."""
+    whole = Pipeline.run
+
+    async def watch():
+        async with asyncio.timeout(60):
+            while not condition():
+                await asyncio.sleep(0.005)
+        raise Died
+
+    async def run(pipeline):
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(watch())
+                await whole(pipeline)
+                raise Died
+        finally:  # a pipeline that is ended while it closes its models leaves connections to the end of the process
+            await asyncio.gather(*(model.target.close() for model in pipeline._work.models.all))
+            await asyncio.sleep(0.01)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(BaseExceptionGroup) as ended:
+        patch.setattr(Pipeline, "run", run)
+        project.shell("generate", "shop.prompty", *ROLES, *options)
+    assert ended.group_contains(Died)
+
+
+def both_ways(places, as_process):
+    """Each place with a stop from within, and with a kill where that is in the suite or else in soak."""
+    within = [pytest.param(end_within, place, id=f"{place} from within") for place in places if place not in as_process]
+    marks = {place: () if place in as_process else pytest.mark.soak for place in places}
+    return within + [pytest.param(end_as_process, place, id=f"{place} killed", marks=marks[place]) for place in places]
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +160,8 @@ def undisturbed(tmp_path_factory, one_server):
     def look(project):
         if not found:
             other = Project(tmp_path_factory.mktemp("undisturbed"), project.server, full_prompt(), project.shell)
-            process = other.generating(*amounts(other), *EVERYTHING)
-            out, err = process.communicate(timeout=60)
-            assert process.returncode == 0, out + err
+            with contextlib.chdir(other.root):
+                other.generate(*amounts(other), *EVERYTHING)
             found.update(made=other.made(), calls=other.server.per_step)
             project.use(project.prompt)
         return found
@@ -139,20 +185,18 @@ def complete(project, step):
 FILES = {"dataset": "shop.json", "exports": "evals.create.json"}
 
 
-@pytest.mark.parametrize("step", [step.name for step in STEPS])
-def test_killed_after_a_step_it_goes_on_without_asking_a_finished_step_again(project, undisturbed, step):
+@pytest.mark.parametrize(("end", "step"), both_ways([step.name for step in STEPS], ["rules", "expansion", "exports"]))
+def test_killed_after_a_step_it_goes_on_without_asking_a_finished_step_again(project, undisturbed, end, step):
     whole, server = undisturbed(project), project.server
     options = (*amounts(project), *EVERYTHING, "--quiet")
-    over = before([step]) - {"dataset"}
+    over = needed_steps([step]) - {"dataset"}
     waiting = [name for other in STEPS if other.name not in over for name in QUESTIONS.get(other.name, (other.name,))]
     server.behave(*waiting, "answer", always="hang")
-    killed = project.generating(*options, *(("-m", "under-test") if step in FILES else ()))
     file = FILES.get(step)
     is_there = (lambda: (project.folder / file).exists()) if file else (lambda: complete(project, _step(step)))
-    until(lambda: is_there() or killed.poll() is not None)
+    end(project, is_there, *options, *(("-m", "under-test") if step in FILES else ()))
     finished = {name for other in over for name in QUESTIONS.get(other, (other,))}
     asked = {name: server.asked(name) for name in finished}
-    kill(killed)
     # Without what is kept of replies, only its file can say that a step is over.
     project.do("cache", "clear", "--yes")
     server.behave(*waiting, always="answer")
@@ -168,19 +212,17 @@ def _step(name):
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-cache",)])
-@pytest.mark.parametrize("step", ["tests", "expansion", "review", "groundtruth"])
-def test_killed_in_the_middle_of_a_step_only_what_was_in_flight_is_asked_again(project, undisturbed, step, flags):
+@pytest.mark.parametrize(("end", "step"), both_ways(["tests", "expansion", "review", "groundtruth"], ["groundtruth"]))
+def test_killed_in_the_middle_of_a_step_only_what_was_in_flight_is_asked_again(project, undisturbed, end, step, flags):
     whole, server = undisturbed(project), project.server
     options = (*amounts(project), *EVERYTHING, "-c", 2, *flags)
     first = QUESTIONS.get(step, (step,))[0]
     server.behave(first, after=3)
     server.behave("coverage", *(["groundtruth"] if step == "review" else []), always="hang")
     server.behave(*(["validity"] if step == "groundtruth" else []), always="hang")
-    answered = {name: calls for name, calls in whole["calls"].items() if name in before([step])}
+    answered = {name: calls for name, calls in whole["calls"].items() if name in needed_steps([step])}
     answered |= {"groundedness": 2, first: 3, **({"groundtruth-judge": 3} if step == "groundtruth" else {})}
-    killed = project.generating(*options)
-    until(lambda: (_settled(server, first, answered) and _all_kept(project)) or killed.poll() is not None)
-    kill(killed)
+    end(project, lambda: _settled(server, first, answered) and _all_kept(project), *options)
     in_flight = server.asked() - server.answered()
     server.manners.clear()
     project.generate(*options)

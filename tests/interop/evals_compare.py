@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.resolve import resolve
+from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.evaluators.base import Evidence, Question, Score, evaluate
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.openai_evals import Registry, load
@@ -64,7 +64,7 @@ def judged(registry: Registry, name: str, run: Mapping[str, Any]) -> tuple[Rows,
 
 
 async def _scored(dataset: Dataset, item: Item, answers: list[str], replies: list[str]) -> Score:
-    (entry,) = resolve(dataset, item)
+    (entry,) = resolve_evaluators(dataset, item)
     options = {**entry.settings, **({"invalid": "lowest", "compat": True} if replies else {})}
 
     waiting = iter(replies)

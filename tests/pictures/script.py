@@ -14,7 +14,7 @@ from tests.pictures.still import Clock, still_world
 from tui_evals.datasets.document import load
 from tui_evals.datasets.starter import make_demo
 from tui_evals.datasets.validate import dataset_of
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.runs import start
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
@@ -164,7 +164,7 @@ async def _play(project: Project, script: Script) -> None:
 
 
 def _planned(project: Project, script: Script, writer: Writer) -> tuple[Plan, RunRow]:
-    known = registry()
+    known = load_registry()
     document = load(project.folder / "evals" / f"{script.dataset}.json")
     target = load_settings(project.folder).targets["demo"]
     dataset = dataset_of(document, known.catalogue, known.own)

@@ -61,7 +61,7 @@ def test_bad_answers_are_errors_and_warnings_with_the_reasons(tmp_path):
     assert said_of(store(tmp_path, Ran(items, by_name(answers))), tmp_path) == [
         (
             "error",
-            {"file": "evals.json", "line": line_of(file, '"c"'), "title": "c: no answer"},
+            {"file": "evals.json", "line": line_of(file, '"c"'), "title": "c: without an answer"},
             "timeout: nobody answered",
         ),
         (

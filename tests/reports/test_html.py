@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.reports.made import add_run, plain, store
 from tests.store.helpers import judged, new_run, said
 from tui_evals.compare.runs import read_comparison
-from tui_evals.compare.verdicts import sentence
+from tui_evals.compare.verdicts import difference_sentence
 from tui_evals.reports.html import chunks, page
 from tui_evals.reports.page.texts import MOST, marks, text
 from tui_evals.store.reader import Reader
@@ -170,7 +170,7 @@ async def test_a_run_is_summed_up_above_its_items(one):
     found = Census(one).text
     assert "Evaluation report run evals.json · suite suite · " in found
     assert re.search(r"\d\d\.\d % pass \d+ of \d+ judged answers; 95 % interval \d", found)
-    for fact in ("Items 8 48 answers, each asked 2 times", "Targets target 0, target 1", "Took 1 min 30 s"):
+    for fact in ("Items 8 48 answers, each asked 2 times", "Targets target 0, target 1", "Status ■ finished in 1m 30s"):
         assert fact in found
     assert "Judge judge (model of the judge)" in found
     assert re.search(r"Cost \$0\.00\d\d Tokens [\d,]+ [\d,]+ in, [\d,]+ out Median latency \d+ ms", found)
@@ -240,7 +240,7 @@ async def test_a_run_that_is_not_over_says_so(tmp_path):
     assert "This run was interrupted before its end. 1 answer is not there or not judged yet." in found
     assert "Nobody has been asked yet." in found
     assert "Judge none named" in found
-    assert "and 1 call at an unknown price" in found
+    assert "$0 and 1 unpriced" in found
 
 
 async def test_a_long_text_is_folded_whole_and_an_endless_one_is_cut_with_a_word_on_how_to_see_it(tmp_path):
@@ -267,10 +267,10 @@ async def test_a_comparison_says_what_the_verdicts_say(tmp_path):
         found = read_comparison(reader, ids)
         said_there = Census(page(reader, [reader.run(one) for one in ids])).text
     for letter, one in zip("BC", found.against, strict=True):
-        assert sentence(one, "A", letter) in said_there
+        assert difference_sentence(one, "A", letter) in said_there
         assert f"{one.counts['broken']} broken" in said_there
         for test in one.tests:
-            assert re.search(rf"{test.what} {test.items} [\d.]+ [\d.]+ [+−]?[\d.]+", said_there), test.what
+            assert re.search(rf"{test.what} {test.items} [\d.]+ [\d.]+ [+-]?[\d.]+", said_there), test.what
     assert "Comparison of 3 runs A run 0 · B run 1 · C run 2" in said_there
     assert said_there.count("Item scores, 0 to 100") == 2
 

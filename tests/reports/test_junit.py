@@ -94,7 +94,7 @@ def test_there_is_a_suite_for_each_column_and_a_case_for_each_turn_and_repeat(tm
     }
     facts = {one.get("name"): one.get("value") for one in root[0].iter("property")}
     assert (facts["target"], facts["prompt"], facts["dataset"]) == ("small", "p.prompty", "evals.json")
-    assert facts["cost"] == "0.0600 USD"
+    assert facts["cost"] == "$0.0600"
 
 
 def test_what_broke_since_another_run_says_so(tmp_path, schema):

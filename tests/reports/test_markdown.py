@@ -97,7 +97,7 @@ def test_a_run_is_summed_up_with_its_columns_evaluators_and_what_failed(path):
     text = written(path)
     assert text.startswith("## `old`: 2 of 3 pass\n")
     assert "2 of 3 pass (66.7 %, 95 % interval 20.8 to 93.9) · 1 could not be judged · 1 without an answer" in text
-    assert "| `demo` | 2 of 3 (66.7 %) | 20.8 to 93.9 | 1 | 1 | 0.0200 USD and 2 unpriced |" in text
+    assert "| `demo` | 2 of 3 (66.7 %) | 20.8 to 93.9 | 1 | 1 | $0.0200 and 2 unpriced |" in text
     assert "| `Match` | 0.667 | 2 of 3 (66.7 %) | 20.8 to 93.9 | 0 |" in text
     assert "### What failed: 3 answers" in text
     titles = [line[18:40] for line in text.splitlines() if line.startswith("<details>")]
@@ -109,7 +109,7 @@ def test_a_comparison_says_what_changed_whether_it_is_real_and_what_broke(path):
     text = written(path, 1, 2)
     assert "**B passes as many of 3 items as A: no difference.**" in text
     assert "B against A: 1 broken, 1 fixed, 1 same, 2 not comparable." in text
-    assert "| `Match` | 0.667 | 0.667 | 0 |" in text
+    assert "| `Match` | 0.667 | 0.667 | 0.000 |" in text
     assert "| `easy` | 2 of 3 (66.7 %) | 2 of 3 (66.7 %) |" in text
     assert "### What broke: 1 answer\n" in text
     details = text[text.index("<details>") :]
@@ -136,7 +136,7 @@ def test_what_makes_the_numbers_mean_less_and_which_way_a_difference_goes_are_sa
     path = store(tmp_path, Ran(items, every(bad())), Ran(items, every(good()), source="`new`.json"))
     text = written(path, 1, 2)
     assert "Note: ``B asked another dataset than A: `new`.json instead of evals.json.``" in text
-    assert "| yes, better |" in text and "| yes, worse |" in written(path, 2, 1)
+    assert "| shown: better |" in text and "| shown: worse |" in written(path, 2, 1)
 
 
 def test_a_run_without_a_verdict_has_neither_failed_nor_broken_anything(tmp_path):

@@ -106,6 +106,34 @@ def test_golden_07_statuses_of_answers_and_conversations(project):
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "data.json", "--target", "main", "--quiet", "--fail-under", "90"],
+        ["run", "data.json", "--target", "main", "--json", "--no-such-option"],
+        ["run", "data.json"],
+        ["rescore", "last", "-e", "StartsWith", "--plan", "--json"],
+        ["show", "last"],
+        ["export", "last", "--to", "json"],
+        ["label", "last", "#1", "unheard-of"],
+        ["cache", "info"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_is_the_same_as_a_process_of_its_own_and_as_a_call(project, arguments):
+    """Most tests call commands in their own process, and this is why they may."""
+    project.dataset(2)
+    project.do("run", "data.json", "--target", "main", "--quiet")
+    process, call = project.as_process(*arguments), project.as_call(*arguments)
+    assert call[0] == process[0]
+    assert [_timeless(text) for text in call[1:]] == [_timeless(text) for text in process[1:]]
+
+
+def _timeless(text):
+    """What a command prints without durations, which no two calls share, and the name of the run."""
+    return re.sub(r"[\d.]+ (ms|s)\b|\brun \w+|(?<=resume )\w+", "…", text)
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (["run", "data.json"], 3, "no target is named"),

@@ -21,7 +21,7 @@ def undisturbed(project: Project, tmp_path_factory: pytest.TempPathFactory) -> l
     return other.table()
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [3, *(pytest.param(rounds, marks=pytest.mark.soak) for rounds in (10, 100))])
 def test_killed_at_random_moments_a_run_ends_as_if_undisturbed(project, tmp_path_factory, rounds):
     wanted = undisturbed(project, tmp_path_factory)
     server = project.server
@@ -85,9 +85,10 @@ def test_calls_that_hang_end_as_timeouts_and_do_not_hold_up_the_rest(project):
     assert {code for code in codes if code} == {"agentTimeout"}
 
 
-def test_two_runs_at_once_and_a_reader_share_one_database(project):
+@pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.soak)])
+def test_two_runs_at_once_and_a_reader_share_one_database(project, count):
     project.configure(concurrency=50)
-    project.dataset(5_000)
+    project.dataset(count)
     first = project.start("run", "data.json", "--target", "main", "--quiet", "--name", "one", "--no-cache")
     second = project.start("run", "data.json", "--target", "main", "--quiet", "--name", "two", "--no-cache")
     until(lambda: project.database.exists())
@@ -104,7 +105,7 @@ def test_two_runs_at_once_and_a_reader_share_one_database(project):
     with project.reader() as reader:
         for name in ("one", "two"):
             totals = reader.totals(reader.find_run(name).id)
-            assert (totals.total, totals.passed) == (5_000, 5_000)
+            assert (totals.total, totals.passed) == (count, count)
 
 
 def test_a_budget_is_never_exceeded_and_the_run_can_go_on(project):

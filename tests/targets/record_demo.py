@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.prompts import load_prompt
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.runs.prompting import PromptUnderTest, assistant, chat_for, of_dataset
 from tui_evals.targets.demo.answering import keys_of, right_and_wrong
 from tui_evals.targets.demo.forms import recorded, schema_in
@@ -28,7 +28,7 @@ def datasets():
     places = (ROOT / "tui_evals" / "datasets" / "demo", ROOT / "sample_datasets", *SPEECH_TAG.parent.glob("**/"))
     for file in (file for place in places for file in sorted(place.iterdir()) if file.suffix in SUFFIXES):
         data = load(file).data
-        dataset = typed(data)[0] if "items" in data else None
+        dataset = parse_dataset(data)[0] if "items" in data else None
         if dataset is not None:
             named = dataset.prompt_file
             own = PromptUnderTest(prompty=load_prompt(file.parent / named)) if named else of_dataset(dataset)

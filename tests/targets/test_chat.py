@@ -3,7 +3,7 @@
 import pytest
 
 from tui_evals.targets.base import Usage
-from tui_evals.targets.chat import reply_of
+from tui_evals.targets.chat import parse_completion
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ def test_tokens_that_cannot_have_been_counted_are_not_counted(counted, usage):
         "choices": [{"message": {"role": "assistant", "content": "so"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": asked, "completion_tokens": answered},
     }
-    assert reply_of(answer).usage == usage
+    assert parse_completion(answer).usage == usage

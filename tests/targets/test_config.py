@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.targets.base import ConfigurationError, Price, TargetConfig
-from tui_evals.targets.config import RunDefaults, Settings, is_model, load_settings, target_named
+from tui_evals.targets.config import RunDefaults, Settings, find_target, is_model, load_settings
 from tui_evals.targets.environment import environment
 
 FULL = """
@@ -212,19 +212,19 @@ def test_a_word_is_a_model_by_its_spelling(word, known):
     assert is_model(word) == known
     settings = Settings(run=RunDefaults(concurrency=7))
     if known:
-        assert target_named(word, settings) == TargetConfig(name=word, model=word, concurrency=7)
-        assert target_named(word, Settings()) == TargetConfig(name=word, model=word)
+        assert find_target(word, settings) == TargetConfig(name=word, model=word, concurrency=7)
+        assert find_target(word, Settings()) == TargetConfig(name=word, model=word)
     else:
         with pytest.raises(ConfigurationError):
-            target_named(word, settings)
+            find_target(word, settings)
 
 
 def test_a_section_goes_before_a_spelling_and_the_nearest_is_named():
     section = TargetConfig(name="demo", model="openai/x")
     settings = Settings(targets={"demo": section, "gpt": TargetConfig(name="gpt", model="openai/y")})
-    assert target_named("demo", settings) is section
+    assert find_target("demo", settings) is section
     with pytest.raises(ConfigurationError, match=r"there is no target gtp in .*demo, gpt \(did you mean 'gpt'\?\)"):
-        target_named("gtp", settings)
+        find_target("gtp", settings)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.targets import record_demo
 from tui_evals.datasets.document import load
-from tui_evals.evaluators.registry import built_in, registry
-from tui_evals.evaluators.rows import Scorer
+from tui_evals.evaluators.registry import built_in, load_registry
+from tui_evals.evaluators.rows import RowScorer
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError
 from tui_evals.targets.demo.answering import Demo, right_and_wrong
 from tui_evals.targets.demo.forms import instance
@@ -172,7 +172,7 @@ async def judged(row, seed=1):
     async def judge(question):
         return (await target.ask(Request(messages=question.messages, response_format=question.schema))).text
 
-    return await Scorer(registry(), judge).score(row)
+    return await RowScorer(load_registry(), judge).score(row)
 
 
 JUDGED = [kind for kind in dict.fromkeys(built_in().values()) if kind.judged]

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_evals.evaluators.compliance import parse_ok_err
-from tui_evals.generate.asking import PROMPTS, Prompts, shipped
+from tui_evals.generate.asking import PROMPT_NAMES, Prompts, shipped_prompt
 from tui_evals.generate.options import Options
-from tui_evals.generate.parsing import baseline_inputs, is_refusal, tidy_rules
-from tui_evals.generate.subject import Input, subject_of
+from tui_evals.generate.parsing import is_refusal, split_baseline_inputs, tidy_rules
+from tui_evals.generate.subject import PromptInput, read_subject
 from tui_evals.generate.tables import read_tests
-from tui_evals.generate.testing import described
+from tui_evals.generate.testing import describe_inputs
 from tui_evals.targets.base import Request, TargetConfig
 from tui_evals.targets.demo.answering import Demo
 from tui_evals.targets.demo.forms import recorded, written
 
 SAMPLE = Path(__file__).parents[2] / "sample_datasets" / "speech-tag" / "speech-tag.prompty"
-TAGS = subject_of(SAMPLE, Options()).body
+TAGS = read_subject(SAMPLE, Options()).body
 SHOP = """system:
 You are a friendly support agent for Pedal & Spoke, a bicycle shop in Leeds. You answer
 questions about repairs, prices and opening hours only.
@@ -31,7 +31,10 @@ Rules:
 - When a customer is angry, apologise once and offer a call back.
 - If you don't know the answer, say "Please call the shop."
 """
-TWO = (Input("sentence", description="A sentence in English."), Input("word", description="One word of the sentence."))
+TWO = (
+    PromptInput("sentence", description="A sentence in English."),
+    PromptInput("word", description="One word of the sentence."),
+)
 TWO_INPUTS = "Say in {{sentence}} what {{word}} means, kindly."
 HEADER = "ruleid,testid,expectedoutput,reasoning,sentence,word"
 TEXTS = {
@@ -40,7 +43,7 @@ TEXTS = {
     "scenario": "",
     "rules": "1. The output is the tag alone.\n2. If the word does not stand in it, the output is CantAnswer.",
     "rule": "The output is the tag alone.",
-    "inputs": described(TWO),
+    "inputs": describe_inputs(TWO),
     "input": '{"sentence": "The ferry brought letters.", "word": "ferry"}',
     "intent": "Name the part of speech of a word.",
     "samples": "",
@@ -118,7 +121,7 @@ def test_a_step_that_wants_a_verdict_gets_one_and_not_always_the_same(step):
 
 
 def test_no_step_prompt_is_left_out():
-    assert set(PROMPTS) == {*SHOWN, "more", "repair", "coverage"}
+    assert set(PROMPT_NAMES) == {*SHOWN, "more", "repair", "coverage"}
 
 
 def test_an_answer_from_rules_alone_is_an_ordinary_answer():
@@ -147,7 +150,7 @@ def test_a_step_prompt_of_the_project_is_known_by_what_it_shows(tmp_path, step, 
     own = tmp_path / ".evals" / "generate"
     own.mkdir(parents=True)
     (own / f"{step}.prompty").write_text(text, encoding="utf-8")
-    assert text != shipped(step)
+    assert text != shipped_prompt(step)
     messages = asked(step, root=tmp_path)
     assert looks_like(step, written(messages, 1))
 
@@ -271,26 +274,26 @@ def test_the_tests_of_the_sample_prompt_are_recorded():
 @pytest.mark.parametrize(
     ("one", "fits"),
     [
-        (Input("amount", "number"), lambda text: isinstance(json.loads(text), int | float)),
-        (Input("urgent", "boolean"), lambda text: text in ("true", "false")),
-        (Input("tags", "array"), lambda text: isinstance(json.loads(text), list)),
-        (Input("user", "object"), lambda text: isinstance(json.loads(text), dict)),
-        (Input("user_question"), lambda text: "?" in text),
-        (Input("x,y"), str.strip),
+        (PromptInput("amount", "number"), lambda text: isinstance(json.loads(text), int | float)),
+        (PromptInput("urgent", "boolean"), lambda text: text in ("true", "false")),
+        (PromptInput("tags", "array"), lambda text: isinstance(json.loads(text), list)),
+        (PromptInput("user", "object"), lambda text: isinstance(json.loads(text), dict)),
+        (PromptInput("user_question"), lambda text: "?" in text),
+        (PromptInput("x,y"), str.strip),
     ],
 )
 def test_inputs_get_values_of_their_kind(one, fits):
     header = f'ruleid,testid,expectedoutput,reasoning,"{one.name}"'
-    found = read(said("tests", inputs=described([one]), header=header), [one.name])
+    found = read(said("tests", inputs=describe_inputs([one]), header=header), [one.name])
     assert len(found) == 6
     assert all(fits(test[one.name]) for test in found)
 
 
 def test_baseline_tests_are_as_many_as_asked_for_and_give_every_input_a_value():
-    found = baseline_inputs(said("baseline", count=40))
+    found = split_baseline_inputs(said("baseline", count=40))
     assert len(set(found)) == 40
     assert all(json.loads(text).keys() == {"sentence", "word"} for text in found)
-    single = baseline_inputs(said("baseline", count=5, inputs=described([Input("text")])))
+    single = split_baseline_inputs(said("baseline", count=5, inputs=describe_inputs([PromptInput("text")])))
     assert len(set(single)) == 5
     assert not any(text.startswith("{") for text in single)
 

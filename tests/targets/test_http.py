@@ -298,6 +298,7 @@ async def test_a_long_question_and_a_long_answer(way, server):
     assert len(reply.text) == 1_000_000
 
 
+@pytest.mark.soak
 async def test_a_worker_that_dies_fails_its_questions_and_is_replaced(server):
     async with opened("litellm", server) as target:
         asking = asyncio.create_task(target.ask(said("hello [[hang*1]]")))

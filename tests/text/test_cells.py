@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui_evals.text.cells import csv_line, guard
+from tui_evals.text.cells import csv_line, escape_formula
 
 SIGNS = "=+-@＝＋－＠﹦﹢﹣﹫"
 BEFORE = ["", " ", "   ", "\u00a0", "\u3000", '"', ' "', "\ufeff", "\u200b", "\x00", "\x0b", "\x1f", "\n"]
@@ -48,23 +48,23 @@ def reread(text):
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_a_formula_gets_a_quote_before_it_wherever_it_hides(before, formula):
-    assert guard(before + formula) == "'" + before + formula
+    assert escape_formula(before + formula) == "'" + before + formula
 
 
 @pytest.mark.parametrize("start", ["\t", "\r", "\n", "\r\n"])
 def test_a_cell_that_begins_with_a_tab_or_a_line_break_gets_a_quote(start):
-    assert guard(start + "harmless") == "'" + start + "harmless"
+    assert escape_formula(start + "harmless") == "'" + start + "harmless"
 
 
 @pytest.mark.parametrize("cell", NUMBERS + PLAIN)
 def test_numbers_and_plain_text_stay_as_they_are(cell):
-    assert guard(cell) == cell
+    assert escape_formula(cell) == cell
 
 
 @given(st.text(st.sampled_from(SIGNS + " \t\r\n\"'a1.e,;\ufeff\u200b\x00")) | st.text())
 @example("-5\n")
 def test_no_guarded_cell_begins_a_formula_and_nothing_is_lost(cell):
-    (row,) = reread(csv_line(["first", guard(cell)]))
+    (row,) = reread(csv_line(["first", escape_formula(cell)]))
     assert row[1] in (cell, "'" + cell)
     assert not begins_a_formula(row[1]) or float(row[1]) is not None
 

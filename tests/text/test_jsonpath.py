@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonpath_ng import parse
 
-from tui_evals.text.jsonpath import PathError, find
+from tui_evals.text.jsonpath import PathError, find_by_path
 
 DATA = {
     "a": {"b": [1, 2, {"c": 3}], "a": {"b": 9}},
@@ -31,7 +31,7 @@ DATA = {
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "values"),
     [
         ("$", (DATA,)),
         ("$.a.b[0]", (1,)),
@@ -70,23 +70,29 @@ DATA = {
         ("$.A", ()),
     ],
 )
-def test_what_is_found(path: str, found: tuple[object, ...]) -> None:
-    assert find(path, DATA) == found
+def test_what_is_found(path: str, values: tuple[object, ...]) -> None:
+    assert find_by_path(path, DATA) == values
 
 
 @pytest.mark.parametrize("data", [None, True, 0, 1.5, "text", [], {}])
 def test_any_value_may_be_the_root(data: object) -> None:
-    assert find("$", data) == (data,)
-    assert find("$.a", data) == find("$[0]", data) == find("$.*", data) == find("$..a", data) == ()
+    assert find_by_path("$", data) == (data,)
+    assert (
+        find_by_path("$.a", data)
+        == find_by_path("$[0]", data)
+        == find_by_path("$.*", data)
+        == find_by_path("$..a", data)
+        == ()
+    )
 
 
 def test_a_list_may_be_the_root() -> None:
-    assert find("$[1].a", [0, {"a": 1}]) == find("[1].a", [0, {"a": 1}]) == (1,)
-    assert find("$.a", [{"a": 1}]) == ()
+    assert find_by_path("$[1].a", [0, {"a": 1}]) == find_by_path("[1].a", [0, {"a": 1}]) == (1,)
+    assert find_by_path("$.a", [{"a": 1}]) == ()
 
 
 def test_a_value_reached_on_two_ways_counts_twice() -> None:
-    assert find("$..a..b", {"a": {"a": {"b": 1}}}) == (1, 1)
+    assert find_by_path("$..a..b", {"a": {"a": {"b": 1}}}) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +128,7 @@ def test_a_value_reached_on_two_ways_counts_twice() -> None:
 )
 def test_what_is_refused(path: str, sentence: str) -> None:
     with pytest.raises(PathError) as error:
-        find(path, DATA)
+        find_by_path(path, DATA)
     assert sentence in str(error.value)
     assert str(error.value).startswith("the path ")
 
@@ -147,17 +153,17 @@ def nested(depth: int) -> object:
 def test_a_path_that_runs_away_is_stopped(path: str, data: object, sentence: str) -> None:
     start = time.perf_counter()
     with pytest.raises(PathError, match=sentence):
-        find(path, data)
+        find_by_path(path, data)
     assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize("path", ["$" + ".a" * 490, "$" + "[0]" * 330, "$" + "..a" * 330, "(" * 490 + "a" + ")" * 490])
 def test_a_long_path_is_only_long(path: str) -> None:
-    assert find(path, {"b": [1]}) == ()
+    assert find_by_path(path, {"b": [1]}) == ()
 
 
 def test_deep_data_is_walked() -> None:
-    assert find("$..b", {"a": nested(5000), "b": 2}) == (2,)
+    assert find_by_path("$..b", {"a": nested(5000), "b": 2}) == (2,)
 
 
 STEPS = st.sampled_from(
@@ -173,14 +179,14 @@ JSON = st.recursive(
 @given(st.lists(STEPS, max_size=4).map(lambda steps: "$" + "".join(steps)), JSON)
 def test_the_walk_agrees_with_the_library(path: str, data: object) -> None:
     before = copy.deepcopy(data)
-    assert list(find(path, data)) == [match.value for match in parse(path).find(data)]
+    assert list(find_by_path(path, data)) == [match.value for match in parse(path).find(data)]
     assert data == before
 
 
 @given(st.text(alphabet=st.sampled_from("$.[]()ab01-*,:'\"`\\?@=~|& é\n"), max_size=12))
 def test_any_path_finds_or_explains(path: str) -> None:
     try:
-        assert isinstance(find(path, DATA), tuple)
+        assert isinstance(find_by_path(path, DATA), tuple)
     except PathError as error:
         assert str(error)
 
@@ -188,14 +194,14 @@ def test_any_path_finds_or_explains(path: str) -> None:
 def test_paths_side_by_side() -> None:
     paths = [f"$.k{n}['x'][{n}]..b" for n in range(200)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda n: find(paths[n], {f"k{n}": {"x": [0] * n + [{"b": n}]}}), range(200)))
-    assert found == [(n,) for n in range(200)]
+        results = list(pool.map(lambda n: find_by_path(paths[n], {f"k{n}": {"x": [0] * n + [{"b": n}]}}), range(200)))
+    assert results == [(n,) for n in range(200)]
 
 
 def test_import_is_cheap_and_nothing_is_printed_or_written(tmp_path: Path) -> None:
     code = (
         "import os, sys, tui_evals.text.jsonpath as j; assert not [m for m in sys.modules if 'jsonpath_ng' in m];"
-        "j.find('$.a..b[0]', {}); print(os.listdir('.'))"
+        "j.find_by_path('$.a..b[0]', {}); print(os.listdir('.'))"
     )
     environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-W", "error", "-c", code]

@@ -15,7 +15,7 @@ from tui_evals.text.patterns import Pattern, PatternError, PatternTimeout, compi
 
 @pytest.fixture
 def short_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "_SECONDS", 0.2)
+    monkeypatch.setattr(patterns, "_TIME_LIMIT", 0.2)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.text.safe import safe, safe_line, spell
+from tui_evals.text.safe import safe, safe_line, spell_out
 
 ESC, CSI, OSC, ST = "\x1b", "\x9b", "\x9d", "\x9c"
 FAMILY = "👩‍👩‍👧"
@@ -223,7 +223,7 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(unit: str) -> None:
     ],
 )
 def test_spelling(text: str, spelt: str) -> None:
-    assert spell(text) == spelt
+    assert spell_out(text) == spelt
 
 
 def _unspelt(text: str) -> str:
@@ -233,6 +233,6 @@ def _unspelt(text: str) -> str:
 
 @given(st.one_of(anything, st.text(st.sampled_from("\\xu1b\x1b\n\t\r"))))
 def test_spelling_is_safe_and_can_be_read_back(text: str) -> None:
-    spelt = spell(text)
+    spelt = spell_out(text)
     assert safe(spelt) == spelt
     assert _unspelt(spelt) == text

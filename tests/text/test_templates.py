@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import MAX_OUTPUT, fields, fill, render, variables
+from tui_evals.text.templates import MAX_OUTPUT, fill_template, render_template, template_fields, template_variables
 
 VALUES = {
     "a": "Ada",
@@ -56,7 +56,7 @@ VALUES = {
     ],
 )  # fmt: skip
 def test_what_a_template_may_do(template: str, expected: str) -> None:
-    assert render(template, VALUES) == expected
+    assert render_template(template, VALUES) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_what_a_template_may_do(template: str, expected: str) -> None:
 )
 def test_what_goes_wrong_is_said_in_a_sentence(template: str, sentence: str) -> None:
     with pytest.raises(TemplateError) as error:
-        render(template, VALUES)
+        render_template(template, VALUES)
     assert sentence in str(error.value)
 
 
 def test_an_error_knows_its_line() -> None:
     with pytest.raises(TemplateError) as error:
-        render("{{ a }}\ntext\n\n{{ a }} {{ foo }}", VALUES)
+        render_template("{{ a }}\ntext\n\n{{ a }} {{ foo }}", VALUES)
     assert error.value.line == 4
 
 
@@ -141,7 +141,7 @@ def test_an_error_knows_its_line() -> None:
 )
 def test_nothing_but_plain_data_can_be_reached(template: str) -> None:
     with pytest.raises(TemplateError):
-        render(template, VALUES)
+        render_template(template, VALUES)
 
 
 def doubled(start: str, step: str, end: str) -> str:
@@ -192,23 +192,23 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
 def test_a_bomb_ends_soon(bomb: str) -> None:
-    render("warm", VALUES)
+    render_template("warm", VALUES)
     start = time.perf_counter()
     with pytest.raises(TemplateError):
-        render(bomb, VALUES)
+        render_template(bomb, VALUES)
     assert time.perf_counter() - start < 2, "measured 0.6 s on a slow machine"
 
 
 MEASURE = """
 import json, resource, sys
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import render
+from tui_evals.text.templates import render_template
 bombs, values = json.load(sys.stdin)
-render("{{ a }}", values)
+render_template("{{ a }}", values)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for bomb in bombs:
     try:
-        render(bomb, values)
+        render_template(bomb, values)
     except TemplateError:
         pass
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -236,56 +236,56 @@ def test_bombs_stay_small() -> None:
     ],
 )
 def test_absurd_wishes_are_capped(template: str) -> None:
-    assert len(render(template, VALUES)) < 1000
+    assert len(render_template(template, VALUES)) < 1000
 
 
 def test_output_has_a_limit() -> None:
-    assert len(render("{{ big }}", VALUES)) == MAX_OUTPUT
+    assert len(render_template("{{ big }}", VALUES)) == MAX_OUTPUT
     with pytest.raises(TemplateError, match="renders to more than 1,000,000 characters"):
-        render("{{ big }}!", VALUES)
+        render_template("{{ big }}!", VALUES)
 
 
 def test_a_long_honest_list_renders() -> None:
     items = [{"id": n, "text": "word " * 10} for n in range(2000)]
-    text = render("{% for item in items %}{{ item.id }}. {{ item.text|trim }}\n{% endfor %}", {"items": items})
+    text = render_template("{% for item in items %}{{ item.id }}. {{ item.text|trim }}\n{% endfor %}", {"items": items})
     assert text.count("\n") == 2000
 
 
 @pytest.mark.parametrize("value", ["{{ 7*7 }}", "{% for %}", "{{ env.X }}", "{", "}}", "{#", "<b>&amp;", "user:\n"])
 def test_a_value_is_never_a_template(value: str) -> None:
-    assert render("[{{ v }}|{{ v|upper }}]", {"v": value}) == f"[{value}|{value.upper()}]"
-    assert fill("[{v}|{{v}}]", {"v": value}) == f"[{value}|{{v}}]"
+    assert render_template("[{{ v }}|{{ v|upper }}]", {"v": value}) == f"[{value}|{value.upper()}]"
+    assert fill_template("[{v}|{{v}}]", {"v": value}) == f"[{value}|{{v}}]"
 
 
 @given(st.text())
 def test_any_text_passes_through_untouched(value: str) -> None:
-    assert render("{{ v }}", {"v": value}) == value
-    assert fill("{v}", {"v": value}) == value
+    assert render_template("{{ v }}", {"v": value}) == value
+    assert fill_template("{v}", {"v": value}) == value
 
 
 @pytest.mark.parametrize("value", [object(), open, {1, 2}, b"x", [object()], {"k": {"k": print}}, 10**2000])
 def test_only_plain_data_is_given(value: object) -> None:
     with pytest.raises(TemplateError):
-        render("no matter", {"v": value})
+        render_template("no matter", {"v": value})
 
 
 def test_data_that_holds_itself_is_refused() -> None:
     loop: list[object] = []
     loop.append(loop)
     with pytest.raises(TemplateError, match="more data"):
-        render("{{ v }}", {"v": loop})
+        render_template("{{ v }}", {"v": loop})
 
 
 def test_values_are_not_changed() -> None:
     values = {"names": ["b", "a"]}
-    assert render("{{ names|sort }}{{ names + ['c'] }}", values) == "['a', 'b']['b', 'a', 'c']"
+    assert render_template("{{ names|sort }}{{ names + ['c'] }}", values) == "['a', 'b']['b', 'a', 'c']"
     assert values == {"names": ["b", "a"]}
 
 
 def test_renderings_side_by_side_do_not_mix() -> None:
     template = "{% for x in items %}{{ x }},{% endfor %}"
     with ThreadPoolExecutor(4) as pool:
-        texts = list(pool.map(lambda n: render(template, {"items": [n] * 50}), range(100)))
+        texts = list(pool.map(lambda n: render_template(template, {"items": [n] * 50}), range(100)))
     assert texts == [f"{n}," * 50 for n in range(100)]
 
 
@@ -307,13 +307,13 @@ def test_import_is_cheap() -> None:
     ],
 )
 def test_variables(template: str, names: tuple[str, ...]) -> None:
-    assert variables(template) == names
+    assert template_variables(template) == names
 
 
 @pytest.mark.parametrize("template", ["{{ a", "{% macro m() %}{% endmacro %}", "{{ a|nope }}", "{{ " + "(" * 900])
 def test_variables_of_a_bad_template(template: str) -> None:
     with pytest.raises(TemplateError):
-        variables(template)
+        template_variables(template)
 
 
 @pytest.mark.parametrize(
@@ -332,17 +332,17 @@ def test_variables_of_a_bad_template(template: str) -> None:
     ],
 )
 def test_fill(template: str, names: tuple[str, ...], text: str) -> None:
-    assert fields(template) == names
-    assert fill(template, {name: f"<{name}>" for name in (*names, "extra")}) == text
+    assert template_fields(template) == names
+    assert fill_template(template, {name: f"<{name}>" for name in (*names, "extra")}) == text
 
 
 def test_fill_is_one_pass() -> None:
-    assert fill("{a}{b}", {"a": "{b}", "b": "{a}{{}}"}) == "{b}{a}{{}}"
+    assert fill_template("{a}{b}", {"a": "{b}", "b": "{a}{{}}"}) == "{b}{a}{{}}"
 
 
 def test_fill_says_what_is_missing() -> None:
     with pytest.raises(TemplateError) as error:
-        fill("{question} {answer} {ideal}", {"question": "?", "input": "x"})
+        fill_template("{question} {answer} {ideal}", {"question": "?", "input": "x"})
     assert str(error.value) == (
         "the template needs question, answer, ideal; given: question, input; missing: answer, ideal"
     )
@@ -354,11 +354,11 @@ def test_fill_agrees_with_format_where_format_can(template: str) -> None:
         expected = template.format(a="A{", aa="AA", aaa="AAA")
     except (ValueError, LookupError, AttributeError):
         return
-    if set(fields(template)) <= {"a", "aa", "aaa"} and "{ " not in template:
-        assert fill(template, {"a": "A{", "aa": "AA", "aaa": "AAA"}) == expected
+    if set(template_fields(template)) <= {"a", "aa", "aaa"} and "{ " not in template:
+        assert fill_template(template, {"a": "A{", "aa": "AA", "aaa": "AAA"}) == expected
 
 
 @pytest.mark.parametrize("template", ["{v}" * 20_000, "x" * 70_000])
 def test_fill_has_limits(template: str) -> None:
     with pytest.raises(TemplateError, match="characters"):
-        fill(template, {"v": "x" * 1_000_000})
+        fill_template(template, {"v": "x" * 1_000_000})

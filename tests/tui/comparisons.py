@@ -2,7 +2,7 @@
 
 from tests.compare.helpers import run
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.sides import Answer, Rate
 from tui_evals.compare.statistics import mcnemar
 from tui_evals.store.records import ScoreRecord
@@ -32,7 +32,7 @@ def against(broken=0, fixed=0, tests=(), items=10, **given):
 
 def side(number, passed=8, judged=10, scores=None, **given):
     named = {"id": number, "key": f"key{number}", "name": f"run {number}", "status": "finished", **given}
-    return Side(run(**named), Rate(passed, judged), scores or {})
+    return RunSide(run(**named), Rate(passed, judged), scores or {})
 
 
 def comparison(lines=(), found=None, sides=None, categories=None):

@@ -13,9 +13,9 @@ from textual.app import App
 
 from tests.tui.hostile import STRANGE
 from tui_evals import tui
-from tui_evals.datasets.paths import CannotEdit, same
+from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.problems import Problem
-from tui_evals.datasets.validate import Report
+from tui_evals.datasets.validate import ValidationReport
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits
 from tui_evals.tui.item import fields
@@ -164,7 +164,7 @@ def test_an_item_says_in_a_word_whether_the_file_is_portable_where_there_is_room
 
 
 def test_a_file_that_is_no_document_is_the_subject_of_its_badge():
-    report = Report(None, (), (Problem("is no eval document; convert it", ()),))
+    report = ValidationReport(None, (), (Problem("is no eval document; convert it", ()),))
     assert portability_piece(report).text == "✗ not portable: the file is no eval document; convert it"
 
 
@@ -187,7 +187,7 @@ NAMES = st.sampled_from(["prompt", "testId", "tags", "ideal", "weight", "respons
 def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
     kind = fields.kind_of(name, value)
     back = fields.read_value(kind, fields.value_as_text(kind, value))
-    assert same(back, value) or (value in (None, "", []) and back is None)
+    assert same_data(back, value) or (value in (None, "", []) and back is None)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
     ],
 )
 def test_a_field_is_read_in_the_way_of_its_name(name, text, value):
-    assert same(fields.read_value(fields.kind_of(name, None), text), value)
+    assert same_data(fields.read_value(fields.kind_of(name, None), text), value)
 
 
 def test_what_cannot_be_read_is_told_with_its_place():
@@ -324,7 +324,7 @@ def test_a_conversation_and_back(tmp_path):
     item_edits.conversation(made)
     assert made.where == ("items", 0, "turns", 0) and made.unit["prompt"] == "Where is it?"
     item_edits.conversation(made)
-    assert made.where == ("items", 0) and same(made.items[0], SINGLE)
+    assert made.where == ("items", 0) and same_data(made.items[0], SINGLE)
 
 
 def test_steps_say_what_is_missing(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App
 
-from tui_evals.datasets.resolve import Effective, resolve
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.store.database import open_store
@@ -170,9 +170,9 @@ def test_what_is_shown_is_what_judges():
     data = document()
     for mode in ("extend", "replace"):
         data["items"][0]["evaluators_mode"] = mode
-        dataset, problems = typed(data)
+        dataset, problems = parse_dataset(data)
         assert not problems
-        assert judges_here(data, SINGLE, False).entries == resolve(dataset, dataset.items[0])
+        assert judges_here(data, SINGLE, False).entries == resolve_evaluators(dataset, dataset.items[0])
 
 
 def test_options_in_short_quote_what_could_be_misread_and_cut_what_is_long():
@@ -185,7 +185,7 @@ def test_no_row_is_wider_than_the_pane_whatever_the_texts(width):
     data = document(default_evaluators={HOSTILE: {HOSTILE: HOSTILE}, "Regex": {"pattern": HOSTILE}})
     data["items"][0]["testId"] = data["items"][2]["turns"][0]["prompt"] = HOSTILE
     tried = TrialResult(
-        Effective("Regex", {"pattern": HOSTILE}, "dataset"), Score(1, "pass", 0.5, HOSTILE, HOSTILE), HOSTILE
+        EffectiveEvaluator("Regex", {"pattern": HOSTILE}, "dataset"), Score(1, "pass", 0.5, HOSTILE, HOSTILE), HOSTILE
     )
     space = Workspace(Path(), Path(), registry=Registry(built_in()))
     for where in ((), SINGLE, TALK):

@@ -10,7 +10,7 @@ from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.stored_runs import text_of
 from tests.tui.story import at_the_workbench
 from tui_evals.compare.agreement_report import AgreementLine
-from tui_evals.compare.blind import Part, Sample, Session
+from tui_evals.compare.blind import LabellingSession, Part, Sample
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -65,7 +65,7 @@ async def ready(person):
 
 
 def session(count=4, done=()):
-    return Session(Sample(tuple(range(count)), frozenset(done), 100))
+    return LabellingSession(Sample(tuple(range(count)), frozenset(done), 100))
 
 
 def test_the_head_says_which_answer_this_is_and_what_was_written_on_it():

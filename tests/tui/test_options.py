@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.judges.options import (
@@ -20,7 +20,7 @@ from tui_evals.tui.judges.options import (
 )
 from tui_evals.tui.widgets.form import read_value
 
-BUILT_IN = registry(None, Trust())
+BUILT_IN = load_registry(None, Trust())
 KINDS = BUILT_IN.kinds
 
 
@@ -117,7 +117,7 @@ def test_evaluators_of_the_project_offer_what_validation_takes(tmp_path):
     folder = tmp_path / "custom-evaluators" / "Mine"
     folder.mkdir(parents=True)
     (folder / "Mine.py").write_text("class Mine: ...")
-    own: Registry = registry(tmp_path, Trust())
+    own: Registry = load_registry(tmp_path, Trust())
     kind = own.find("Mine")
     assert [option.name for option in options_of(kind, own)] == ["threshold", "options"]
     assert "negate" in faults(kind, own, {"negate": True})

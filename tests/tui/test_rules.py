@@ -14,7 +14,7 @@ from tests.tui.stored_runs import fresh, text_of
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.generate.shapes import Test, UnreadableFile, relinked, rows_of
+from tui_evals.generate.shapes import Test, UnreadableFile, parse_rows, renumber_tests
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
@@ -189,8 +189,8 @@ def test_after_any_edits_dataset_and_files_agree_whose_each_test_is(tmp_path_fac
         write_files(place, before, after, most)
         data, before = with_rules(data, read_sheet(data, most), after), after
     assert texts_of(data) == before == read_rule_files(place / "tags.json").texts
-    tests = rows_of(Test, "tests.json", (place / "tests.json").read_text())
-    known = {test.testuid: test for test in relinked(tests, list(before.rules(most).values()))}
+    tests = parse_rows(Test, "tests.json", (place / "tests.json").read_text())
+    known = {test.testuid: test for test in renumber_tests(tests, list(before.rules(most).values()))}
     sheet = read_sheet(data, most)
     for line in sheet.lines:
         for test in line.tests:

@@ -10,7 +10,7 @@ from textual.app import App
 
 from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_of, until
 from tui_evals import tui
-from tui_evals.compare.trend import bars
+from tui_evals.compare.trend import draw_bars
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.runlock import hold, run_lock
@@ -69,8 +69,8 @@ def test_ages_are_in_one_unit(seconds, text):
 
 
 def test_rates_become_bars_from_low_to_high():
-    assert bars([0.0, 0.5, 0.99, 1.0]) == "▁▅██"
-    assert bars([]) == ""
+    assert draw_bars([0.0, 0.5, 0.99, 1.0]) == "▁▅██"
+    assert draw_bars([]) == ""
 
 
 def test_money_says_when_not_all_of_it_is_known():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui_evals.store.records import AnswerRow, RunRow, Totals
-from tui_evals.text.figures import compact, duration, money, number
 from tui_evals.tui.results.table import RunCounter
 from tui_evals.tui.results.totals import LiveTotals, Pace, final_count, totals_rows
 from tui_evals.tui.run_queries import RunCount
@@ -337,32 +336,3 @@ def test_the_latest_is_the_last_that_became_final():
     counting.note(StoreChange(rows=[an_answer(4, seq=1), an_answer(5, seq=2), an_answer(6, "running", seq=3)]))
     counting.note(StoreChange(rows=[an_answer(7, "running", seq=4)]))
     assert counting.latest == 5
-
-
-# -- figures
-
-
-def test_money_keeps_as_many_decimals_as_tell_something():
-    amounts = (0, 0.000001, 0.0012, 0.5, 12.345, 1234.5)
-    assert [money(amount) for amount in amounts] == ["$0", "<$0.0001", "$0.0012", "$0.500", "$12.35", "$1,234.50"]
-
-
-def test_durations_and_counts_are_short_and_never_round_into_a_wrong_unit():
-    spans = (0, 0.9996, 9.96, 59.96, 3599.6, 86_400)
-    assert [duration(span) for span in spans] == ["0 ms", "1.0 s", "10 s", "1m 00s", "1h 00m", "24h 00m"]
-    assert [compact(count) for count in (None, 0, 999, 1000, 9_960, 999_499, 999_999)] == [
-        "?",
-        "0",
-        "999",
-        "1.0k",
-        "10k",
-        "999k",
-        "1.0M",
-    ]
-
-
-@given(st.floats(0, 1e8), st.integers(0, 10**14), st.floats(-1e6, 1e6))
-def test_figures_fit_their_columns(seconds, count, score):
-    assert len(duration(min(seconds, 3e7))) <= 8
-    assert len(compact(count)) <= 4
-    assert len(number(score)) <= 7

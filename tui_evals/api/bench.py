@@ -9,28 +9,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.starter import make_project
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
 from tui_evals.runs import start
 from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.project import load_project
 from tui_evals.runs.suites import cases, running, suite
 from tui_evals.runs.suites.cases import ArthurInternalError, UserTypeError, UserValueError
 from tui_evals.runs.suites.running import Row, average
 from tui_evals.runs.suites.suite import Method, method_named
-from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.store.redact import secrets_of
-from tui_evals.store.runlock import hold, run_lock
-from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Target, TargetConfig
-from tui_evals.targets.config import Settings, load_settings, target_named
-from tui_evals.targets.environment import environment
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.function import given_function
 
 from .bench_scorers import Scorer, evaluator_of_scorer, method_of
@@ -42,7 +40,7 @@ Judge = str | Callable[..., Any] | None
 class FinishedRun:
     """A run that was carried out; `key` is None where it is in no store."""
 
-    asked: running.SuiteRun
+    suite_run: running.SuiteRun
     key: str | None
     rows: tuple[running.Row, ...]
     metadata: Mapping[str, str]
@@ -52,31 +50,35 @@ class FinishedRun:
     started: float
 
 
-async def execute(asked: running.SuiteRun, known: Registry, judge: Judge, root: Path, store: Path) -> FinishedRun:
+async def execute(
+    suite_run: running.SuiteRun,
+    judge: Judge,
+    root: Path,
+    store: Path,
+    scorers: Mapping[str, type[Evaluator]] = MappingProxyType({}),
+) -> FinishedRun:
     """Judge the candidates of a run in the project at `root` and keep the run in the store of `store`."""
     started = time.time()
-    settings, variables = load_settings(root), environment(root, None)[0]
-    config, ready = _judge(judge, settings)
+    project = load_project(root)
+    if store != root:
+        with Reader(project.store) as reader:
+            running.refuse_twice(reader, suite_run.suite.name, suite_run.name)
+        make_project(store)
+        project = replace(project, root=store, database=store / ".evals" / "evals.db")
+    config, ready = _judge(judge, project.settings)
     try:
-        plan = running.plan_of(asked, store, settings, known, config)
+        prepared = running.prepare_run(suite_run, project, config, own_evaluators=scorers, ready=ready)
     except (CannotPlan, DatasetError) as problem:
         raise UserValueError(str(problem)) from None
-    if store != root:
-        with Reader(_store(root)) as reader:
-            running.refuse_twice(reader, asked.suite.name, asked.name)
-    path = _store(store)
-    with Writer(path, secrets=secrets_of(variables)) as writer, Reader(path) as reader:
-        run = running.store(asked, plan, store, reader, writer, variables)
-        with hold(run_lock(path, run.key)):
-            engine = start.assemble(plan, run, start.Terms(), writer, reader, settings, variables, store, ready=ready)
-            outcome = await engine.execute()
-            writer.flush()
-        if not outcome.finished:
-            again = f"; `tui-evals resume {run.key}` goes on with it" if store == root else ""
-            raise ArthurInternalError(f"the run {asked.name!r} stopped: {outcome.message.rstrip('.')}{again}")
-        run = reader.find_run(run.key)
+    with project.writer() as writer:
+        outcome = await start.execute(prepared.store(writer), writer)
+    run = outcome.run
+    if not outcome.finished:
+        again = f"; `tui-evals resume {run.key}` goes on with it" if store == root else ""
+        raise ArthurInternalError(f"the run {suite_run.name!r} stopped: {outcome.message.rstrip('.')}{again}")
+    with Reader(project.store) as reader:
         return FinishedRun(
-            asked=asked,
+            suite_run=suite_run,
             key=run.key,
             rows=tuple(running.rows_of(reader, run)),
             metadata=running.metadata_of(reader, run),
@@ -89,31 +91,24 @@ async def execute(asked: running.SuiteRun, known: Registry, judge: Judge, root: 
 
 def save_made(made: FinishedRun, root: Path) -> str:
     """Keep a run that was made apart; nothing is judged again."""
-    asked = made.asked
-    settings, variables = load_settings(root), environment(root, None)[0]
-    path = _store(root)
-    with Writer(path, secrets=secrets_of(variables)) as writer, Reader(path) as reader:
-        running.refuse_twice(reader, asked.suite.name, asked.name)
-        file = suite.run_file(root, asked.suite.name, asked.name)
-        suite.write_below(root, file, asked.answered)
+    suite_run, project = made.suite_run, load_project(root)
+    with project.writer() as writer, Reader(project.store) as reader:
+        running.refuse_twice(reader, suite_run.suite.name, suite_run.name)
+        file = suite.run_file(root, suite_run.suite.name, suite_run.name)
+        suite.write_below(root, file, suite_run.answered)
         recording = Recording(
             by="tui-evals",
-            digest=digest_of(asked.suite.name, asked.name, asked.answered, made.started),
-            document=asked.document,
-            source=running.source_of(root, asked.suite.name),
-            name=asked.name,
+            digest=digest_of(suite_run.suite.name, suite_run.name, suite_run.answered, made.started),
+            document=suite_run.document,
+            source=running.source_of(root, suite_run.suite.name),
+            name=suite_run.name,
             targets=made.targets,
             answers=made.answers,
             judges=made.judges,
-            suite=asked.suite.name,
+            suite=suite_run.suite.name,
             started=made.started,
         )
-        return store_recording(writer, reader, recording, settings, variables)[0].key
-
-
-def _store(root: Path) -> Path:
-    make_project(root)
-    return open_store(root / ".evals" / "evals.db")
+        return store_recording(writer, reader, recording, project.settings, project.environment)[0].key
 
 
 def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[str, Target]]:
@@ -122,7 +117,7 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
         name = getattr(judge, "__name__", type(judge).__name__)
         return TargetConfig(name=name, model=f"python:{judge.__module__}:{name}"), {name: given_function(judge, name)}
     word = judge or settings.judge
-    return (target_named(word, settings) if word else None), {}
+    return (find_target(word, settings) if word else None), {}
 
 
 def _answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
@@ -147,8 +142,8 @@ class TestRun:
     def __init__(self, made: FinishedRun, root: Path) -> None:
         self._made: FinishedRun | None = None if made.key else made
         self._root = root
-        self.name = made.asked.name
-        self.suite = made.asked.suite.name
+        self.name = made.suite_run.name
+        self.suite = made.suite_run.suite.name
         self.id = made.key
         """The id of the run in the store, which `tui-evals show` takes; None while it is not saved."""
         self.rows: tuple[Row, ...] = made.rows
@@ -245,7 +240,7 @@ class TestSuite:
     ) -> None:
         """Open the suite of a name, or make it of a frame, a CSV file or lists, the first of them that is given."""
         self._root = project_root(Path(project) if project is not None else Path.cwd())
-        self._known = registry(self._root)
+        self._known = load_registry(self._root)
         self.scorer = scoring_method if isinstance(scoring_method, Scorer) else None
         kept = suite.kept(self._root, name)
         if kept is not None:
@@ -325,18 +320,18 @@ class TestSuite:
         if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
             raise TypeError(f"a run takes no {unknown[0]}; it takes {', '.join(RunOptions.__annotations__)}")
         _check_size(batch_size)
-        asked = self._asked(name, frame, options)
-        known, judge = self._known, options.get("judge")
+        suite_run = self._suite_run(name, frame, options)
+        judge, scorers = options.get("judge"), {}
         if self.scorer is not None:
-            evaluator = evaluator_of_scorer(self.scorer, _cases(asked), batch_size, awaited)
-            known = replace(known, by_name={**known.by_name, evaluator.name: evaluator})
+            evaluator = evaluator_of_scorer(self.scorer, _cases(suite_run), batch_size, awaited)
+            scorers = {evaluator.name: evaluator}
         if options.get("save", True):
-            return TestRun(await execute(asked, known, judge, self._root, self._root), self._root)
+            return TestRun(await execute(suite_run, judge, self._root, self._root, scorers), self._root)
         with TemporaryDirectory(prefix="tui-evals-") as folder:
-            made = await execute(asked, known, judge, self._root, Path(folder))
+            made = await execute(suite_run, judge, self._root, Path(folder), scorers)
         return TestRun(replace(made, key=None), self._root)
 
-    def _asked(self, name: str, frame: Any, options: RunOptions) -> running.SuiteRun:
+    def _suite_run(self, name: str, frame: Any, options: RunOptions) -> running.SuiteRun:
         """What a run is to judge."""
         contexts = options.get("context_input_list")
         candidates, contexts = cases.candidates_from(
@@ -361,8 +356,8 @@ class TestSuite:
         return f"TestSuite({self.name!r}, {self.scoring_method!r}, cases={len(self.input_texts)})"
 
 
-def _cases(asked: running.SuiteRun) -> list[tuple[str, str | None, str, str | None]]:
-    pairs = zip(asked.document["items"], asked.candidates, strict=True)
+def _cases(suite_run: running.SuiteRun) -> list[tuple[str, str | None, str, str | None]]:
+    pairs = zip(suite_run.document["items"], suite_run.candidates, strict=True)
     return [
         (said, item.get("expected_response"), item["prompt"], item.get("context"))
         for item, said in pairs

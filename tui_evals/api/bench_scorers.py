@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured
+from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score
 from tui_evals.evaluators.registry import Registry
 from tui_evals.runs.suites.cases import UserTypeError, UserValueError
 from tui_evals.runs.suites.suite import Method
@@ -195,7 +195,7 @@ class _Batches:
             raise ValueError(f"{self._scorer.name()} gave neither a score nor a category")
         if score is None:
             return Score(label=label)
-        return measured(float(score), None, label=label)
+        return measured_score(float(score), None, label=label)
 
 
 class _Scored(Evaluator):

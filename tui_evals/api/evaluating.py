@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,23 +14,14 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.starter import make_project
-from tui_evals.datasets.validate import dataset_of, typed
-from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured, verdict
-from tui_evals.evaluators.registry import Registry, registry
-from tui_evals.evaluators.trust import Trust
-from tui_evals.runs import start
-from tui_evals.runs.plan import Plan
+from tui_evals.datasets.validate import parse_dataset
+from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
+from tui_evals.runs.project import load_project
+from tui_evals.runs.start import RunRequest, execute, prepare
 from tui_evals.store.baselines import dataset_key
-from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
-from tui_evals.store.redact import secrets_of
-from tui_evals.store.runlock import hold, run_lock
-from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
-from tui_evals.targets.config import Settings, load_settings, target_named
-from tui_evals.targets.environment import environment
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.function import given_function
 from tui_evals.text import strictjson
 
@@ -70,9 +61,9 @@ class _Function(Evaluator):
         if isinstance(said, Score):
             return said
         if isinstance(said, bool):
-            return verdict(said, f"{self.name} says {'yes' if said else 'no'}")
+            return verdict_score(said, f"{self.name} says {'yes' if said else 'no'}")
         if isinstance(said, int | float):
-            return measured(float(said), 0.5, f"{self.name} gives {said:g}")
+            return measured_score(float(said), 0.5, f"{self.name} gives {said:g}")
         raise TypeError(f"{self.name} returned {type(said).__name__}, not True, False, a number or a Score")
 
 
@@ -129,70 +120,37 @@ async def aevaluate(
     DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
     run ended early.
     """
-    root = project_root(Path(project) if project is not None else Path.cwd())
-    document = _document(dataset, root)
-    settings, variables = load_settings(root), environment(root, None)[0]
-    files = [Path(prompt) for prompt in prompts]
-    named = prompt_of(document)
-    beside = files[0] if files else named
-    known = registry(root, Trust(always=trust), beside.parent if beside is not None else None)
-    if evaluators is not None:
-        chosen, known = _chosen(evaluators, known)
-        document = replace(document, data={**document.data, "default_evaluators": chosen})
-    targets = _configurations(_several(target) or settings.run.targets, settings)
-    judges = _configurations([judge] if judge is not None else [], settings)
-    plan = Plan(
-        dataset=dataset_of(document, known.catalogue, known.own),
+    here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
+    document = _document(dataset, here.root)
+    chosen, own = _chosen(evaluators) if evaluators is not None else (None, {})
+    targets = _configurations(_several(target), here.settings)
+    judges = _configurations([judge] if judge is not None else [], here.settings)
+    request = RunRequest(
+        document=document,
+        source=dataset_key(str(document.file), here.root),
+        name=name or document.file.stem,
+        tags=tuple(tags),
         targets=tuple(config for config, _ in targets),
-        registry=known,
-        judge=judges[0][0] if judges else target_named(settings.judge, settings) if settings.judge else None,
+        judge=judges[0][0] if judges else None,
         without_judges=without_judges,
-        prompts=start.prompts_from(files or ([named] if named else [])),
-        repeats=repeats or settings.run.repeats or 1,
-        only=frozenset(only) if only is not None else None,
-    )
-    if not plan.targets:
-        raise ConfigurationError("no target is named: give one, such as a function that answers, or a model's name")
-    plan.check_judges()
-    terms = start.Terms(
-        concurrency=concurrency or settings.run.concurrency,
-        max_cost=max_cost or settings.run.max_cost,
+        evaluators=chosen,
+        own_evaluators=own,
+        ready={config.name: given for config, given in [*targets, *judges] if given is not None},
+        prompts=tuple(Path(prompt) for prompt in prompts),
+        repeats=repeats,
+        items=frozenset(only) if only is not None else None,
+        concurrency=concurrency,
+        max_cost=max_cost,
         use_cache=use_cache,
     )
-    ready = {config.name: found for config, found in [*targets, *judges] if found is not None}
-    source = dataset_key(str(document.file), root)
-    label = name or document.file.stem
-    about = {"name": label, "source": source, "tags": tuple(tags)}
-    return await _run(plan, document, terms, root, settings, variables, ready, about)
-
-
-async def _run(
-    plan: Plan,
-    document: Document,
-    terms: start.Terms,
-    root: Path,
-    settings: Settings,
-    variables: Mapping[str, str],
-    ready: Mapping[str, Target],
-    about: Mapping[str, Any],
-) -> Run:
-    store = _store(root)
-    with Writer(store, secrets=secrets_of(variables)) as writer, Reader(store) as reader:
-        run = start.store_plan(plan, document.data, terms, writer, variables, **about)
-        with hold(run_lock(store, run.key)):
-            engine = start.assemble(plan, run, terms, writer, reader, settings, variables, root, ready=ready)
-            outcome = await engine.execute()
-            writer.flush()
-        found = read_run(reader, reader.find_run(run.key))
+    prepared = prepare(request, here)
+    with here.writer() as writer:
+        outcome = await execute(prepared.store(writer), writer)
+    with Reader(here.store) as reader:
+        run = read_run(reader, outcome.run)
     if not outcome.finished:
-        raise RunStopped(f"{run.key} stopped: {outcome.message}", found)
-    return found
-
-
-def _store(root: Path) -> Path:
-    """The project's database, made where there is none."""
-    make_project(root)
-    return open_store(root / ".evals" / "evals.db")
+        raise RunStopped(f"{run.key} stopped: {outcome.message}", run)
+    return run
 
 
 def _document(dataset: DatasetLike, root: Path) -> Document:
@@ -201,7 +159,7 @@ def _document(dataset: DatasetLike, root: Path) -> Document:
         return load(Path(dataset))
     data: dict[str, Any] = dict(dataset) if isinstance(dataset, Mapping) else {"items": [dict(one) for one in dataset]}
     data = {"schemaVersion": CURRENT_VERSION, **data}
-    _, problems = typed(data)
+    _, problems = parse_dataset(data)
     if problems:
         raise DatasetError("dataset", problems)
     return Document(root / "dataset", strictjson.dumps(data), "", "document", data)
@@ -218,7 +176,7 @@ def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tup
     found: list[tuple[TargetConfig, Target | None]] = []
     for one in given:
         if isinstance(one, str):
-            found.append((target_named(one, settings), None))
+            found.append((find_target(one, settings), None))
             continue
         name = getattr(one, "__name__", type(one).__name__)
         place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', name)}"
@@ -229,8 +187,8 @@ def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tup
     return found
 
 
-def _chosen(evaluators: EvaluatorsLike, known: Registry) -> tuple[dict[str, Any], Registry]:
-    """The default evaluators of the dataset, and the registry with those that were given as code."""
+def _chosen(evaluators: EvaluatorsLike) -> tuple[dict[str, Any], dict[str, type[Evaluator]]]:
+    """The default evaluators of the dataset, and those of them that were given as code."""
     if isinstance(evaluators, str):
         evaluators = [word for part in evaluators.split(",") if (word := part.strip())]
     named = evaluators if isinstance(evaluators, Mapping) else {_name_of(one): one for one in evaluators}
@@ -245,7 +203,7 @@ def _chosen(evaluators: EvaluatorsLike, known: Registry) -> tuple[dict[str, Any]
             own[name], chosen[name] = one, {}
         else:
             own[name], chosen[name] = evaluator_of(name, one), {}
-    return chosen, replace(known, by_name={**known.by_name, **own})
+    return chosen, own
 
 
 def _name_of(one: Any) -> str:

@@ -39,11 +39,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _is_dataset(file: Path) -> bool:
-    from tui_evals.datasets.discover import is_step
+    from tui_evals.datasets.discover import is_generation_file
     from tui_evals.datasets.document import load
     from tui_evals.datasets.problems import DatasetError
 
-    if is_step(file):
+    if is_generation_file(file):
         return False
     try:
         data = load(file).data

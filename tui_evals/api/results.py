@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tui_evals.present.runs import stop_reason
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
@@ -47,6 +48,8 @@ class Run:
     totals: Totals
     scores: Mapping[str, float | None]
     """The score of each column, from 0 to 100, by its target, and its prompt where there are several; None: n/a."""
+    message: str = ""
+    """Why it stopped; empty where it is finished."""
 
     @property
     def passed(self) -> bool:
@@ -97,7 +100,7 @@ def read_run(reader: Reader, run: RunRow) -> Run:
     by_column = column_scores(rows, scores, items)
     answers = tuple(_answer(reader, run, row, scores.get(row.id, ())) for row in rows)
     named = {_column(run, *column): score for column, score in by_column.items()}
-    return Run(run.key, run.name, run.status, answers, reader.totals(run.id), named)
+    return Run(run.key, run.name, run.status, answers, reader.totals(run.id), named, stop_reason(run))
 
 
 def _column(run: RunRow, prompt: int, target: int) -> str:

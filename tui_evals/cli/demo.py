@@ -6,17 +6,15 @@ import os
 import tempfile
 from pathlib import Path
 
-from tui_evals.cli.run.start import ExecutionOptions, execute, start_apart
+from tui_evals.cli.run.execution import ExecutionOptions, refusals, run_here, start_apart
 from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_demo
-from tui_evals.runs import start
-from tui_evals.runs.plan import Plan
+from tui_evals.runs.start import RunRequest, prepare
 
 from . import project
 from .opening import Opening, need_terminal
 from .output import Stop, say
-from .project import world
-from .sources import checked_dataset, targets_named
+from .project import open_project
 
 _AT_ONCE = 30
 """Calls in flight where nobody watches them one by one."""
@@ -29,23 +27,24 @@ def demo(plain: bool, mouse: bool) -> int | Opening:
     folder, dataset = _made()
     os.environ.pop("TUI_EVALS_DB", None)
     os.chdir(folder)
-    here = world(None, trusting=False)
+    here = open_project(None, trusting=False)
     document = project.read(dataset.relative_to(folder))
-    plan = Plan(
-        dataset=checked_dataset(document, here.registry),
-        targets=targets_named(here.settings.run.targets, here.settings),
-        registry=here.registry,
-        judge=here.settings.targets[here.settings.judge or ""],
+    request = RunRequest(
+        document=document,
+        source=str(document.file),
+        name=document.file.stem,
+        concurrency=_AT_ONCE if plain else None,
     )
-    with project.writer(here.environment) as writer:
-        name, source = document.file.stem, str(document.file)
-        terms = start.Terms(concurrency=_AT_ONCE if plain else None)
-        run = start.store_plan(plan, document.data, terms, writer, here.environment, name=name, source=source)
+    with refusals():
+        prepared = prepare(request, here)
+    with here.writer() as writer:
+        job = prepared.store(writer)
         if plain:
             say(f"the sample project is in {folder}")
-            code = execute(run, plan, terms, writer, here, ExecutionOptions())
+            code = run_here(job, writer, ExecutionOptions())
             say(f"look around with `cd {folder}` and `tui-evals show last`; delete the folder when you are done")
             return code
+    run = job.run
     start_apart(run, ("resume", run.key, "--quiet"))
     return Opening(folder, project.store_path(), document.file.absolute(), run.key, mouse, demo=True)
 

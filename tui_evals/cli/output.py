@@ -7,13 +7,23 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from tui_evals.present.status import Tone
 from tui_evals.text.safe import safe, safe_line
 
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+_COLOURS: Mapping[Tone, str] = {"ok": "green", "bad": "red", "warn": "yellow", "error": "magenta"}
+
+
+def colour(tone: Tone) -> str | None:
+    """The colour of a status or a kind on a terminal; None for none."""
+    return _COLOURS.get(tone)
 
 
 def say(text: str = "", *, err: bool = False, **style: Any) -> None:

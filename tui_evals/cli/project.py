@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from tui_evals.datasets.discover import STARTER, discover, is_step, project_root
+from tui_evals.datasets.discover import STARTER, find_dataset, is_generation_file, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES
 from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_project, write_starter
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.store.database import StoreError, open_store
+from tui_evals.runs.project import DATABASE, Project, load_project, store_of
+from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, load_settings
-from tui_evals.targets.environment import environment
 
 from .opening import DATASETS
 from .output import Stop, say, warn
@@ -35,7 +33,7 @@ SUFFIXES = (*DATASETS, *OWN_SUFFIXES)
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
     """The evaluators of the project and the metrics beside a prompt; `trusting` lets the project's code run unasked."""
-    return registry(project_root(Path.cwd()), Trust(always=trusting), prompt.parent if prompt else None)
+    return load_registry(project_root(Path.cwd()), Trust(always=trusting), prompt.parent if prompt else None)
 
 
 def read(file: Path) -> Document:
@@ -48,15 +46,13 @@ def read(file: Path) -> Document:
 
 def store_path(root: Path | None = None) -> Path:
     """The database of this project, or of the one at a folder, made where there is none yet."""
-    named = os.environ.get("TUI_EVALS_DB")
-    path = Path(named) if named else (root or project_root(Path.cwd())) / ".evals" / "evals.db"
+    root = root or project_root(Path.cwd())
     try:
-        if not named:
-            make_project(path.parent.parent)
-        return open_store(path)
+        return store_of(root)
     except StoreError as problem:
         raise Stop(str(problem), 1) from None
     except (OSError, CannotSave) as problem:
+        path = os.environ.get(DATABASE) or root / ".evals" / "evals.db"
         raise Stop(f"the database {path} cannot be made: {problem}", 1) from None
 
 
@@ -119,14 +115,14 @@ def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
     for path in named:
         if path.is_dir():
             found = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
-            yield from sorted(file for file in found if not is_step(file))
+            yield from sorted(file for file in found if not is_generation_file(file))
         else:
             yield path
 
 
 def found_or_started() -> Path:
     """The dataset that discovery finds; where there is none, a person at a terminal is offered a starter."""
-    found = discover(Path())
+    found = find_dataset(Path())
     if found is not None:
         return found
     message = "no dataset found in the current directory or ./evals/ (prompts.json, evals.json or tests.json)"
@@ -141,24 +137,12 @@ def found_or_started() -> Path:
     raise SystemExit(0)
 
 
-@dataclass(frozen=True)
-class World:
-    """Where a command runs: the project, its settings, its environment, its evaluators."""
-
-    root: Path
-    settings: Settings
-    environment: Mapping[str, str]
-    registry: Registry
-
-
-def world(env_name: str | None, trusting: bool, prompt: Path | None = None) -> World:
-    """The project's world, or the end of the command with what is wrong in it."""
-    root = project_root(Path.cwd())
+def open_project(env_name: str | None, trusting: bool, prompt: Path | None = None) -> Project:
+    """The project of the current folder, or the end of the command with what is wrong in it."""
     try:
-        settings = load_settings(root)
-        values, notes = environment(root, env_name)
+        here = load_project(project_root(Path.cwd()), env_name, trusting=trusting)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
-    for note in notes:
+    for note in here.notes:
         warn(f"note: {note}")
-    return World(root, settings, values, evaluators(trusting, prompt))
+    return here.with_prompt(prompt)

@@ -12,15 +12,15 @@ from statistics import fmean, quantiles
 from tui_evals.store.bouts import Bout, Winner
 
 from .measures import LEVEL, MeasuredDifference
-from .statistics import Interval, bootstrap, holm, needed, paired_test, percent
-from .verdicts import chance, power
+from .statistics import Interval, bootstrap, holm, items_needed, paired_test, percent
+from .verdicts import chance_phrase, power_sentence
 
 MEAN = 1000.0
-_SCALE = 400 / log(10)
+_ELO_PER_UNIT = 400 / log(10)
 _RESAMPLES = 500
-_MOST = 1_000  # items that are drawn one by one; more are drawn in as many groups
-_CLOSE = 1e-10
-_STEPS = 100
+_MAX_GROUPS = 1_000  # items that are drawn one by one; more are drawn in as many groups
+_TOLERANCE = 1e-10
+_MAX_STEPS = 100
 
 Pair = tuple[int, int]
 Item = Mapping[Pair, float]
@@ -31,7 +31,7 @@ Wins = list[list[float]]
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """How strong a run is; it says something beside the ratings of the same battle only."""
+    """How strong a run is; it can be compared with ratings of the same battle only."""
 
     elo: float
     interval: Interval
@@ -44,60 +44,60 @@ def ratings(items: Sequence[Item], runs: int, seed: int = 0) -> tuple[Rating, ..
     A tie is half a win. Every run has a tie with an average opponent besides, so that one which always wins, or never,
     has a rating at all.
     """
-    best = strengths(_sum(items, runs))
-    columns = list(zip(*(_elo(one) for one in _resampled(items, runs, best, Random(seed))), strict=True))
-    return tuple(Rating(elo, _middle(column)) for elo, column in zip(_elo(best), columns, strict=True))
+    best = strengths(_sum_wins(items, runs))
+    columns = list(zip(*(_elo_ratings(one) for one in _resample(items, runs, best, Random(seed))), strict=True))
+    return tuple(Rating(elo, _middle_95(column)) for elo, column in zip(_elo_ratings(best), columns, strict=True))
 
 
 def strengths(wins: Wins, start: Sequence[float] = ()) -> list[float]:
     """The most likely strengths of Bradley and Terry's model, in natural logarithms, with that tie for each run."""
     runs = len(wins)
     played = [[wins[one][other] + wins[other][one] for other in range(runs)] for one in range(runs)]
-    found = list(start) or [0.0] * runs
-    value = _likelihood(wins, found)
-    for _ in range(_STEPS):
-        step = _step(wins, played, found)
+    current = list(start) or [0.0] * runs
+    value = _likelihood(wins, current)
+    for _ in range(_MAX_STEPS):
+        step = _newton_step(wins, played, current)
         scale = 1.0
-        while (after := _likelihood(wins, moved := _moved(found, step, scale))) < value and scale > _CLOSE:
+        while (after := _likelihood(wins, moved := _add_step(current, step, scale))) < value and scale > _TOLERANCE:
             scale /= 2
         if after <= value:
             break
-        found, value = moved, after
-        if max(map(abs, step)) < _CLOSE:
+        current, value = moved, after
+        if max(map(abs, step)) < _TOLERANCE:
             break
-    return found
+    return current
 
 
-def _likelihood(wins: Wins, found: Sequence[float]) -> float:
-    """The logarithm of how likely the wins are; the tie of each run included."""
-    own = sum(_log_chance(strength) + _log_chance(-strength) for strength in found) / 2
-    return own + sum(
-        won * _log_chance(found[one] - found[other])
+def _likelihood(wins: Wins, strengths: Sequence[float]) -> float:
+    """The logarithm of how likely the wins are, including the tie of each run."""
+    ties = sum(_log_win_chance(strength) + _log_win_chance(-strength) for strength in strengths) / 2
+    return ties + sum(
+        won * _log_win_chance(strengths[one] - strengths[other])
         for one, row in enumerate(wins)
         for other, won in enumerate(row)
         if won
     )
 
 
-def _step(wins: Wins, played: Wins, found: Sequence[float]) -> list[float]:
+def _newton_step(wins: Wins, played: Wins, strengths: Sequence[float]) -> list[float]:
     """Newton's step: the slope divided by the curvature."""
     slope, curvature = [], []
-    for one, strength in enumerate(found):
-        tie = _chance(strength)
-        rise, bend = 0.5 - tie, [0.0] * len(found)
+    for one, strength in enumerate(strengths):
+        tie = _win_chance(strength)
+        rise, bend = 0.5 - tie, [0.0] * len(strengths)
         bend[one] = tie * (1 - tie)
         for other, games in enumerate(played[one]):
             if games:
-                chance = _chance(strength - found[other])
+                chance = _win_chance(strength - strengths[other])
                 rise += wins[one][other] - games * chance
                 bend[other] -= games * chance * (1 - chance)
                 bend[one] += games * chance * (1 - chance)
         slope.append(rise)
         curvature.append(bend)
-    return _solved(curvature, slope)
+    return _solve(curvature, slope)
 
 
-def _solved(matrix: Wins, right: Sequence[float]) -> list[float]:
+def _solve(matrix: Wins, right: Sequence[float]) -> list[float]:
     """The solution of linear equations whose matrix is symmetric with a heavy diagonal, so that no row need move."""
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     for at, pivot in enumerate(rows):
@@ -105,36 +105,36 @@ def _solved(matrix: Wins, right: Sequence[float]) -> list[float]:
             share = row[at] / pivot[at]
             for column in range(at, len(pivot)):
                 row[column] -= share * pivot[column]
-    found = [0.0] * len(rows)
+    solution = [0.0] * len(rows)
     for at in range(len(rows) - 1, -1, -1):
-        known = sum(rows[at][column] * found[column] for column in range(at + 1, len(rows)))
-        found[at] = (rows[at][-1] - known) / rows[at][at]
-    return found
+        known = sum(rows[at][column] * solution[column] for column in range(at + 1, len(rows)))
+        solution[at] = (rows[at][-1] - known) / rows[at][at]
+    return solution
 
 
-def _resampled(items: Sequence[Item], runs: int, start: Sequence[float], random: Random) -> Iterable[list[float]]:
+def _resample(items: Sequence[Item], runs: int, start: Sequence[float], random: Random) -> Iterable[list[float]]:
     """The strengths for items drawn again and again.
 
     For each two runs one more item won and one more lost can be drawn; else a run that always wins would be certain to.
     """
-    drawable = [_sum([item], runs) for item in items]
-    if len(drawable) > _MOST:
+    drawable = [_sum_wins([item], runs) for item in items]
+    if len(drawable) > _MAX_GROUPS:
         random.shuffle(drawable)
-        drawable = [_added(drawable[at::_MOST], runs) for at in range(_MOST)]
+        drawable = [_add_wins(drawable[at::_MAX_GROUPS], runs) for at in range(_MAX_GROUPS)]
     met = sorted({pair for item in items for pair in item})
-    drawable += [_sum([{pair: share}], runs) for pair in met for share in (0.0, 1.0)]
+    drawable += [_sum_wins([{pair: share}], runs) for pair in met for share in (0.0, 1.0)]
     cells = [(one, other) for pair in met for one, other in (pair, pair[::-1])]
     columns = {(one, other): [wins[one][other] for wins in drawable] for one, other in cells}
     for _ in range(_RESAMPLES):
-        drawn = random.choices(range(len(drawable)), k=len(drawable))
-        wins = _none(runs)
+        chosen = random.choices(range(len(drawable)), k=len(drawable))
+        wins = _no_wins(runs)
         for (one, other), column in columns.items():
-            wins[one][other] = sum(map(column.__getitem__, drawn))
+            wins[one][other] = sum(map(column.__getitem__, chosen))
         yield strengths(wins, start)
 
 
-def _sum(items: Iterable[Item], runs: int) -> Wins:
-    wins = _none(runs)
+def _sum_wins(items: Iterable[Item], runs: int) -> Wins:
+    wins = _no_wins(runs)
     for item in items:
         for (one, other), share in item.items():
             wins[other][one] += share
@@ -142,35 +142,35 @@ def _sum(items: Iterable[Item], runs: int) -> Wins:
     return wins
 
 
-def _added(parts: Sequence[Wins], runs: int) -> Wins:
+def _add_wins(parts: Sequence[Wins], runs: int) -> Wins:
     return [[sum(part[one][other] for part in parts) for other in range(runs)] for one in range(runs)]
 
 
-def _none(runs: int) -> Wins:
+def _no_wins(runs: int) -> Wins:
     return [[0.0] * runs for _ in range(runs)]
 
 
-def _elo(found: Sequence[float]) -> list[float]:
-    middle = fmean(found)
-    return [MEAN + _SCALE * (strength - middle) for strength in found]
+def _elo_ratings(strengths: Sequence[float]) -> list[float]:
+    middle = fmean(strengths)
+    return [MEAN + _ELO_PER_UNIT * (strength - middle) for strength in strengths]
 
 
-def _middle(values: Sequence[float]) -> Interval:
+def _middle_95(values: Sequence[float]) -> Interval:
     """Where 95 of 100 values lie."""
     cuts = quantiles(values, n=40, method="inclusive")
     return Interval(cuts[0], cuts[-1])
 
 
-def _moved(found: Sequence[float], step: Sequence[float], scale: float) -> list[float]:
-    return [strength + scale * change for strength, change in zip(found, step, strict=True)]
+def _add_step(strengths: Sequence[float], step: Sequence[float], scale: float) -> list[float]:
+    return [strength + scale * change for strength, change in zip(strengths, step, strict=True)]
 
 
-def _chance(lead: float) -> float:
+def _win_chance(lead: float) -> float:
     """How likely a run with this lead wins."""
     return 1 / (1 + exp(-lead)) if lead >= 0 else exp(lead) / (1 + exp(lead))
 
 
-def _log_chance(lead: float) -> float:
+def _log_win_chance(lead: float) -> float:
     return -log1p(exp(-lead)) if lead >= 0 else lead - log1p(exp(lead))
 
 
@@ -179,12 +179,12 @@ _SHARE: Mapping[Winner, float] = {"left": 0.0, "tie": 0.5, "right": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two answers to the same turn of an item, and what the judge said of them; None while it was not asked."""
+    """Two answers to the same turn of an item, and the verdict of the judge; None while it was not asked."""
 
     item: int
     bout: Bout | None = None
     equal: bool = False
-    """Both say the same: a tie that nobody need be asked about."""
+    """Both answers are the same: a tie without asking the judge."""
 
     @property
     def winner(self) -> Winner | None:
@@ -228,13 +228,13 @@ class Tally:
     @property
     def interval(self) -> Interval | None:
         """Where its true win rate lies."""
-        found = self.test.interval
-        return found and Interval((1 + found.low) / 2, (1 + found.high) / 2)
+        interval = self.test.interval
+        return interval and Interval((1 + interval.low) / 2, (1 + interval.high) / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Lean:
-    """How much of the verdicts goes to the answer shown first, where a half is fair."""
+class PositionLean:
+    """The share of verdicts that goes to the answer shown first; a half is fair."""
 
     items: int
     share: float
@@ -243,14 +243,14 @@ class Lean:
 
     @property
     def real(self) -> bool:
-        """Whether chance hardly makes such a leaning."""
+        """Whether chance alone hardly ever gives such a share."""
         return self.p < LEVEL
 
 
-def tally(matches: Sequence[Match]) -> Tally:
-    """What two runs made of each other."""
+def tally_matches(matches: Sequence[Match]) -> Tally:
+    """Count the matches of two runs."""
     results = Counter(match.winner for match in matches)
-    shares = list(_by_item(matches).values())
+    shares = list(_right_shares(matches).values())
     return Tally(
         wins=(results["left"], results["right"]),
         ties=results["tie"],
@@ -258,63 +258,65 @@ def tally(matches: Sequence[Match]) -> Tally:
         equal=sum(match.equal for match in matches),
         undecided=sum(match.bout is not None for match in matches if match.winner is None),
         waiting=sum(match.bout is None for match in matches if not match.equal),
-        test=_test(shares),
+        test=_share_difference(shares),
     )
 
 
-def corrected(tallies: Sequence[Tally]) -> list[Tally]:
+def correct_tallies(tallies: Sequence[Tally]) -> list[Tally]:
     """The tallies with Holm's correction for how many runs are measured against each other."""
     adjusted = holm([one.test.p for one in tallies])
     return [replace(one, test=replace(one.test, adjusted=p)) for one, p in zip(tallies, adjusted, strict=True)]
 
 
-def lean(matches: Iterable[Match]) -> Lean | None:
-    """How the judge leans to a place, over the pairs it saw in both orders; None without one."""
-    found: defaultdict[int, list[float]] = defaultdict(list)
+def position_lean(matches: Iterable[Match]) -> PositionLean | None:
+    """Whether the judge prefers the answer shown first, over the pairs it saw in both orders; None without one."""
+    by_item: defaultdict[int, list[float]] = defaultdict(list)
     for match in matches:
         if match.bout is not None and (shown_first := match.bout.shown_first) is not None:
-            found[match.item].append(shown_first)
-    shares = [fmean(own) for own in found.values()]
+            by_item[match.item].append(shown_first)
+    shares = [fmean(values) for values in by_item.values()]
     if not shares:
         return None
-    return Lean(len(shares), fmean(shares), _interval(shares), paired_test([2 * share - 1 for share in shares]))
+    return PositionLean(
+        len(shares), fmean(shares), _share_interval(shares), paired_test([2 * share - 1 for share in shares])
+    )
 
 
-def meetings(duels: Mapping[Pair, Sequence[Match]]) -> list[Item]:
-    """What every item came to between the runs that met over it, for their ratings."""
-    found: defaultdict[int, dict[Pair, float]] = defaultdict(dict)
+def shares_by_item(duels: Mapping[Pair, Sequence[Match]]) -> list[Item]:
+    """For every item the shares of the runs that met over it, from which they are rated."""
+    by_item: defaultdict[int, dict[Pair, float]] = defaultdict(dict)
     for pair, matches in duels.items():
-        for item, share in _by_item(matches).items():
-            found[item][pair] = share
-    return [found[item] for item in sorted(found)]
+        for item, share in _right_shares(matches).items():
+            by_item[item][pair] = share
+    return [by_item[item] for item in sorted(by_item)]
 
 
-def sentence(found: Tally, left: str = "A", right: str = "B") -> str:
+def battle_sentence(tally: Tally, left: str = "A", right: str = "B") -> str:
     """Which run is preferred, and whether that can be chance."""
-    test = found.test
-    if not found.decided:
+    test = tally.test
+    if not tally.decided:
         return f"{left} and {right} have no pair of answers with a verdict."
-    pairs = f"{found.equal:,} pair{'' if found.equal == 1 else 's'} of answers"
-    if found.judged == 0:
-        if not found.waiting + found.undecided:
+    pairs = f"{tally.equal:,} pair{'' if tally.equal == 1 else 's'} of answers"
+    if tally.judged == 0:
+        if not tally.waiting + tally.undecided:
             return f"{left} and {right} say the same in all of {pairs}: there is nothing to choose between."
         return f"There is no verdict on {left} and {right} yet; {pairs} say the same, which makes them ties."
     items = f"{test.items:,} item{'' if test.items == 1 else 's'}"
-    so_far = "So far " if found.waiting else ""
+    so_far = "So far " if tally.waiting else ""
     if not test.difference:
         return f"{so_far}{left} and {right} are preferred equally often over {items}: no difference."
     better, worse, share = (right, left, test.after) if test.difference > 0 else (left, right, test.before)
     rate = f"with a win rate of {percent(share)} over {items}"
-    return f"{so_far}{better} is preferred to {worse}, {rate}; {chance(test)}.{power(test)}"
+    return f"{so_far}{better} is preferred to {worse}, {rate}; {chance_phrase(test)}.{power_sentence(test)}"
 
 
-def lean_sentence(found: Lean) -> str:
+def lean_sentence(lean: PositionLean) -> str:
     """Whether it matters to the judge which answer stands first."""
-    low, high = percent(found.interval.low), percent(found.interval.high)
-    share = f"{percent(found.share)} of the verdicts (95 % interval {low} to {high})"
-    if not found.real:
+    low, high = percent(lean.interval.low), percent(lean.interval.high)
+    share = f"{percent(lean.share)} of the verdicts (95 % interval {low} to {high})"
+    if not lean.real:
         return f"The answer shown first was preferred in {share}: no leaning to a place is shown."
-    place = "first" if found.share > 0.5 else "second"
+    place = "first" if lean.share > 0.5 else "second"
     return (
         f"The judge leans to the answer shown {place}: the first was preferred in {share}, where 50 % is fair. Asking "
         "in both orders keeps this from favouring a run; verdicts that change with the order are ties and decide "
@@ -322,35 +324,35 @@ def lean_sentence(found: Lean) -> str:
     )
 
 
-def _by_item(matches: Iterable[Match]) -> dict[int, float]:
-    """The share of each item that goes to the right run; its turns and repeats are no new proof."""
-    found: defaultdict[int, list[float]] = defaultdict(list)
+def _right_shares(matches: Iterable[Match]) -> dict[int, float]:
+    """The share of each item that goes to the right run; its turns and repeats are no independent proof."""
+    by_item: defaultdict[int, list[float]] = defaultdict(list)
     for match in matches:
         if (winner := match.winner) is not None:
-            found[match.item].append(_SHARE[winner])
-    return {item: fmean(shares) for item, shares in found.items()}
+            by_item[match.item].append(_SHARE[winner])
+    return {item: fmean(shares) for item, shares in by_item.items()}
 
 
-def _test(shares: Sequence[float]) -> MeasuredDifference:
+def _share_difference(shares: Sequence[float]) -> MeasuredDifference:
     differences = [2 * share - 1 for share in shares]
     after = fmean(shares) if shares else 0.5
     p = paired_test(differences)
-    found = _interval(shares)
+    interval = _share_interval(shares)
     return MeasuredDifference(
         what="",
         items=len(shares),
         before=1 - after,
         after=after,
-        interval=Interval(2 * found.low - 1, 2 * found.high - 1),
+        interval=Interval(2 * interval.low - 1, 2 * interval.high - 1),
         p=p,
         adjusted=p,
-        needed=needed(differences) if shares else None,
+        needed=items_needed(differences) if shares else None,
         direction=1,
     )
 
 
-def _interval(shares: Sequence[float]) -> Interval:
+def _share_interval(shares: Sequence[float]) -> Interval:
     """Where the true mean lies: one item more for each side, for without them a few alike would leave no doubt."""
-    found = bootstrap([*shares, 0.0, 1.0])
-    assert found is not None  # two values always have one
-    return found
+    interval = bootstrap([*shares, 0.0, 1.0])
+    assert interval is not None  # two values always have one
+    return interval

@@ -1,4 +1,4 @@
-"""Labelling blind: which answers are drawn, what a person sees of one, and the way through them."""
+"""Blind labelling: which answers are drawn, what a person sees of each, and the order they are labelled in."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tui_evals.store.rows import references
 
 Verdict = Literal["pass", "fail"]
 SAMPLE = 50
-"""How many answers are drawn where nobody says otherwise."""
+"""How many answers are drawn by default."""
 
-_COMMON = ("system", "developer")
+_SYSTEM_ROLES = ("system", "developer")
 _ANSWERED = ("answered", "pass", "fail", "partial")
 
 
@@ -32,22 +32,22 @@ class Sample:
 
 
 class Part(NamedTuple):
-    """A piece of what a person reads before the verdict: a title, and the text below it."""
+    """A titled text that a person reads before the verdict."""
 
     title: str
     text: str
 
 
-def judged_by(reader: Reader, run: int) -> dict[str, frozenset[int]]:
+def answers_by_evaluator(reader: Reader, run: int) -> dict[str, frozenset[int]]:
     """The answers on which each evaluator has a verdict, in the pass that counts."""
-    found: dict[str, set[int]] = {}
+    answers: dict[str, set[int]] = {}
     for score in reader.judged(run):
         if score.result in ("pass", "fail"):
-            found.setdefault(score.key, set()).add(score.answer)
-    return {key: frozenset(answers) for key, answers in sorted(found.items())}
+            answers.setdefault(score.key, set()).add(score.answer)
+    return {key: frozenset(ids) for key, ids in sorted(answers.items())}
 
 
-def draw(
+def draw_sample(
     reader: Reader,
     run: int,
     size: int = SAMPLE,
@@ -59,15 +59,15 @@ def draw(
 ) -> Sample:
     """A plain random sample of a run; the same seed draws the same, and a larger sample begins with a smaller one."""
     pool = [row.id for row in _pool(reader, run, evaluator) if targets is None or row.target in targets]
-    drawn = tuple(sorted(pool, key=lambda answer: _lot(seed, answer))[:size])
+    answers = tuple(sorted(pool, key=lambda answer: _draw_order(seed, answer))[:size])
     labels = reader.labels(run)
-    mine = frozenset(one.answer for one in labels if one.author == author and one.evaluator == evaluator)
-    return Sample(drawn, mine.intersection(drawn), len(pool))
+    own_labels = frozenset(one.answer for one in labels if one.author == author and one.evaluator == evaluator)
+    return Sample(answers, own_labels.intersection(answers), len(pool))
 
 
 def _pool(reader: Reader, run: int, evaluator: str | None) -> list[AnswerRow]:
-    """The answers with a verdict to set a label against; while there are none, all that say something."""
-    judged = judged_by(reader, run)
+    """The answers with a verdict that a label can be compared with; while there are none, all that have a text."""
+    judged = answers_by_evaluator(reader, run)
     if evaluator is not None:
         known = judged.get(evaluator, frozenset())
         return [row for row in reader.all_rows(run) if row.id in known]
@@ -76,11 +76,11 @@ def _pool(reader: Reader, run: int, evaluator: str | None) -> list[AnswerRow]:
     return [row for row in rows if row.id in known and row.status in ("pass", "fail")] or rows
 
 
-def _lot(seed: int, answer: int) -> bytes:
+def _draw_order(seed: int, answer: int) -> bytes:
     return blake2b(f"{seed}:{answer}".encode(), digest_size=8).digest()
 
 
-class Session:
+class LabellingSession:
     """One person's way through a sample: forward with every verdict, and back again."""
 
     def __init__(self, sample: Sample) -> None:
@@ -128,8 +128,8 @@ class Session:
         self.given.pop(self._todo[self._place], None)
 
 
-def sheet(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tuple[Part, ...]:
-    """What a person reads of an answer, whoever gave it and whatever was said of it; `items` are those asked.
+def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tuple[Part, ...]:
+    """What a person reads of an answer, without the target and the verdicts; `items` are those asked.
 
     What every item has in common, the system's message, comes last, below the answer.
     """
@@ -140,24 +140,24 @@ def sheet(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tu
     record = detail.answer
     sent = record.request.get("messages") if record is not None else None
     messages = [one for one in sent if isinstance(one, Mapping)] if isinstance(sent, list) else []
-    parts = [_message(one) for one in messages] or [Part("user", _text(unit.get("prompt")))]
-    last = [part for part in parts if part.title in _COMMON]
-    parts = [part for part in parts if part.title not in _COMMON]
-    parts += [Part("context", _text(unit.get("context")))]
+    parts = [_message_part(one) for one in messages] or [Part("user", _content_text(unit.get("prompt")))]
+    last = [part for part in parts if part.title in _SYSTEM_ROLES]
+    parts = [part for part in parts if part.title not in _SYSTEM_ROLES]
+    parts += [Part("context", _content_text(unit.get("context")))]
     parts += [Part(title, text) for title, text in _expected(unit)]
-    parts += [Part("answer", (said(record) if record is not None else "") or "(nothing)"), *last]
+    parts += [Part("answer", (answer_and_calls(record) if record is not None else "") or "(nothing)"), *last]
     return tuple(part for part in parts if part.text.strip())
 
 
-def said(answer: AnswerRecord) -> str:
-    """All that a target said: its words, and the tools it called."""
-    return "\n".join([*([answer.text] if answer.text else ()), *map(_call, answer.tool_calls)])
+def answer_and_calls(answer: AnswerRecord) -> str:
+    """The text of an answer and the tools it called."""
+    return "\n".join([*([answer.text] if answer.text else ()), *map(_tool_call_text, answer.tool_calls)])
 
 
-def _message(message: Mapping[str, Any]) -> Part:
+def _message_part(message: Mapping[str, Any]) -> Part:
     calls = message.get("tool_calls")
-    called = [_call(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
-    words = _text(message.get("content"))
+    called = [_tool_call_text(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    words = _content_text(message.get("content"))
     return Part(str(message.get("role") or "user"), "\n".join([*([words] if words else ()), *called]))
 
 
@@ -166,8 +166,8 @@ def _expected(unit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield ("or expected" if number else "expected"), text
 
 
-def _text(content: object) -> str:
-    """The words of a message, whether it holds a text or a list of parts; a part that is no text is named."""
+def _content_text(content: object) -> str:
+    """The text of a message, which holds a string or a list of parts; a part that is no text is named."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()
@@ -175,8 +175,9 @@ def _text(content: object) -> str:
     return "\n".join(words)
 
 
-def _call(call: Mapping[str, Any]) -> str:
+def _tool_call_text(call: Mapping[str, Any]) -> str:
     inner = call.get("function")
     inner = inner if isinstance(inner, Mapping) else call
-    given = inner.get("arguments", "")
-    return f"→ {inner.get('name')}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
+    arguments = inner.get("arguments", "")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"→ {inner.get('name')}({text})"

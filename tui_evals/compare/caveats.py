@@ -1,45 +1,45 @@
-"""What to know before trusting the numbers of a comparison: runs that are not over, not of one dataset, not alike."""
+"""What to know before trusting the numbers of a comparison: unfinished runs, other datasets, other evaluators."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .runs import Comparison, Side
-from .sides import facing
+from .runs import Comparison, RunSide
+from .sides import shared_numbers
 from .verdicts import NAMES
 
 
-def caveats(found: Comparison) -> Iterator[str]:
+def caveats(comparison: Comparison) -> Iterator[str]:
     """A sentence for each thing that makes the numbers mean less than they seem to."""
-    named = list(zip(NAMES, found.sides, strict=False))
+    named = list(zip(NAMES, comparison.sides, strict=False))
     for name, side in named:
         if side.run.status != "finished":
             yield f"{name} is {side.run.status}: answers it does not have yet cannot be compared."
-    first, *sources = (side.run.source or "prompts of its own" for side in found.sides)
+    first, *sources = (side.run.source or "prompts of its own" for side in comparison.sides)
     for (name, side), source in zip(named[1:], sources, strict=True):
         if source != first:
             yield f"{name} asked another dataset than A: {source} instead of {first}."
-        yield from _strangers(found, name, side)
-        yield from _judged_differently(found.sides[0], name, side)
-    if any(line.turn is not None for line in found.lines):
+        yield from _unmatched_columns(comparison, name, side)
+        yield from _judged_differently(comparison.sides[0], name, side)
+    if any(line.turn is not None for line in comparison.lines):
         yield (
             "In the verdicts a conversation passes when all of its turns do; the rates of runs and categories count "
             "each turn."
         )
-    placed = len({line.item for line in found.lines if line.how == "position"})
+    placed = len({line.item for line in comparison.lines if line.how == "position"})
     if placed:
         yield f"{_items(placed)} matched by position only; check that they are the same, or give them a testId."
-    edited = len({line.item for line in found.lines if line.edited})
+    edited = len({line.item for line in comparison.lines if line.edited})
     if edited:
         yield f"{_items(edited)} edited between the runs."
 
 
-def _strangers(found: Comparison, name: str, side: Side) -> Iterator[str]:
-    """Runs of one target each face each other, but not beside a run of several, where names decide."""
-    runs = [one.run for one in found.sides]
-    place = next(number for number, one in enumerate(found.sides) if one is side)
+def _unmatched_columns(comparison: Comparison, name: str, side: RunSide) -> Iterator[str]:
+    """Targets and prompts of runs are matched by name, unless each run has only one."""
+    runs = [one.run for one in comparison.sides]
+    place = next(number for number, one in enumerate(comparison.sides) if one is side)
     for what, names in (("target", [run.targets for run in runs]), ("prompt", [run.prompts for run in runs])):
-        numbers = facing(names)
+        numbers = shared_numbers(names)
         if not set(numbers[0].values()) & set(numbers[place].values()):
             single = len(names[0]) == len(names[place]) == 1
             yield (
@@ -48,15 +48,15 @@ def _strangers(found: Comparison, name: str, side: Side) -> Iterator[str]:
             )
 
 
-def _judged_differently(first: Side, name: str, later: Side) -> Iterator[str]:
+def _judged_differently(first: RunSide, name: str, later: RunSide) -> Iterator[str]:
     only = [
-        (who, sorted(own.scores.keys() - other.scores.keys()))
-        for who, own, other in (("A", first, later), (name, later, first))
+        (who, sorted(side.scores.keys() - other.scores.keys()))
+        for who, side, other in (("A", first, later), (name, later, first))
     ]
     parts = [f"only {who} has scores of {_listed(keys)}" for who, keys in only if keys]
     if parts and first.scores and later.scores:
-        said = " and ".join(parts)
-        yield f"{said[0].upper()}{said[1:]}: to pass may mean something else in each."
+        difference = " and ".join(parts)
+        yield f"{difference[0].upper()}{difference[1:]}: to pass may mean something else in each."
 
 
 def _items(count: int) -> str:
@@ -64,5 +64,5 @@ def _items(count: int) -> str:
 
 
 def _listed(parts: Iterable[str]) -> str:
-    every = list(parts)
-    return ", ".join(every[:-1]) + " and " + every[-1] if len(every) > 1 else "".join(every)
+    listed = list(parts)
+    return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed)

@@ -1,4 +1,4 @@
-"""How well a judge agrees with people."""
+"""How well evaluators agree with the labels of people: counts, kappa, and the answers they judge differently."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tui_evals.store.rows import Label
 
 from .statistics import Interval
 
-_UP_TO = (0.2, 0.4, 0.6, 0.8)
-_WORDS = ("slight", "fair", "moderate", "substantial", "almost perfect")
+_KAPPA_LIMITS = (0.2, 0.4, 0.6, 0.8)
+_KAPPA_WORDS = ("slight", "fair", "moderate", "substantial", "almost perfect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,19 @@ class Agreement:
         return self.both_pass + self.only_person, self.both_pass + self.only_judge
 
 
-def agreement(pairs: Iterable[tuple[bool, bool]]) -> Agreement:
+def count_agreement(pairs: Iterable[tuple[bool, bool]]) -> Agreement:
     """Count pairs of verdicts on one answer each: whether the person passes it, and whether the judge does."""
-    found = Counter(pairs)
-    return Agreement(found[True, True], found[False, False], found[True, False], found[False, True])
+    counts = Counter(pairs)
+    return Agreement(counts[True, True], counts[False, False], counts[True, False], counts[False, True])
 
 
-def words(kappa: float) -> str:
+def kappa_in_words(kappa: float) -> str:
     """A kappa in plain words, by the two decimals that are shown of it.
 
     Below 0 poor, to 0.20 slight, to 0.40 fair, to 0.60 moderate, to 0.80 substantial, above it almost perfect.
     """
     shown = round(kappa, 2)
-    return "poor" if shown < 0 else _WORDS[bisect_left(_UP_TO, shown)]
+    return "poor" if shown < 0 else _KAPPA_WORDS[bisect_left(_KAPPA_LIMITS, shown)]
 
 
 _VERDICTS = ("pass", "fail")
@@ -99,12 +99,12 @@ _VERDICTS = ("pass", "fail")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an evaluator made of an answer, and how sure it was, from 0 to 1."""
+    """The verdict of an evaluator on an answer, and how certain it was, from 0 to 1."""
 
     passes: bool
     score: float | None
     threshold: float | None
-    sure: float
+    certainty: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,54 +122,56 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How one evaluator, or the verdict on whole answers where it is None, stands to what people say."""
+class EvaluatorAgreement:
+    """How one evaluator agrees with people; without a name, how the verdict on whole answers does."""
 
     evaluator: str | None
-    together: Agreement
-    """One pair for each answer on which people are of one mind."""
+    agreement: Agreement
+    """One pair for each answer on which people agree."""
     authors: Mapping[str, Agreement]
     between: Mapping[tuple[str, str], Agreement]
     """Two authors on what both of them labelled, the first one as the person."""
-    torn: int
+    people_differ: int
     """Answers on which people differ among themselves."""
     unjudged: int
     """Answers with a label but without a verdict."""
-    whole: int
+    whole_labels: int
     """Labels of whole answers that stand for the evaluator, because it is the only one of the run."""
-    seen: int
+    not_blind: int
     """Labels that were given with what evaluators said in sight."""
     disagreements: tuple[Disagreement, ...]
     """Those where the evaluator was surest first."""
 
 
-def standings(reader: Reader, run: RunRow, evaluator: str | None = None, limit: int = 10) -> list[Standing]:
+def evaluator_agreements(
+    reader: Reader, run: RunRow, evaluator: str | None = None, limit: int = 10
+) -> list[EvaluatorAgreement]:
     """Everything that was labelled, whole answers first, or one evaluator; with the first of the disagreements."""
     labels, judged = reader.labels(run.id), reader.judged(run.id)
     rows = {row.id: row for row in reader.rows(dict.fromkeys(one.answer for one in labels))}
-    only = _only(judged)
-    whole = _whole(judged, rows)
-    found = []
-    for key in [evaluator] if evaluator is not None else _labelled(labels, only, whole, judged):
-        own = [one for one in labels if one.evaluator == key]
-        taken = {(one.answer, one.author) for one in own}
-        more = [one for one in labels if one.evaluator is None and (one.answer, one.author) not in taken]
-        borrowed = more if key is not None and key == only else []
-        verdicts = whole if key is None else _of(judged, key)
-        standing = _standing(key, [*own, *borrowed], verdicts, rows, run.targets)
-        shown = _reasoned(reader, run, key, standing.disagreements[:limit])
-        seen = sum(not one.blind for one in (*own, *borrowed))
-        found.append(replace(standing, whole=len(borrowed), seen=seen, disagreements=shown))
-    return found
+    only = _only_evaluator(judged)
+    whole = _answer_judgements(judged, rows)
+    agreements = []
+    for key in [evaluator] if evaluator is not None else _labelled_evaluators(labels, only, whole, judged):
+        own_labels = [one for one in labels if one.evaluator == key]
+        labelled = {(one.answer, one.author) for one in own_labels}
+        whole_labels = [one for one in labels if one.evaluator is None and (one.answer, one.author) not in labelled]
+        borrowed = whole_labels if key is not None and key == only else []
+        verdicts = whole if key is None else _evaluator_judgements(judged, key)
+        agreement = _evaluator_agreement(key, [*own_labels, *borrowed], verdicts, rows, run.targets)
+        shown = _with_reasons(reader, run, key, agreement.disagreements[:limit])
+        not_blind = sum(not one.blind for one in (*own_labels, *borrowed))
+        agreements.append(replace(agreement, whole_labels=len(borrowed), not_blind=not_blind, disagreements=shown))
+    return agreements
 
 
-def _labelled(
+def _labelled_evaluators(
     labels: Iterable[Label], only: str | None, whole: Mapping[int, Judgement], judged: Iterable[Judged]
 ) -> list[str | None]:
-    """What people have labelled: None for whole answers, which come first, then evaluators by their keys."""
+    """The evaluators that people have labelled, by key; None, which comes first, stands for whole answers."""
     keys = {one.evaluator for one in labels}
     if None in keys and only is not None and only not in keys:
-        verdicts = _of(judged, only)
+        verdicts = _evaluator_judgements(judged, only)
         # Where it decides alone, to say the same of it and of the whole answer would be to say it twice.
         if all(verdicts[answer].passes == one.passes for answer, one in whole.items() if answer in verdicts):
             keys.remove(None)
@@ -177,13 +179,13 @@ def _labelled(
     return sorted(keys, key=lambda key: (key is not None, key or ""))
 
 
-def _standing(
+def _evaluator_agreement(
     evaluator: str | None,
     labels: Iterable[Label],
     verdicts: Mapping[int, Judgement],
     rows: Mapping[int, AnswerRow],
     targets: Sequence[str],
-) -> Standing:
+) -> EvaluatorAgreement:
     by_answer: defaultdict[int, dict[str, Label]] = defaultdict(dict)
     for label in labels:
         by_answer[label.answer][label.author] = label
@@ -191,75 +193,79 @@ def _standing(
     between: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
     pairs, differ, torn, unjudged = [], [], 0, 0
     for answer in sorted(by_answer.keys() & rows.keys(), key=lambda one: rows[one].pos):
-        given = {author: label.verdict == "pass" for author, label in sorted(by_answer[answer].items())}
-        for one, other in combinations(given, 2):
-            between[one, other].append((given[one], given[other]))
+        passes_by_author = {author: label.verdict == "pass" for author, label in sorted(by_answer[answer].items())}
+        for one, other in combinations(passes_by_author, 2):
+            between[one, other].append((passes_by_author[one], passes_by_author[other]))
         verdict = verdicts.get(answer)
         if verdict is None:
             unjudged += 1
             continue
-        for author, good in given.items():
-            authors[author].append((good, verdict.passes))
-        if len(set(given.values())) > 1:
+        for author, passes in passes_by_author.items():
+            authors[author].append((passes, verdict.passes))
+        if len(set(passes_by_author.values())) > 1:
             torn += 1
             continue
-        person = next(iter(given.values()))
+        person = next(iter(passes_by_author.values()))
         pairs.append((person, verdict.passes))
         if person != verdict.passes:
             row = rows[answer]
             column = targets[row.target] if len(targets) > 1 else ""
             differ.append(Disagreement(row, column, person, verdict, tuple(by_answer[answer].values())))
-    return Standing(
+    return EvaluatorAgreement(
         evaluator,
-        agreement(pairs),
-        {author: agreement(own) for author, own in sorted(authors.items())},
-        {both: agreement(own) for both, own in sorted(between.items())},
+        count_agreement(pairs),
+        {author: count_agreement(author_pairs) for author, author_pairs in sorted(authors.items())},
+        {both: count_agreement(author_pairs) for both, author_pairs in sorted(between.items())},
         torn,
         unjudged,
         0,
         0,
-        tuple(sorted(differ, key=lambda one: -one.verdict.sure)),
+        tuple(sorted(differ, key=lambda one: -one.verdict.certainty)),
     )
 
 
-def _only(judged: Iterable[Judged]) -> str | None:
+def _only_evaluator(judged: Iterable[Judged]) -> str | None:
     """The evaluator that alone has verdicts in a run; None where there are several, or none."""
     keys = {one.key for one in judged if one.result in _VERDICTS}
     return keys.pop() if len(keys) == 1 else None
 
 
-def _of(judged: Iterable[Judged], key: str) -> dict[int, Judgement]:
-    """The verdicts of an evaluator; it is the surer, the further a score lies from its threshold in all its range."""
-    own = [one for one in judged if one.key == key]
-    marks = [mark for one in own for mark in (one.score, one.threshold) if mark is not None]
-    low, high = (min(marks), max(marks)) if marks else (0.0, 0.0)
-    found = {}
-    for one in own:
+def _evaluator_judgements(judged: Iterable[Judged], key: str) -> dict[int, Judgement]:
+    """The verdicts of an evaluator; more certain, the further a score lies from its threshold within its range."""
+    records = [one for one in judged if one.key == key]
+    values = [value for one in records for value in (one.score, one.threshold) if value is not None]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+    judgements = {}
+    for one in records:
         if one.result in _VERDICTS:
             limit = (low + high) / 2 if one.threshold is None else one.threshold
-            sure = abs(one.score - limit) / (high - low) if one.score is not None and high > low else 0.0
-            found[one.answer] = Judgement(one.result == "pass", one.score, one.threshold, sure)
-    return found
+            certainty = abs(one.score - limit) / (high - low) if one.score is not None and high > low else 0.0
+            judgements[one.answer] = Judgement(one.result == "pass", one.score, one.threshold, certainty)
+    return judgements
 
 
-def _whole(judged: Sequence[Judged], rows: Mapping[int, AnswerRow]) -> dict[int, Judgement]:
+def _answer_judgements(judged: Sequence[Judged], rows: Mapping[int, AnswerRow]) -> dict[int, Judgement]:
     """The verdicts on whole answers: one evaluator is enough for a fail, and it takes all of them for a pass."""
-    sure: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
+    certainties: defaultdict[tuple[int, bool], list[float]] = defaultdict(list)
     for key in {one.key for one in judged}:
-        for answer, verdict in _of(judged, key).items():
-            sure[answer, verdict.passes].append(verdict.sure)
-    found = {}
+        for answer, verdict in _evaluator_judgements(judged, key).items():
+            certainties[answer, verdict.passes].append(verdict.certainty)
+    judgements = {}
     for answer, row in rows.items():
         passes = row.status == "pass"
-        if row.status in _VERDICTS and (own := sure.get((answer, passes))):
-            found[answer] = Judgement(passes, row.score, None, min(own) if passes else max(own))
-    return found
+        if row.status in _VERDICTS and (own := certainties.get((answer, passes))):
+            judgements[answer] = Judgement(passes, row.score, None, min(own) if passes else max(own))
+    return judgements
 
 
-def _reasoned(reader: Reader, run: RunRow, key: str | None, found: Sequence[Disagreement]) -> tuple[Disagreement, ...]:
+def _with_reasons(
+    reader: Reader, run: RunRow, key: str | None, disagreements: Sequence[Disagreement]
+) -> tuple[Disagreement, ...]:
     """The disagreements with what the evaluators said."""
-    scores = reader.scores_of([one.row.id for one in found], run.scoring_pass) if found else {}
-    return tuple(replace(one, reason=_reason(scores.get(one.row.id, ()), key, one.verdict.passes)) for one in found)
+    scores = reader.scores_of([one.row.id for one in disagreements], run.scoring_pass) if disagreements else {}
+    return tuple(
+        replace(one, reason=_reason(scores.get(one.row.id, ()), key, one.verdict.passes)) for one in disagreements
+    )
 
 
 def _reason(records: Iterable[ScoreRecord], key: str | None, passes: bool) -> str:

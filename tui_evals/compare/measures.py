@@ -1,4 +1,4 @@
-"""A later run against the first in numbers, item by item, because the turns and repeats of an item are no new proof."""
+"""A later run against the first in numbers; counted by items, because turns and repeats are no independent proof."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from statistics import fmean
 
 from tui_evals.store.figures import Judged
 
-from .match import Kind, Outcome, Verdict, by_repeat, verdict
-from .sides import Answer, Answers, Cell
-from .statistics import Interval, bootstrap, holm, needed, paired_test
+from .match import Kind, Outcome, Verdict, item_verdict, repeat_verdicts
+from .sides import Answer, CellKey, RunAnswers
+from .statistics import Interval, bootstrap, holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
 LEVEL = 0.05
 """Below this chance a difference is called shown."""
 
 Column = tuple[int, int]
-Both = tuple[Mapping[Cell, Answer], Mapping[Cell, Answer]]
+ItemAnswers = tuple[Mapping[CellKey, Answer], Mapping[CellKey, Answer]]
 """The answers to one item in the first run and in a later one."""
 
 
@@ -43,7 +43,7 @@ class MeasuredDifference:
     needed: int | None
     """How many items would show a difference of this size; None when there is none."""
     direction: int
-    """1 when more is better, -1 when less is, 0 when nobody can tell."""
+    """1 when more is better, -1 when less is, 0 when that is unknown."""
 
     @property
     def difference(self) -> float:
@@ -57,7 +57,7 @@ class MeasuredDifference:
 
     @property
     def side(self) -> int:
-        """1 when the later run is better, -1 when it is worse, 0 when it is neither or nobody can tell."""
+        """1 when the later run is better, -1 when it is worse, 0 when it is neither or that is unknown."""
         better = self.difference * self.direction
         return (better > 0) - (better < 0)
 
@@ -87,123 +87,126 @@ class RunDifference:
         return tuple(test for test in (self.passes, *self.tests) if test.worse(level))
 
 
-def run_difference(items: Sequence[Both], first: Answers, later: Answers) -> RunDifference:
+def run_difference(items: Sequence[ItemAnswers], first: RunAnswers, later: RunAnswers) -> RunDifference:
     """Every test of a later run, from the items that both runs have."""
     columns: defaultdict[Column, list[tuple[float, float]]] = defaultdict(list)
-    whole: list[tuple[float, float]] = []
+    item_shares: list[tuple[float, float]] = []
     verdicts: Counter[tuple[Verdict, Verdict]] = Counter()
     for both in items:
         shares = dict(_shares(both, verdicts))
         for column, share in shares.items():
             columns[column].append(share)
         if shares:
-            whole.append(_mean(shares.values()))
+            item_shares.append(_mean_pair(shares.values()))
     family = [
-        _test(scores, key, "", _direction(first, later, key)) for key, scores in _by_evaluator(items, first, later)
+        _difference(scores, key, "", _direction(first, later, key))
+        for key, scores in _by_evaluator(items, first, later)
     ]
     if len(columns) > 1:
         names = {**later.columns, **first.columns}
-        family += [_test(shares, "", names[column], 1) for column, shares in sorted(columns.items())]
+        family += [_difference(shares, "", names[column], 1) for column, shares in sorted(columns.items())]
     corrected = holm([test.p for test in family])
     tests = tuple(replace(test, adjusted=p) for test, p in zip(family, corrected, strict=True))
     counted = sum(map(len, columns.values()))
     broken, fixed = verdicts["pass", "fail"], verdicts["fail", "pass"]
-    return RunDifference(counted, broken, fixed, _test(whole, "", "", 1), tests)
+    return RunDifference(counted, broken, fixed, _difference(item_shares, "", "", 1), tests)
 
 
-def _shares(both: Both, verdicts: Counter[tuple[Verdict, Verdict]]) -> Iterator[tuple[Column, tuple[float, float]]]:
+def _shares(
+    both: ItemAnswers, verdicts: Counter[tuple[Verdict, Verdict]]
+) -> Iterator[tuple[Column, tuple[float, float]]]:
     """In each column the share of repeats that pass, before and after, where both were judged; counts the verdicts."""
     if len(both[0]) == len(both[1]) == 1 and both[0].keys() == both[1].keys():
         ((cell, before),), (after,) = both[0].items(), both[1].values()
-        if before.status in _PLAIN and after.status in _PLAIN:
-            verdicts[_PLAIN[before.status], _PLAIN[after.status]] += 1
+        if before.status in _VERDICTS and after.status in _VERDICTS:
+            verdicts[_VERDICTS[before.status], _VERDICTS[after.status]] += 1
             yield cell[1:3], (float(before.status == "pass"), float(after.status == "pass"))
         return
     sides = [_outcomes(cells) for cells in both]
     for column, outcomes in sides[0].items():
         if column in sides[1]:
-            was, now = _passing(outcomes), _passing(sides[1][column])
+            was, now = _share_passing(outcomes), _share_passing(sides[1][column])
             if was is not None and now is not None:
-                verdicts[verdict(outcomes), verdict(sides[1][column])] += 1
+                verdicts[item_verdict(outcomes), item_verdict(sides[1][column])] += 1
                 yield column, (was, now)
 
 
-_PLAIN: Mapping[str, Verdict] = {"pass": "pass", "fail": "fail"}
+_VERDICTS: Mapping[str, Verdict] = {"pass": "pass", "fail": "fail"}
 
 
-def _outcomes(cells: Mapping[Cell, Answer]) -> Mapping[Column, list[Outcome]]:
-    found: defaultdict[Column, list[Outcome]] = defaultdict(list)
+def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[Outcome]]:
+    by_column: defaultdict[Column, list[Outcome]] = defaultdict(list)
     for (repeat, prompt, target, turn), answer in cells.items():
-        found[prompt, target].append(Outcome(turn, repeat, answer.status, None, ""))
-    return found
+        by_column[prompt, target].append(Outcome(turn, repeat, answer.status))
+    return by_column
 
 
-def _passing(outcomes: Iterable[Outcome]) -> float | None:
+def _share_passing(outcomes: Iterable[Outcome]) -> float | None:
     """The share of repeats that pass, each as good as the worst of its turns; None where none was judged whole."""
-    judged = [one == "pass" for one in by_repeat(outcomes) if one in ("pass", "fail")]
+    judged = [verdict == "pass" for verdict in repeat_verdicts(outcomes) if verdict in ("pass", "fail")]
     return sum(judged) / len(judged) if judged else None
 
 
 def _by_evaluator(
-    items: Sequence[Both], first: Answers, later: Answers
+    items: Sequence[ItemAnswers], first: RunAnswers, later: RunAnswers
 ) -> Iterator[tuple[str, list[tuple[float, float]]]]:
     """For each evaluator the mean score of every item that both runs judged, before and after."""
-    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    means: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for both in items:
-        one, other = _scores(both[0], first), _scores(both[1], later)
-        for key, places in one.items():
-            if key in other:
-                shared = [(_middle(places[at]), _middle(other[key][at])) for at in places if at in other[key]]
+        before, after = _scores(both[0], first), _scores(both[1], later)
+        for key, places in before.items():
+            if key in after:
+                shared = [(_mean(places[at]), _mean(after[key][at])) for at in places if at in after[key]]
                 if shared:
-                    found[key].append(_mean(shared))
-    yield from sorted(found.items())
+                    means[key].append(_mean_pair(shared))
+    yield from sorted(means.items())
 
 
-def _scores(cells: Mapping[Cell, Answer], side: Answers) -> dict[str, dict[tuple[int, int, int], list[float]]]:
+def _scores(cells: Mapping[CellKey, Answer], side: RunAnswers) -> dict[str, dict[tuple[int, int, int], list[float]]]:
     """The scores of an item by evaluator and by prompt, target and turn; repeats together."""
-    found: dict[str, dict[tuple[int, int, int], list[float]]] = {}
+    scores: dict[str, dict[tuple[int, int, int], list[float]]] = {}
     for cell, answer in cells.items():
-        for one in side.judged.get(answer.id, ()):
-            found.setdefault(one.key, {}).setdefault(cell[1:], []).append(value_of(one))
-    return found
+        for record in side.judged.get(answer.id, ()):
+            scores.setdefault(record.key, {}).setdefault(cell[1:], []).append(judged_value(record))
+    return scores
 
 
-def value_of(judged: Judged) -> float:
+def judged_value(judged: Judged) -> float:
     """The score; a bare verdict counts 1 or 0."""
     return judged.score if judged.score is not None else float(judged.result == "pass")
 
 
-def _direction(first: Answers, later: Answers, key: str) -> int:
+def _direction(first: RunAnswers, later: RunAnswers, key: str) -> int:
     """Whether more is better, as the verdicts show it: what passes lies above the threshold, or below it."""
     above: Counter[bool] = Counter()
     verdicts = False
     for side in (first, later):
         for records in side.judged.values():
-            for one in records:
-                if one.key == key and one.result in ("pass", "fail"):
+            for record in records:
+                if record.key == key and record.result in ("pass", "fail"):
                     verdicts = True
-                    if one.score is not None and one.threshold is not None:
-                        above[(one.result == "pass") == (one.score >= one.threshold)] += 1
+                    if record.score is not None and record.threshold is not None:
+                        above[(record.result == "pass") == (record.score >= record.threshold)] += 1
     return 0 if not verdicts else -1 if above[False] > above[True] else 1
 
 
-def _middle(values: Sequence[float]) -> float:
-    """The mean; most items have one answer, and it costs ten times as much as they do."""
+def _mean(values: Sequence[float]) -> float:
+    """The mean; most items have one answer, for which `fmean` would take ten times as long as the rest."""
     return values[0] if len(values) == 1 else fmean(values)
 
 
-def _mean(pairs: Collection[tuple[float, float]]) -> tuple[float, float]:
+def _mean_pair(pairs: Collection[tuple[float, float]]) -> tuple[float, float]:
     if len(pairs) == 1:
         return next(iter(pairs))
     before, after = zip(*pairs, strict=True)
     return fmean(before), fmean(after)
 
 
-def _test(pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int) -> MeasuredDifference:
+def _difference(pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int) -> MeasuredDifference:
     # The means of one and of three equal scores may differ by a rounding, and all to the same side.
     pairs = [(before, before if isclose(before, after, rel_tol=_ROUNDING) else after) for before, after in pairs]
     differences = [after - before for before, after in pairs]
-    before, after = _mean(pairs) if pairs else (0.0, 0.0)
+    before, after = _mean_pair(pairs) if pairs else (0.0, 0.0)
     p = paired_test(differences)
     spread = bootstrap(differences)
     return MeasuredDifference(
@@ -215,6 +218,6 @@ def _test(pairs: Sequence[tuple[float, float]], what: str, column: str, directio
         interval=spread if spread and spread.low < spread.high else None,
         p=p,
         adjusted=p,
-        needed=needed(differences),
+        needed=items_needed(differences),
         direction=direction,
     )

@@ -1,9 +1,9 @@
-"""What the repeats of an item say together: whether it passes, how steadily, and whose noise that is."""
+"""The repeats of items together: pass@k, flakiness, and whether the noise is the model's or the judge's."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, fsum, sqrt
 from typing import Any
@@ -12,8 +12,8 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
 
-from .match import Outcome, by_repeat
-from .measures import value_of
+from .match import Outcome, repeat_verdicts
+from .measures import judged_value
 from .sides import column_name
 from .statistics import moments
 
@@ -30,8 +30,8 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """What k repeats drawn from each item do, on average over the items that have as many."""
+class PassAtK:
+    """Whether k repeats drawn from each item pass, on average over the items that have as many."""
 
     k: int
     items: int
@@ -42,7 +42,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatSummary:
     """Repeats of items taken together; an item none of whose repeats was judged is left out."""
 
     items: int
@@ -54,57 +54,57 @@ class Repeated:
     """The chance that two repeats of an item disagree, on average over the repeated items."""
     majority: float | None
     """The share of items of which more than half of the repeats passed."""
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[PassAtK, ...]
     """For each k, from 1 to the most repeats that an item has."""
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
     """The chance that of k repeats, drawn from n of which c passed, at least one passed; None when k exceeds n."""
-    _check(n, c, k)
+    _check_counts(n, c, k)
     return None if k > n else (comb(n, k) - comb(n - c, k)) / comb(n, k)
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float | None:
     """The chance that k repeats, drawn from n of which c passed, all passed; None when k exceeds n."""
-    _check(n, c, k)
+    _check_counts(n, c, k)
     return None if k > n else comb(c, k) / comb(n, k)
 
 
 def majority(n: int, c: int) -> bool:
     """Whether more than half of n repeats passed."""
-    _check(n, c)
+    _check_counts(n, c)
     return 2 * c > n
 
 
 def at_least(n: int, c: int, k: int) -> bool:
     """Whether at least k of n repeats passed."""
-    _check(n, c, k)
+    _check_counts(n, c, k)
     return c >= k
 
 
 def flakiness(n: int, c: int) -> float | None:
     """The chance that two different repeats, of n of which c passed, disagree; None below two repeats."""
-    _check(n, c)
+    _check_counts(n, c)
     return None if n < 2 else 2 * c * (n - c) / (n * (n - 1))
 
 
-def reduced(items: Iterable[Sequence[bool]]) -> Repeated:
-    """Of each item whether its judged repeats passed; what they say together."""
+def summarize_repeats(items: Iterable[Sequence[bool]]) -> RepeatSummary:
+    """Summarise items, each given by whether its judged repeats passed."""
     kinds = Counter((len(repeats), sum(repeats)) for repeats in items if repeats)
     total = kinds.total()
     repeated = sum(count for (n, _), count in kinds.items() if n > 1)
     disagree = fsum(count * (flakiness(n, c) or 0.0) for (n, c), count in kinds.items())
-    return Repeated(
+    return RepeatSummary(
         items=total,
         repeated=repeated,
         flaky=sum(count for (n, c), count in kinds.items() if 0 < c < n),
         flakiness=disagree / repeated if repeated else None,
         majority=sum(count for (n, c), count in kinds.items() if majority(n, c)) / total if total else None,
-        drawn=tuple(_drawn(kinds, k) for k in range(1, max((n for n, _ in kinds), default=0) + 1)),
+        drawn=tuple(_pass_at_k(kinds, k) for k in range(1, max((n for n, _ in kinds), default=0) + 1)),
     )
 
 
-def noise(items: Iterable[Sequence[Sequence[float]]]) -> Noise:
+def measure_noise(items: Iterable[Sequence[Sequence[float]]]) -> Noise:
     """For each item its answers, each as the scores that repeated judgings of it gave; how much each of the two varies.
 
     Answer means differ by the model's variance and the judge's over the harmonic mean of their judgings; what exceeds
@@ -115,39 +115,39 @@ def noise(items: Iterable[Sequence[Sequence[float]]]) -> Noise:
     reciprocals: list[float] = []  # by their weight in `between`
     more_judgings = more_answers = 0
     for item in items:
-        found = [(len(scores), *moments(scores)) for scores in item if scores]
-        within += (squares for _, _, squares in found)
-        more_judgings += sum(judgings - 1 for judgings, _, _ in found)
-        if len(found) > 1:
-            between.append(moments([mean for _, mean, _ in found])[1])
-            reciprocals.append((1 - 1 / len(found)) * fsum(1 / judgings for judgings, _, _ in found))
-            more_answers += len(found) - 1
+        answers = [(len(scores), *moments(scores)) for scores in item if scores]
+        within += (squares for _, _, squares in answers)
+        more_judgings += sum(judgings - 1 for judgings, _, _ in answers)
+        if len(answers) > 1:
+            between.append(moments([mean for _, mean, _ in answers])[1])
+            reciprocals.append((1 - 1 / len(answers)) * fsum(1 / judgings for judgings, _, _ in answers))
+            more_answers += len(answers) - 1
     judge = fsum(within) / more_judgings if more_judgings else None
     model = (fsum(between) - (judge or 0.0) * fsum(reciprocals)) / more_answers if more_answers else None
     return Noise(None if model is None else sqrt(max(0.0, model)), None if judge is None else sqrt(judge))
 
 
-def _drawn(kinds: Counter[tuple[int, int]], k: int) -> Drawn:
+def _pass_at_k(kinds: Counter[tuple[int, int]], k: int) -> PassAtK:
     enough = [(n, c, count) for (n, c), count in kinds.items() if n >= k]
     items = sum(count for _, _, count in enough)
-    some = fsum(count * (pass_at_k(n, c, k) or 0.0) for n, c, count in enough)
-    every = fsum(count * (pass_hat_k(n, c, k) or 0.0) for n, c, count in enough)
-    return Drawn(k, items, some / items, every / items)
+    any_passes = fsum(count * (pass_at_k(n, c, k) or 0.0) for n, c, count in enough)
+    all_passes = fsum(count * (pass_hat_k(n, c, k) or 0.0) for n, c, count in enough)
+    return PassAtK(k, items, any_passes / items, all_passes / items)
 
 
-def _check(n: int, c: int, k: int = 1) -> None:
+def _check_counts(n: int, c: int, k: int = 1) -> None:
     if not 0 <= c <= n or k < 1:
         raise ValueError(f"{k} of {n} repeats, {c} of them passed, is no draw; give 0 <= passed <= repeats, k >= 1")
 
 
-Place = tuple[int, int]
+PromptTarget = tuple[int, int]
 """Prompt and target."""
-Scores = Mapping[Place, Mapping[str, Sequence[Sequence[Sequence[float]]]]]
+Scores = Mapping[PromptTarget, Mapping[str, Sequence[Sequence[Sequence[float]]]]]
 """By column and evaluator: for each turn of an item its answers, each with what every judging gave it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RepeatedItem:
     """An item in one column: how many of its judged repeats passed."""
 
     name: str
@@ -161,14 +161,14 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RepeatColumn:
     """The repeats of one target and prompt."""
 
     name: str
-    together: Repeated
+    together: RepeatSummary
     at_least: tuple[float, ...]
     """For each k from 1, the share of the items with k judged repeats of which at least k passed."""
-    flaky: tuple[Item, ...]
+    flaky: tuple[RepeatedItem, ...]
     """The items whose repeats disagree, the least steady first."""
     noise: Mapping[str, Noise]
     """By evaluator, where answers or judgings were repeated."""
@@ -178,7 +178,7 @@ class Column:
 class Repeats:
     """A run by its repeats."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[RepeatColumn, ...]
     passes: tuple[int, ...]
     """The scoring passes that judged alike and each for itself: what they give one answer differs by noise only."""
 
@@ -186,71 +186,77 @@ class Repeats:
 def read_repeats(reader: Reader, number: int) -> Repeats:
     """Take the repeats of a run together; LookupError if it is gone."""
     run = reader.run(number)
-    passes = alike(run, reader.passes(run.id))
+    passes = comparable_passes(run, reader.passes(run.id))
     rows = list(reader.all_rows(run.id))
-    scores = _scores(rows, ((one.answer, one.key, value_of(one)) for n in passes for one in reader.judged(run.id, n)))
-    return Repeats(tuple(_columns(run, rows, scores)), passes)
+    scores = _scores_by_column(rows, _judged_values(reader, run.id, passes))
+    return Repeats(tuple(_repeat_columns(run, rows, scores)), passes)
 
 
-def alike(run: RunRow, passes: Sequence[ScoringPass]) -> tuple[int, ...]:
-    """The passes that judged as the one that counts did: by the same judge and dataset, each asking for itself.
+def _judged_values(reader: Reader, run: int, passes: Iterable[int]) -> Iterator[tuple[int, str, float]]:
+    for number in passes:
+        for record in reader.judged(run, number):
+            yield record.answer, record.key, judged_value(record)
+
+
+def comparable_passes(run: RunRow, passes: Sequence[ScoringPass]) -> tuple[int, ...]:
+    """The passes that judged as the current one did: by the same judge and dataset, each asking for itself.
 
     Of those that read replies from the cache one is taken, because all of them hold the same ones.
     """
     configs = {one.number: run.config if one.number == 1 else one.config for one in passes}
-    wanted = _judging(configs[run.scoring_pass])
-    found: list[int] = []
+    wanted = _judging_config(configs[run.scoring_pass])
+    numbers: list[int] = []
     cached = False
     for number in sorted(configs, key=lambda number: number != run.scoring_pass):
         uses_cache = configs[number].get("terms", {}).get("use_cache", True)
-        if _judging(configs[number]) == wanted and not (uses_cache and cached):
-            found.append(number)
+        if _judging_config(configs[number]) == wanted and not (uses_cache and cached):
+            numbers.append(number)
             cached |= uses_cache
-    return tuple(sorted(found))
+    return tuple(sorted(numbers))
 
 
-def _judging(config: Mapping[str, Any]) -> tuple[object, ...]:
+def _judging_config(config: Mapping[str, Any]) -> tuple[object, ...]:
     return config.get("judge"), config.get("without_judges"), config.get("dataset")
 
 
-def _columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> Iterable[Column]:
-    asked: defaultdict[Place, defaultdict[int, list[AnswerRow]]] = defaultdict(lambda: defaultdict(list))
+def _repeat_columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> Iterable[RepeatColumn]:
+    by_column: defaultdict[PromptTarget, defaultdict[int, list[AnswerRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        asked[row.prompt, row.target][row.item].append(row)
-    for (prompt, target), items in sorted(asked.items()):
-        found = [_item(answers) for answers in items.values()]
-        most = max((item.judged for item in found), default=0)
-        verdicts = ([True] * item.passed + [False] * (item.judged - item.passed) for item in found)
-        flaky = [item for item in found if 0 < item.passed < item.judged]
-        measured = {key: noise(turns) for key, turns in sorted(scores.get((prompt, target), {}).items())}
-        yield Column(
+        by_column[row.prompt, row.target][row.item].append(row)
+    for (prompt, target), items in sorted(by_column.items()):
+        repeated = [_repeated_item(answers) for answers in items.values()]
+        most = max((item.judged for item in repeated), default=0)
+        verdicts = ([True] * item.passed + [False] * (item.judged - item.passed) for item in repeated)
+        flaky = [item for item in repeated if 0 < item.passed < item.judged]
+        measured = {key: measure_noise(turns) for key, turns in sorted(scores.get((prompt, target), {}).items())}
+        yield RepeatColumn(
             column_name(run, prompt, target),
-            reduced(verdicts),
-            tuple(_reaching(found, k) for k in range(1, most + 1)),
+            summarize_repeats(verdicts),
+            tuple(_share_reaching(repeated, k) for k in range(1, most + 1)),
             tuple(sorted(flaky, key=lambda item: (-item.flakiness, item.passed / item.judged))),
             {key: one for key, one in measured.items() if one.model is not None or one.judge is not None},
         )
 
 
-def _item(rows: Sequence[AnswerRow]) -> Item:
+def _repeated_item(rows: Sequence[AnswerRow]) -> RepeatedItem:
     """A repeat is as good as the worst of its turns; one that was not judged whole does not count."""
-    verdicts = by_repeat(Outcome(row.turn, row.repeat, row.status, None, "") for row in rows)
-    return Item(rows[0].name, verdicts.count("pass"), verdicts.count("pass") + verdicts.count("fail"))
+    verdicts = repeat_verdicts(Outcome(row.turn, row.repeat, row.status) for row in rows)
+    return RepeatedItem(rows[0].name, verdicts.count("pass"), verdicts.count("pass") + verdicts.count("fail"))
 
 
-def _reaching(items: Sequence[Item], k: int) -> float:
+def _share_reaching(items: Sequence[RepeatedItem], k: int) -> float:
     enough = [item for item in items if item.judged >= k]
     return sum(at_least(item.judged, item.passed, k) for item in enough) / len(enough)
 
 
-def _scores(rows: Iterable[AnswerRow], judged: Iterable[tuple[int, str, float]]) -> Scores:
+def _scores_by_column(rows: Iterable[AnswerRow], judged: Iterable[tuple[int, str, float]]) -> Scores:
     places = {row.id: ((row.prompt, row.target), (row.item, row.turn)) for row in rows}
-    found: dict[Place, dict[str, dict[Place, dict[int, list[float]]]]] = {}
+    by_column: dict[PromptTarget, dict[str, dict[PromptTarget, dict[int, list[float]]]]] = {}
     for answer, key, value in judged:
         column, turn = places[answer]
-        answers = found.setdefault(column, {}).setdefault(key, {}).setdefault(turn, {})
+        answers = by_column.setdefault(column, {}).setdefault(key, {}).setdefault(turn, {})
         answers.setdefault(answer, []).append(value)
     return {
         column: {key: [list(answers.values()) for answers in turns.values()] for key, turns in keys.items()}
-        for column, keys in found.items()
+        for column, keys in by_column.items()
     }

@@ -14,17 +14,17 @@ from typing import get_args
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 
-from .match import Group, How, Kind, Outcome, Verdict, match, verdict
-from .measures import Both, RunDifference, run_difference, value_of
-from .sides import Answer, Answers, Cell, ComparedRun, Rate, facing
+from .match import Group, How, Kind, Outcome, Verdict, item_verdict, match_items
+from .measures import ItemAnswers, RunDifference, judged_value, run_difference
+from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, shared_numbers
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
-MOST = 4
+MAX_RUNS = 4
 """How many runs stand beside each other."""
 
-_FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
+_BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
-    status: verdict([Outcome(0, 0, status, None, "")]) for status in get_args(AnswerStatus)
+    status: item_verdict([Outcome(0, 0, status)]) for status in get_args(AnswerStatus)
 }
 Pairs = Iterable[tuple[int, int]]
 
@@ -49,11 +49,11 @@ class ComparedLine:
     @property
     def kind(self) -> Kind:
         """What calls for attention first among its kinds."""
-        return next(kind for kind in _FIRST_SEEN if kind in self.kinds)
+        return next(kind for kind in _BY_ATTENTION if kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunSide:
     """One of the runs in numbers, over all it asked."""
 
     run: RunRow
@@ -67,7 +67,7 @@ class Comparison:
     """Runs line by line, and each later one against the first."""
 
     lines: tuple[ComparedLine, ...]
-    sides: tuple[Side, ...]
+    sides: tuple[RunSide, ...]
     against: tuple[RunDifference, ...]
     categories: Mapping[str, tuple[Rate, ...]]
     """The rates of every run in each category; empty without categories."""
@@ -77,42 +77,44 @@ def compare_runs(
     runs: Sequence[ComparedRun], differing: Callable[[Pairs], set[tuple[int, int]]] = lambda pairs: set()
 ) -> Comparison:
     """Line the answers of runs up; `differing` picks, of pairs that look the same, those whose texts differ."""
-    if not 2 <= len(runs) <= MOST:
-        raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MOST}")
-    prompts, targets = (facing([getattr(ran.run, of) for ran in runs]) for of in ("prompts", "targets"))
-    sides = [Answers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
-    plain = all(len(side.columns) == 1 for side in sides)
-    known = all(one.document is other.document for one, other in pairwise(runs))
+    if not 2 <= len(runs) <= MAX_RUNS:
+        raise ValueError(f"{len(runs)} runs cannot be compared; give 2 to {MAX_RUNS}")
+    prompts, targets = (shared_numbers([getattr(ran.run, of) for ran in runs]) for of in ("prompts", "targets"))
+    sides = [RunAnswers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
+    one_column = all(len(side.columns) == 1 for side in sides)
+    same_document = all(one.document is other.document for one, other in pairwise(runs))
     lines: list[ComparedLine] = []
-    items: tuple[list[Both], ...] = tuple([] for _ in runs[1:])
-    for group in match([side.entries(known) for side in sides]):
-        cells = [
-            side.cells[entry.key.position] if entry else {} for side, entry in zip(sides, group.entries, strict=True)
-        ]
-        lines += _lines(group, cells, sides, plain)
+    items: tuple[list[ItemAnswers], ...] = tuple([] for _ in runs[1:])
+    for group in match_items([side.item_keys(same_document) for side in sides]):
+        cells = [side.cells[key.position] if key else {} for side, key in zip(sides, group.keys, strict=True)]
+        lines += _lines(group, cells, sides, one_column)
         for number, later in enumerate(cells[1:]):
             if cells[0] and later:
                 items[number].append((cells[0], later))
-    settled = _settled(lines, differing)
-    found = [
-        replace(run_difference(both, sides[0], later), counts=_counted(line.kinds[number] for line in settled))
+    final_lines = _reread_same(lines, differing)
+    differences = [
+        replace(run_difference(both, sides[0], later), counts=_count_kinds(line.kinds[number] for line in final_lines))
         for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
     ]
     names = sorted({name for side in sides for name in side.categories.values()})
     categories = {name: tuple(side.rate(name) for side in sides) for name in names} if any(names) else {}
-    return Comparison(tuple(settled), tuple(map(_side, sides)), tuple(found), categories)
+    return Comparison(tuple(final_lines), tuple(map(_side, sides)), tuple(differences), categories)
 
 
 def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
     """Compare runs of a store by their ids; LookupError if one is gone."""
     rows = [reader.run(number) for number in runs]
-    with _uncollected():
-        return _compared(reader, rows)
+    with _garbage_collection_paused():
+        documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
+        return compare_runs(
+            [ComparedRun(row, reader.all_rows(row.id), documents[row.snapshot], reader.judged(row.id)) for row in rows],
+            reader.differing,
+        )
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Make many objects that stay; to look for garbage among them costs half of the time, and holds a screen up."""
+def _garbage_collection_paused() -> Iterator[None]:
+    """The objects made here all stay; looking for garbage among them takes half of the time and blocks a screen."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -122,32 +124,23 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _compared(reader: Reader, rows: Sequence[RunRow]) -> Comparison:
-    documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
-    return compare_runs(
-        [ComparedRun(row, reader.all_rows(row.id), documents[row.snapshot], reader.judged(row.id)) for row in rows],
-        reader.differing,
-    )
-
-
 def _lines(
-    group: Group, cells: Sequence[Mapping[Cell, Answer]], sides: Sequence[Answers], plain: bool
+    group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], one_column: bool
 ) -> Iterable[ComparedLine]:
-    entry, side = next((entry, side) for entry, side in zip(group.entries, sides, strict=True) if entry)
-    name, category = side.names[entry.key.position], side.categories[entry.key.position]
-    edited = len({one.key.content_hash for one in group.entries if one}) > 1
-    every = dict.fromkeys(cell for own in cells for cell in own)
-    repeated, several = any(cell[0] for cell in every), any(cell[3] for cell in every)
-    for cell in every:
+    key, side = next((key, side) for key, side in zip(group.keys, sides, strict=True) if key)
+    name, category = side.names[key.position], side.categories[key.position]
+    edited = len({key.content_hash for key in group.keys if key}) > 1
+    all_cells = dict.fromkeys(cell for side_cells in cells for cell in side_cells)
+    has_repeats, has_turns = any(cell[0] for cell in all_cells), any(cell[3] for cell in all_cells)
+    for cell in all_cells:
         repeat, prompt, target, turn = cell
-        answers = tuple(own.get(cell) for own in cells)
-        column = (
-            "" if plain else next(side.columns[prompt, target] for side in sides if (prompt, target) in side.columns)
-        )
+        answers = tuple(side_cells.get(cell) for side_cells in cells)
+        columns = next((side.columns for side in sides if (prompt, target) in side.columns), {})
+        column = "" if one_column else columns[prompt, target]
         yield ComparedLine(
             name,
-            turn if several else None,
-            repeat if repeated else None,
+            turn if has_turns else None,
+            repeat if has_repeats else None,
             column,
             category,
             answers,
@@ -165,18 +158,19 @@ def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
         return "not comparable"
     if was != now:
         return "fixed" if now == "pass" else "broken"
-    return "same" if (before.score, before.look) == (after.score, after.look) else "changed"
+    return "same" if (before.score, before.text_hash) == (after.score, after.text_hash) else "changed"
 
 
-def _settled(lines: Sequence[ComparedLine], differing: Callable[[Pairs], set[tuple[int, int]]]) -> list[ComparedLine]:
+def _reread_same(
+    lines: Sequence[ComparedLine], differing: Callable[[Pairs], set[tuple[int, int]]]
+) -> list[ComparedLine]:
     """The lines once the texts that look the same have been read."""
-    found = differing(pair for line in lines for pair in _alike(line) if pair)
-    if not found:
-        return list(lines)
-    return [_changed(line, found) for line in lines]
+    changed = differing(pair for line in lines for pair in _same_answers(line) if pair)
+    return [_with_changes(line, changed) for line in lines] if changed else list(lines)
 
 
-def _alike(line: ComparedLine) -> list[tuple[int, int] | None]:
+def _same_answers(line: ComparedLine) -> list[tuple[int, int] | None]:
+    """The ids of the first answer and of each later one that looks the same."""
     first = line.answers[0]
     return [
         (first.id, later.id) if first and later and kind == "same" else None
@@ -184,19 +178,20 @@ def _alike(line: ComparedLine) -> list[tuple[int, int] | None]:
     ]
 
 
-def _changed(line: ComparedLine, found: set[tuple[int, int]]) -> ComparedLine:
-    kinds = tuple("changed" if pair in found else kind for pair, kind in zip(_alike(line), line.kinds, strict=True))
+def _with_changes(line: ComparedLine, changed: set[tuple[int, int]]) -> ComparedLine:
+    pairs = zip(_same_answers(line), line.kinds, strict=True)
+    kinds = tuple("changed" if pair in changed else kind for pair, kind in pairs)
     return line if kinds == line.kinds else replace(line, kinds=kinds)
 
 
-def _counted(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
+def _count_kinds(kinds: Iterable[Kind | None]) -> dict[Kind, int]:
     counts = Counter(kinds)
     return {kind: counts[kind] for kind in KINDS}
 
 
-def _side(answers: Answers) -> Side:
+def _side(answers: RunAnswers) -> RunSide:
     scores: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
     for records in answers.judged.values():
-        for one in records:
-            scores[one.key].append(value_of(one))
-    return Side(answers.run, answers.rate(), dict(sorted(scores.items())))
+        for record in records:
+            scores[record.key].append(judged_value(record))
+    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())))

@@ -13,13 +13,22 @@ from typing import Any
 from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 
-from .match import Entry, ItemKey
+from .match import ItemKey
 from .statistics import Interval, wilson
 
-Cell = tuple[int, int, int, int]
+CellKey = tuple[int, int, int, int]
 """Repeat, prompt, target and turn."""
 
-_ASKED = ("prompt", "expected_response", "ideal", "context", "messages", "variables", "tools", "response_format")
+_CONTENT = (
+    "prompt",
+    "expected_response",
+    "ideal",
+    "context",
+    "messages",
+    "variables",
+    "tools",
+    "response_format",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class Answer:
     id: int
     status: AnswerStatus
     score: float | None
-    look: int
+    text_hash: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,7 @@ def column_name(run: RunRow, prompt: int, target: int) -> str:
     return " · ".join(name for name in (run.targets[target], run.prompts[prompt]) if name)
 
 
-class Answers:
+class RunAnswers:
     """The answers of a run by item; `prompts` and `targets` say under which numbers the other runs know its columns."""
 
     def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
@@ -73,7 +82,7 @@ class Answers:
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
-        self.cells: defaultdict[int, dict[Cell, Answer]] = defaultdict(dict)
+        self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
         self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
         self.columns = {
             (prompts[p], targets[t]): column_name(run, p, t)
@@ -98,37 +107,37 @@ class Answers:
             counts[status] += count if category in (None, name) else 0
         return Rate(counts["pass"], counts["pass"] + counts["fail"])
 
-    def entries(self, known: bool) -> list[Entry]:
-        """The items that were asked, by what they can be recognised by; in a `known` document that is their place."""
+    def item_keys(self, same_document: bool) -> list[ItemKey]:
+        """What each item that was asked is recognised by; its position where all runs have the same document."""
         return [
-            Entry(ItemKey(self._test_id(n), str(n) if known else _asked(self.items[n]), n), ())
+            ItemKey(self._test_id(n), str(n) if same_document else _content_hash(self.items[n]), n)
             for n in sorted(self.cells)
         ]
 
     def _test_id(self, number: int) -> str | None:
-        found = self.items[number].get("testId")
-        return found if isinstance(found, str) else None
+        test_id = self.items[number].get("testId")
+        return test_id if isinstance(test_id, str) else None
 
 
-def facing(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
-    """One number for each name of the runs, the same where names are, or where each run has a single one."""
-    if all(len(own) == 1 for own in names):
+def shared_numbers(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
+    """For each run a common number for each of its names: the same for equal names, or where each run has only one."""
+    if all(len(run_names) == 1 for run_names in names):
         return [{0: 0} for _ in names]
     numbers: dict[tuple[str, int], int] = {}
-    found = []
-    for own in names:
-        seen: Counter[str] = Counter()
+    mappings = []
+    for run_names in names:
+        name_counts: Counter[str] = Counter()
         mapping = {}
-        for place, name in enumerate(own):
-            mapping[place] = numbers.setdefault((name, seen[name]), len(numbers))
-            seen[name] += 1
-        found.append(mapping)
-    return found
+        for place, name in enumerate(run_names):
+            mapping[place] = numbers.setdefault((name, name_counts[name]), len(numbers))
+            name_counts[name] += 1
+        mappings.append(mapping)
+    return mappings
 
 
-def _asked(item: Mapping[str, Any]) -> str:
+def _content_hash(item: Mapping[str, Any]) -> str:
     """The hash of what is asked and expected."""
     turns = item.get("turns")
     units = [item, *(turns if isinstance(turns, list) else ())]
-    parts = [{name: unit[name] for name in _ASKED if unit.get(name) is not None} for unit in units]
+    parts = [{name: unit[name] for name in _CONTENT if unit.get(name) is not None} for unit in units]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The middle and the spread of values, without what rounding adds to them."""
+"""Statistics of rates and of paired differences: intervals, tests, and how many items a difference takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 
 def check_finite(values: Sequence[float]) -> None:
-    """Refuse values with which nothing can be reckoned, rather than let every test come out as it happens to."""
+    """Refuse infinite values and NaN, with which the tests would give meaningless results."""
     if not all(map(isfinite, values)):
         raise ValueError("one of the values is infinite or not a number; leave out what has no score")
 
@@ -43,15 +43,15 @@ class Histograms:
 
 def histograms(runs: Sequence[Sequence[float]], bins: int = BINS) -> Histograms:
     """Equal bins from 0, or the lowest value below it, to 1, or the highest value above it."""
-    values = [value for own in runs for value in own]
+    values = [value for run_values in runs for value in run_values]
     low, high = min([0.0, *values]), max([1.0, *values])
     edges = (*(low + (high - low) * number / bins for number in range(bins)), high)
     counts = []
-    for own in runs:
-        found = [0] * bins
-        for value in own:
-            found[min(bisect_right(edges, value) - 1, bins - 1)] += 1
-        counts.append(tuple(found))
+    for run_values in runs:
+        bin_counts = [0] * bins
+        for value in run_values:
+            bin_counts[min(bisect_right(edges, value) - 1, bins - 1)] += 1
+        counts.append(tuple(bin_counts))
     return Histograms(edges, tuple(counts))
 
 
@@ -63,7 +63,7 @@ _ROUNDING = 1e-12  # share of the values below which a difference is the roundin
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The values, shares for a rate, between which the true rate or mean lies, at the level that was asked for."""
+    """Where the true rate or mean lies, at the level that was asked for; shares for a rate."""
 
     low: float
     high: float
@@ -104,7 +104,7 @@ def paired_test(differences: Sequence[float], seed: int = 0) -> float:
     Differences of one size give McNemar's test. Up to 12 all signs are tried, up to 1,000 are drawn, and of more the
     normal limit is taken. Neither the order of the items nor the side that was subtracted changes it.
     """
-    scaled = _scaled(differences)
+    scaled = _scale_differences(differences)
     sizes = sorted(map(abs, scaled))
     if not sizes:
         return 1.0
@@ -116,9 +116,9 @@ def paired_test(differences: Sequence[float], seed: int = 0) -> float:
         return erfc(observed / sqrt(2 * fsum(size * size for size in sizes)))
     least = observed - _ROUNDING * fsum(sizes)  # sums that are equal but for rounding count as equal
     if len(sizes) <= _EXACT:
-        sums = _signed(sizes)
+        sums = _signed_sums(sizes)
         return sum(abs(total) >= least for total in sums) / len(sums)
-    further = sum(abs(total) >= least for total in _flipped(sizes, Random(seed)))
+    further = sum(abs(total) >= least for total in _random_signed_sums(sizes, Random(seed)))
     return (1 + further) / (1 + _FLIPS)
 
 
@@ -127,16 +127,16 @@ def bootstrap(differences: Sequence[float], level: float = 0.95, seed: int = 0) 
 
     None below two values, because one tells nothing of the spread; a point when all are equal.
     """
-    _check(differences, level)
+    _check_levels(differences, level)
     n = len(differences)
     if n < 2:
         return None
     mean, squares = moments(differences)
     if n > _MANY or not squares:
-        return _around(mean, NormalDist().inv_cdf((1 + level) / 2) * sqrt(squares) / n)
+        return _interval_around(mean, NormalDist().inv_cdf((1 + level) / 2) * sqrt(squares) / n)
     draw = Random(seed).choices
     means = sorted(sum(draw(differences, k=n)) / n for _ in range(_RESAMPLES))
-    return Interval(_at(means, (1 - level) / 2), _at(means, (1 + level) / 2))
+    return Interval(_quantile(means, (1 - level) / 2), _quantile(means, (1 + level) / 2))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -150,13 +150,13 @@ def holm(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def needed(differences: Sequence[float], level: float = 0.05, power: float = 0.8) -> int | None:
+def items_needed(differences: Sequence[float], level: float = 0.05, power: float = 0.8) -> int | None:
     """How many items like these show a mean difference like theirs at that level, with that chance, by normal theory.
 
     Never fewer than the test needs to reach the level when all differences point one way. None without a difference.
     """
-    _check(differences, level, power)
-    scaled, n = _scaled(differences), len(differences)
+    _check_levels(differences, level, power)
+    scaled, n = _scale_differences(differences), len(differences)
     if abs(fsum(scaled)) <= _ROUNDING * fsum(map(abs, scaled)):
         return None
     mean, square = fsum(scaled) / n, fsum(value * value for value in scaled) / n
@@ -167,7 +167,7 @@ def needed(differences: Sequence[float], level: float = 0.05, power: float = 0.8
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
-    """A share in words: never 0 or 100 % unless it is, and `n/a` when there is none."""
+    """A share in percent: never 0 or 100 % unless it is exactly that, and `n/a` when there is none."""
     if share is None:
         return "n/a"
     step = 10.0**-decimals
@@ -179,21 +179,21 @@ def percent(share: float | None, decimals: int = 1) -> str:
     return f"{share * 100:.{decimals}f} %"
 
 
-def _check(values: Sequence[float], *levels: float) -> None:
+def _check_levels(values: Sequence[float], *levels: float) -> None:
     for level in levels:
         if not 0 < level < 1:
             raise ValueError(f"{level} is not a level; give a number between 0 and 1")
     check_finite(values)
 
 
-def _scaled(differences: Sequence[float]) -> list[float]:
+def _scale_differences(differences: Sequence[float]) -> list[float]:
     """The differences that are not 0, as shares of the largest."""
-    _check(differences)
+    _check_levels(differences)
     largest = max(map(abs, differences), default=0.0)
     return [value / largest for value in differences if abs(value) > _ROUNDING * largest]
 
 
-def _signed(sizes: Sequence[float]) -> list[float]:
+def _signed_sums(sizes: Sequence[float]) -> list[float]:
     """The sums for every choice of signs."""
     sums = [0.0]
     for size in sizes:
@@ -201,21 +201,21 @@ def _signed(sizes: Sequence[float]) -> list[float]:
     return sums
 
 
-def _flipped(sizes: Sequence[float], random: Random) -> list[float]:
+def _random_signed_sums(sizes: Sequence[float], random: Random) -> list[float]:
     """Sums with signs drawn at random: a byte chooses the signs of eight sizes, whose sums are in a table."""
     totals = [0.0] * _FLIPS
     for start in range(0, len(sizes), 8):
-        table = _signed(sizes[start : start + 8])
+        table = _signed_sums(sizes[start : start + 8])
         table *= 256 // len(table)
         totals = list(map(add, totals, map(table.__getitem__, random.randbytes(_FLIPS))))
     return totals
 
 
-def _around(middle: float, half: float) -> Interval:
+def _interval_around(middle: float, half: float) -> Interval:
     return Interval(middle - half, middle + half)
 
 
-def _at(ordered: list[float], share: float) -> float:
+def _quantile(ordered: list[float], share: float) -> float:
     """The quantile of sorted values, between two of them in proportion."""
     position = share * (len(ordered) - 1)
     below = floor(position)

@@ -1,16 +1,25 @@
-"""How the runs of a dataset went one after the other: the values of each column, lined up, as bars."""
+"""How the runs of a dataset did one after the other: pass rates, scores of an evaluator, or verdicts on an item."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, TypeVar
 
+from tui_evals.store.filters import Filter, Term
+from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.nearest import did_you_mean
 
-from .match import Outcome, Verdict, verdict
-from .sides import Rate, column_name
+from .match import Outcome, Verdict, item_verdict
+from .measures import MeasuredDifference, RunDifference
+from .runs import compare_runs
+from .sides import ComparedRun, Rate, column_name
+from .statistics import percent
+from .verdicts import difference_sentence, measured_sentence
 
 T = TypeVar("T")
 Values = Sequence[float | None]
@@ -19,39 +28,201 @@ Column = tuple[int, int]
 
 BARS = "▁▂▃▄▅▆▇█"
 
+_VERDICT_VALUES: Mapping[Verdict, float | None] = {"pass": 1.0, "fail": 0.0, "errored": None, "unjudged": None}
+
+_PAGE = 200
+
+
+class UnknownTrend(LookupError):
+    """The runs have no such category, evaluator or item."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str], runs: Sequence[RunRow]) -> None:
+        names = [one for one in known if one]
+        some = ", ".join(names[:12]) + (" …" if len(names) > 12 else "") if names else "none"
+        hint = did_you_mean(name, names)
+        super().__init__(f"these runs have no {what} {name!r}{hint}; {runs[-1].source} has {some}")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAndLast:
+    """The last run that has a column against the first one."""
+
+    column: str
+    first: RunRow
+    last: RunRow
+    difference: RunDifference
+    test: MeasuredDifference
+    """The test of what the trend shows: passing, or one evaluator."""
+
+    @property
+    def sentence(self) -> str:
+        """Whether they differ, beyond chance."""
+        if self.test.what:
+            return measured_sentence(self.test, self.first.key, self.last.key)
+        return difference_sentence(self.difference, self.first.key, self.last.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """One measure of several runs, the oldest first."""
+
+    values: Mapping[str, Sequence[float | None]]
+    """For each column its value in every run."""
+    category: str | None = None
+    """The category whose pass rate this is."""
+    evaluator: str | None = None
+    """The evaluator whose mean score this is."""
+    item: str | None = None
+    """The item whose verdicts these are."""
+    rates: Sequence[Rate] = ()
+    """The pass rate of every run over all columns; empty for an evaluator and for an item."""
+    means: Sequence[EvaluatorMean | None] = ()
+    """What the evaluator gave in every run over all columns."""
+    verdicts: Mapping[str, Sequence[Verdict | None]] | None = None
+    """For each column the verdict on the item in every run."""
+    answers: Sequence[Sequence[AnswerRow]] = ()
+    """The answers to the item in every run."""
+
+    @property
+    def title(self) -> str:
+        """What the values are."""
+        if self.item is not None:
+            return f"The item {self.item}"
+        if self.evaluator is not None:
+            return f"The mean score of {self.evaluator}"
+        return "What passes" if self.category is None else f"What passes of the category {self.category}"
+
+    def format_value(self, value: float | None) -> str:
+        """A value as text."""
+        return percent(value) if self.evaluator is None else "n/a" if value is None else f"{value:.3g}"
+
+    def format_change(self, first: float | None, last: float | None) -> str:
+        """How much more the last one is, rates in points."""
+        if first is None or last is None:
+            return ""
+        if self.evaluator is None:
+            return signed_number(100 * (last - first), ".1f") + " pts"
+        return signed_number(last - first, ".3g")
+
+    def first_and_last(self, reader: Reader, runs: Sequence[RunRow]) -> Iterator[FirstAndLast]:
+        """The last run against the first one, for each column that two runs have; none for an item."""
+        for column, values in {} if self.item is not None else self.values.items():
+            span = known_span(values)
+            if span is None or span[0] == span[1]:
+                continue
+            first, last = runs[span[0]], runs[span[1]]
+            difference = compare_runs([self._compared_run(reader, run, column) for run in (first, last)]).against[0]
+            tests = [difference.passes] if self.evaluator is None else [test for test in difference.tests if test.what]
+            yield from (FirstAndLast(column, first, last, difference, test) for test in tests)
+
+    def _compared_run(self, reader: Reader, run: RunRow, column: str) -> ComparedRun:
+        """The part of a run that the trend measures: one of its columns, or a category, and one evaluator."""
+        names = column_names(run)
+        rows = (
+            row
+            for row in reader.all_rows(run.id)
+            if (names[row.prompt, row.target] == column if self.category is None else row.category == self.category)
+        )
+        judged = reader.judged(run.id) if self.evaluator else ()
+        scores = [score for score in judged if score.key == self.evaluator]
+        return ComparedRun(run, rows, reader.snapshot(run.snapshot), scores)
+
+
+def pass_rate_trend(reader: Reader, runs: Sequence[RunRow]) -> Trend:
+    """The pass rate of each column."""
+    by_column, rates = [], []
+    for run in runs:
+        names, totals = column_names(run), reader.totals_by(run.id, "column")
+        by_column.append({names[column]: pass_rate([one]).share for column, one in totals.items()})
+        rates.append(pass_rate(totals.values()))
+    return Trend(values=align_runs(by_column), rates=rates)
+
+
+def category_trend(reader: Reader, runs: Sequence[RunRow], category: str) -> Trend:
+    """The pass rate of a category, all columns together."""
+    totals = [reader.totals_by(run.id, "category") for run in runs]
+    known = sorted({name for by_category in totals for name in by_category})
+    if category not in known:
+        raise UnknownTrend("category", category, known, runs)
+    rates = [pass_rate([by_category[category]] if category in by_category else []) for by_category in totals]
+    return Trend(values={category or "(none)": [rate.share for rate in rates]}, rates=rates, category=category)
+
+
+def evaluator_trend(reader: Reader, runs: Sequence[RunRow], key: str) -> Trend:
+    """The mean score of an evaluator in each column."""
+    means_by_key = [{mean.key: mean for mean in reader.evaluator_means(run.id)} for run in runs]
+    known = sorted({name for means in means_by_key for name in means})
+    if key not in known:
+        raise UnknownTrend("evaluator", key, known, runs)
+    by_column = []
+    for run in runs:
+        names = column_names(run)
+        means = reader.evaluator_means(run.id, columns=True)
+        by_column.append({names[mean.prompt or 0, mean.target or 0]: mean.mean for mean in means if mean.key == key})
+    run_means = [means.get(key) for means in means_by_key]
+    if not any(by_column):  # Groups of answers belong to no column.
+        by_column = [{"all answers to an item": mean.mean} if mean else {} for mean in run_means]
+    return Trend(values=align_runs(by_column), means=run_means, evaluator=key)
+
+
+def item_trend(reader: Reader, runs: Sequence[RunRow], name: str) -> Trend:
+    """The verdict of every run on an item, by column."""
+    # The names of all answers need not be read: the store finds those that are like this one.
+    where = Filter(name, (Term("id", name),))
+    answers = [[row for row in reader.rows(reader.ids(run.id, where)) if row.name == name] for run in runs]
+    if not any(answers):
+        raise UnknownTrend("item", name, dict.fromkeys(row.name for row in reader.all_rows(runs[-1].id)), runs)
+    by_column: list[dict[str, Verdict | None]] = []
+    for run, rows in zip(runs, answers, strict=True):
+        names = column_names(run)
+        by_column.append({names[column]: one for column, one in verdicts_by_column(rows).items()})
+    verdicts: Mapping[str, Sequence[Verdict | None]] = align_runs(by_column)
+    return Trend(
+        values={column: [_VERDICT_VALUES[one] if one else None for one in row] for column, row in verdicts.items()},
+        item=name,
+        verdicts=verdicts,
+        answers=answers,
+    )
+
+
+def signed_number(value: float, form: str) -> str:
+    """A change with its sign; none before a zero."""
+    shown = f"{round(value, 9):+{form}}"  # Sums of floats leave a trace where nothing changed.
+    return shown if float(shown) else shown[1:]
+
 
 def column_names(run: RunRow) -> dict[Column, str]:
     """What each column of a run is called: its target, and the prompt under test where it has a name."""
     return {(p, t): column_name(run, p, t) for p in range(len(run.prompts)) for t in range(len(run.targets))}
 
 
-def rate(totals: Iterable[Totals]) -> Rate:
+def pass_rate(totals: Iterable[Totals]) -> Rate:
     """How many answers pass, of all that could be judged."""
-    every = list(totals)
-    passed = sum(one.passed for one in every)
-    return Rate(passed, passed + sum(one.failed for one in every))
+    counts = list(totals)
+    passed = sum(count.passed for count in counts)
+    return Rate(passed, passed + sum(count.failed for count in counts))
 
 
-def verdicts(rows: Iterable[AnswerRow]) -> dict[Column, Verdict]:
-    """What each column made of one item: its turns at their worst, its repeats by their majority."""
-    found: defaultdict[Column, list[Outcome]] = defaultdict(list)
+def verdicts_by_column(rows: Iterable[AnswerRow]) -> dict[Column, Verdict]:
+    """The verdict of each column on one item: its turns at their worst, its repeats by their majority."""
+    by_column: defaultdict[Column, list[Outcome]] = defaultdict(list)
     for row in rows:
-        found[row.prompt, row.target].append(Outcome(row.turn, row.repeat, row.status, row.score, ""))
-    return {column: verdict(outcomes) for column, outcomes in found.items()}
+        by_column[row.prompt, row.target].append(Outcome(row.turn, row.repeat, row.status))
+    return {column: item_verdict(outcomes) for column, outcomes in by_column.items()}
 
 
-def lined_up(runs: Sequence[Mapping[str, T | None]]) -> dict[str, tuple[T | None, ...]]:
-    """For every name that any run knows its value in each run; None where a run does not have it."""
+def align_runs(runs: Sequence[Mapping[str, T | None]]) -> dict[str, tuple[T | None, ...]]:
+    """For every name that any run has its value in each run; None where a run does not have it."""
     return {name: tuple(run.get(name) for run in runs) for name in dict.fromkeys(name for run in runs for name in run)}
 
 
-def ends(values: Sequence[object]) -> tuple[int, int] | None:
+def known_span(values: Sequence[object]) -> tuple[int, int] | None:
     """The first and the last run that have a value; None where none has."""
-    there = [number for number, value in enumerate(values) if value is not None]
-    return (there[0], there[-1]) if there else None
+    numbers = [number for number, value in enumerate(values) if value is not None]
+    return (numbers[0], numbers[-1]) if numbers else None
 
 
-def thinned(values: Values, most: int) -> tuple[int, list[float | None]]:
+def thin_values(values: Values, most: int) -> tuple[int, list[float | None]]:
     """No more values than `most`: how many neighbours became one, and the means of those."""
     step = -(-len(values) // max(most, 1)) or 1
     groups = (
@@ -60,28 +231,36 @@ def thinned(values: Values, most: int) -> tuple[int, list[float | None]]:
     return step, [fmean(group) if group else None for group in groups]
 
 
-def scale(values: Iterable[float | None]) -> tuple[float, float]:
-    """Between what bars are drawn: from 0, or the lowest value below it, to 1, or the highest value above it."""
+def bar_range(values: Iterable[float | None]) -> tuple[float, float]:
+    """What the lowest and the highest bar stand for: 0 and 1, or the values beyond them."""
     known = [value for value in values if value is not None]
     return min([0.0, *known]), max([1.0, *known])
 
 
-def bars(values: Values, low: float = 0.0, high: float = 1.0) -> str:
+def draw_bars(values: Values, low: float = 0.0, high: float = 1.0) -> str:
     """A bar for each value, the lowest at `low` and the highest at `high`; a space where there is none."""
-    return "".join(" " if value is None else _bar((value - low) / (high - low)) for value in values)
+    return "".join(" " if value is None else _bar_character((value - low) / (high - low)) for value in values)
 
 
-def _bar(share: float) -> str:
+def _bar_character(share: float) -> str:
     return BARS[max(0, min(int(share * len(BARS)), len(BARS) - 1))]
 
 
-How = Literal["baseline", "parent", "before"]
+OpponentKind = Literal["baseline", "parent", "before"]
 
 
-def opponent(
+def every_run(reader: Reader) -> Iterator[RunRow]:
+    """All runs, the latest first."""
+    offset = 0
+    while page := reader.runs(limit=_PAGE, offset=offset):
+        yield from page
+        offset += len(page)
+
+
+def default_opponent(
     run: RunRow, baseline: RunRow | None, parent: RunRow | None, others: Iterable[RunRow]
-) -> tuple[RunRow, How] | None:
-    """The other run, and what it is; `others` are the runs of the same dataset, the latest first."""
+) -> tuple[RunRow, OpponentKind] | None:
+    """The run to compare with when none is named, and why; `others` are runs of the dataset, the latest first."""
     if baseline is not None and baseline.id != run.id:
         return baseline, "baseline"
     if parent is not None:

@@ -1,1 +1,1 @@
-"""What is asked and how it is judged: the eval document, the dialects read and written as it, and their rules."""
+"""The eval document: load, edit, resolve, validate and save it, and read other formats as one."""

@@ -1,39 +1,39 @@
-"""Where the dataset and the project are, when nobody says so."""
+"""Find the dataset and the project folder when no path was given."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-NAMES = ("prompts.json", "evals.json", "tests.json")
+_DATASET_NAMES = ("prompts.json", "evals.json", "tests.json")
 STARTER = Path("evals", "evals.json")
 
 
-_STEPS = frozenset(
+_GENERATION_FILES = frozenset(
     f"{name}.json"
     for name in (
         *("tests", "test_groundtruth", "test_evals", "rule_evals", "generation", "evals.create", "evals.run"),
         *("test_results", "test_data", "baseline_test_evals", "rule_coverage", "report", "promptpex_context"),
     )
 )
-"""What a generation of tests writes besides its dataset, and what PromptPex wrote."""
+"""Files that test generation, or PromptPex itself, writes beside a dataset."""
 
 
-def discover(folder: Path) -> Path | None:
+def find_dataset(folder: Path) -> Path | None:
     """The first dataset among the six usual places: the folder itself, then its `evals/`."""
-    places = [place / name for place in (folder, folder / "evals") for name in NAMES]
-    return next((place for place in places if place.is_file() and not is_step(place)), None)
+    places = [place / name for place in (folder, folder / "evals") for name in _DATASET_NAMES]
+    return next((place for place in places if place.is_file() and not is_generation_file(place)), None)
 
 
-def is_step(file: Path) -> bool:
-    """Whether a file is one that a generation works with, and no dataset: it lies beside the rules."""
-    return file.name in _STEPS and (file.parent / "rules.txt").exists()
+def is_generation_file(file: Path) -> bool:
+    """Whether a file belongs to test generation: it has such a name and lies beside a `rules.txt`."""
+    return file.name in _GENERATION_FILES and (file.parent / "rules.txt").exists()
 
 
 def project_of(file: Path) -> Path:
-    """The project of a file: its nearest folder upwards that holds `.evals/`, else the current one, else its own."""
-    root, here = project_root(file.absolute().parent), Path.cwd().resolve()
-    known = (root / ".evals").is_dir() or not root.is_relative_to(here)
-    return root if known else here
+    """The project folder of a file: the nearest above it with `.evals/`, else the working directory around it."""
+    root, working_folder = project_root(file.absolute().parent), Path.cwd().resolve()
+    is_project = (root / ".evals").is_dir() or not root.is_relative_to(working_folder)
+    return root if is_project else working_folder
 
 
 def project_root(folder: Path) -> Path:

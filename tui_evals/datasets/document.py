@@ -1,4 +1,4 @@
-"""A dataset as it was read: its text, its dialect, its data as an eval document, and where things stand in it."""
+"""Load a dataset file of any dialect: its text, its data as an eval document, and the lines of its values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tui_evals.text import strictjson
 from . import samples, table
 from .layout import Layout, Path
 from .model import CURRENT_VERSION
-from .problems import DatasetError, Problem
+from .problems import DatasetError, LineError, Problem
 
 Dialect = Literal["document", "array", "parallel", "csv", "jsonl"]
-_LARGEST = 2**30
+_MAX_BYTES = 2**30
 
 
 @dataclass(frozen=True)
 class Document:
-    """What a file held when it was read; `digest` tells later whether the file is still the same."""
+    """A file's content when it was read; `digest` tells later whether the file has changed."""
 
     file: File
     text: str
@@ -47,11 +47,11 @@ class Document:
 
     @cached_property
     def written(self) -> Mapping[str, Any]:
-        """The members of the JSON object in the file, before anything was added to it."""
+        """The top-level keys of the JSON object as they stand in the file."""
         return {str(member.key): None for member in self._layout.members(self._layout.root)}
 
     def line(self, path: Path) -> int | None:
-        """The line on which a value of the document stands."""
+        """The line of a value of the document, None if it is not known."""
         if self.dialect in ("document", "array", "parallel"):
             return self._layout.line(written_path(path, self.dialect))
         if path[:1] == ("items",) and len(path) > 1 and isinstance(path[1], int):
@@ -60,16 +60,26 @@ class Document:
 
 
 def load(file: File, columns: Mapping[str, str] | None = None) -> Document:
-    """Read a dataset file of any dialect; DatasetError says what is wrong with a file that is none."""
-    raw = _bytes(file)
+    """Read a dataset file of any dialect; DatasetError says why one cannot be read."""
+    raw = _read_bytes(file)
     digest = hashlib.sha256(raw).hexdigest()
-    text = _decoded(file, raw)
+    text = _decode(file, raw)
+    dialect = dialect_of_name(file)
+    if dialect == "document":
+        return _read_json(file, text, digest)
+    try:
+        items, lines = table.read_csv(text, columns) if dialect == "csv" else samples.read_jsonl(text)
+    except LineError as error:
+        raise _refuse(file, str(error), error.line) from None
+    return Document(file, text, digest, dialect, as_document(items, "array"), lines)
+
+
+def dialect_of_name(file: File) -> Literal["document", "csv", "jsonl"]:
+    """The dialect a file's name stands for; only its content tells the older JSON shapes."""
     name = file.name.lower().removesuffix(".gz")
     if name.endswith(".csv"):
-        return _table(file, text, digest, columns)
-    if name.endswith((".jsonl", ".ndjson")):
-        return _samples(file, text, digest)
-    return _json(file, text, digest)
+        return "csv"
+    return "jsonl" if name.endswith((".jsonl", ".ndjson")) else "document"
 
 
 def digest_of(file: File) -> str | None:
@@ -84,95 +94,75 @@ def _refuse(file: File, message: str, line: int | None = None) -> DatasetError:
     return DatasetError(str(file), [Problem(message, line=line)])
 
 
-def _bytes(file: File) -> bytes:
+def _read_bytes(file: File) -> bytes:
     try:
-        about = file.stat()
-        if not stat.S_ISREG(about.st_mode):
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise _refuse(file, "is not a file; name the dataset file itself")
-        if about.st_size > _LARGEST:
-            raise _refuse(file, f"is larger than {_LARGEST // 2**20} MiB; split it into several datasets")
+        if status.st_size > _MAX_BYTES:
+            raise _refuse(file, f"is larger than {_MAX_BYTES // 2**20} MiB; split it into several datasets")
         return file.read_bytes()
     except FileNotFoundError:
         raise _refuse(file, "there is no such file") from None
-    except (OSError, ValueError) as problem:
-        raise _refuse(file, f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+    except (OSError, ValueError) as error:
+        raise _refuse(file, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _decoded(file: File, raw: bytes) -> str:
+def _decode(file: File, raw: bytes) -> str:
     if file.name.lower().endswith(".gz"):
-        raw = _unzipped(file, raw)
+        raw = _unzip(file, raw)
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _refuse(file, "is written in UTF-16; save it as UTF-8")
     try:
         return raw.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        byte = raw[problem.start]
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        byte = raw[error.start]
         raise _refuse(file, f"the byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8", line) from None
 
 
-def _unzipped(file: File, raw: bytes) -> bytes:
+def _unzip(file: File, raw: bytes) -> bytes:
     try:
         with gzip.open(file) as stream:
-            raw = stream.read(_LARGEST + 1)
+            raw = stream.read(_MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error):
         raise _refuse(file, "is named .gz but is not a whole gzip file") from None
-    if len(raw) > _LARGEST:
-        raise _refuse(file, f"unpacks to more than {_LARGEST // 2**20} MiB; split it into several datasets")
+    if len(raw) > _MAX_BYTES:
+        raise _refuse(file, f"unpacks to more than {_MAX_BYTES // 2**20} MiB; split it into several datasets")
     return raw
 
 
-def _table(file: File, text: str, digest: str, columns: Mapping[str, str] | None) -> Document:
-    try:
-        items, lines = table.read(text, columns)
-    except table.TableError as problem:
-        raise _refuse(file, str(problem), problem.line) from None
-    return Document(file, text, digest, "csv", _fresh(items), lines)
-
-
-def _samples(file: File, text: str, digest: str) -> Document:
-    try:
-        items, lines = samples.read(text)
-    except samples.SampleError as problem:
-        raise _refuse(file, str(problem), problem.line) from None
-    return Document(file, text, digest, "jsonl", _fresh(items), lines)
-
-
-def _fresh(items: list[dict[str, Any]]) -> dict[str, Any]:
-    return as_document(items, "array")
-
-
-def _json(file: File, text: str, digest: str) -> Document:
+def _read_json(file: File, text: str, digest: str) -> Document:
     if not text.strip("\ufeff \t\r\n"):
         raise _refuse(file, "is empty; `tui-evals init` writes a starter dataset")
     try:
         value = strictjson.loads(text)
-    except strictjson.DuplicateKey as problem:
-        raise _refuse(file, str(problem), _line_of_duplicate(text)) from None
-    except strictjson.JsonError as problem:
-        at = f" (column {problem.column})" if problem.column else ""
-        raise _refuse(file, f"{problem}{at}", problem.line) from None
+    except strictjson.DuplicateKey as error:
+        raise _refuse(file, str(error), _duplicate_key_line(text)) from None
+    except strictjson.JsonError as error:
+        column = f" (column {error.column})" if error.column else ""
+        raise _refuse(file, f"{error}{column}", error.line) from None
     shape = shape_of(value)
     if shape is None:
         raise _refuse(file, "must hold an object with items, or a list of items", 1)
     try:
         return Document(file, text, digest, shape, as_document(value, shape))
-    except ValueError as problem:
-        raise _refuse(file, str(problem), 1) from None
+    except ValueError as error:
+        raise _refuse(file, str(error), 1) from None
 
 
-def _line_of_duplicate(text: str) -> int | None:
-    """The line of the first key that an object repeats, found by walking the layout."""
+def _duplicate_key_line(text: str) -> int | None:
+    """The line of the first key that an object repeats."""
     layout = Layout(text)
-    places = [layout.root]
-    while places:
-        start = places.pop()
+    waiting = [layout.root]
+    while waiting:
+        start = waiting.pop()
         seen: set[str | int] = set()
         for member in layout.members(start):
             if member.key in seen:
                 return layout.line_at(member.head)
             seen.add(member.key)
-            places.append(member.start)
+            waiting.append(member.start)
     return None
 
 
@@ -194,19 +184,31 @@ def as_document(value: Any, shape: Shape) -> dict[str, Any]:
         return {"schemaVersion": CURRENT_VERSION, "items": value}
     if shape == "parallel":
         rest = {key: part for key, part in value.items() if key not in ("prompts", "expected_responses")}
-        return {"schemaVersion": CURRENT_VERSION, **rest, "items": _paired(value)}
+        return {"schemaVersion": CURRENT_VERSION, **rest, "items": _items_of_prompts(value)}
     return {"schemaVersion": CURRENT_VERSION, **value} if "schemaVersion" not in value else dict(value)
 
 
-def _paired(value: dict[str, Any]) -> list[dict[str, Any]]:
+def _items_of_prompts(value: dict[str, Any]) -> list[dict[str, Any]]:
     prompts = value["prompts"]
     expected = value.get("expected_responses", [None] * len(prompts))
     if not isinstance(expected, list) or len(expected) != len(prompts):
         count = len(expected) if isinstance(expected, list) else "no list of"
         raise ValueError(f"there are {len(prompts)} prompts but {count} expected_responses; give one for each")
+    return _prompt_items(prompts, expected)
+
+
+def inline_document(prompts: Sequence[str], expected: Sequence[str] = ()) -> dict[str, Any]:
+    """The eval document of prompts given on the command line, with one expected response for each or none at all."""
+    if expected and len(expected) != len(prompts):
+        message = f"there are {len(prompts)} prompts but {len(expected)} expected responses; give one for each"
+        raise DatasetError("--expected", [Problem(message)])
+    return as_document(_prompt_items(prompts, expected or [None] * len(prompts)), "array")
+
+
+def _prompt_items(prompts: Sequence[Any], references: Sequence[Any]) -> list[dict[str, Any]]:
     return [
         {"prompt": prompt} if reference is None else {"prompt": prompt, "expected_response": reference}
-        for prompt, reference in zip(prompts, expected, strict=True)
+        for prompt, reference in zip(prompts, references, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The state of one open dataset that is being edited: its present data, what can be undone, and what is not saved."""
+"""One dataset being edited: its current data, undo and redo, and what is not saved yet."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 from tui_evals.text import strictjson
 
-from .document import Dialect, Document, load
-from .layout import pretty
+from .document import Document, dialect_of_name, load
+from .layout import pretty_json
 from .model import CURRENT_VERSION
-from .paths import CannotEdit, Data, same
+from .paths import CannotEdit, Data, same_data
 from .save import CannotSave, ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
 
-_MOST_STEPS = 1000
+_MAX_UNDO = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What was done, the data on the other side of it, and where one was before and after."""
+    """One undoable step, the data on its other side, and the caller's cursor before and after it."""
 
-    what: str
+    description: str
     data: Data
     before: object = None
     after: object = None
@@ -40,111 +40,115 @@ class Editing:
         self.version = 0
         self._undo: list[_Step] = []
         self._redo: list[_Step] = []
-        self.stood: object = None
-        """Where one was, in the caller's words, when the data was as undo or redo has just made it."""
+        self.cursor: object = None
+        """The caller's cursor that belongs to the data which undo or redo has just restored."""
         self._merge: str | None = None
-        self._known: tuple[Document, frozenset[int]] = (document, _ids(document.data))
+        self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
 
     @classmethod
-    def fresh(cls, file: File) -> Editing:
-        """A new dataset that is in no file yet; saving it makes the file, where none has appeared meanwhile."""
-        if _dialect_of(file) != "document" or file.name.lower().endswith(".gz"):
+    def new_file(cls, file: File) -> Editing:
+        """A new dataset without a file; saving creates the file unless one has appeared meanwhile."""
+        if dialect_of_name(file) != "document" or file.name.lower().endswith(".gz"):
             raise CannotSave(f"{file} is no name for a new dataset; give it one that ends in .json")
         data = {"schemaVersion": CURRENT_VERSION, "items": [new_item()]}
-        return cls(Document(file, pretty(data), "", "document", data))
+        return cls(Document(file, pretty_json(data), "", "document", data))
 
     @property
     def in_file(self) -> bool:
-        """Whether there is a file that was read or written; a fresh dataset has none."""
+        """Whether the dataset was read from a file or written to one."""
         return bool(self.document.digest)
 
     @property
     def dirty(self) -> bool:
-        """Whether there is anything that no file holds yet."""
-        return not self.in_file or not same(self.data, self.document.data)
+        """Whether there are changes that the file does not hold."""
+        return not self.in_file or not same_data(self.data, self.document.data)
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
+        """Whether there is a step to undo."""
         return bool(self._undo)
 
     @property
     def can_redo(self) -> bool:
-        """Whether a step that was taken back can be done again."""
+        """Whether there is a step to redo."""
         return bool(self._redo)
 
     def changed_items(self) -> frozenset[int]:
-        """The positions of the items that the file does not hold as they are; an item that only moved is not one."""
+        """The positions of items that differ from the file; an item that only moved does not count."""
         if self._changed is None or self._changed[0] is not self.document or self._changed[1] != self.version:
             self._changed = (self.document, self.version, self._changed_now())
         return self._changed[2]
 
     def _changed_now(self) -> frozenset[int]:
-        now, saved = _items(self.data), _items(self.document.data)
+        current, saved = _items(self.data), _items(self.document.data)
         if not self.in_file:
-            return frozenset(range(len(now)))
-        if self._known[0] is not self.document:
-            self._known = (self.document, _ids(self.document.data))
-        known, shift = self._known[1], len(saved) - len(now)
+            return frozenset(range(len(current)))
+        if self._saved_ids[0] is not self.document:
+            self._saved_ids = (self.document, _item_ids(self.document.data))
+        saved_ids, shift = self._saved_ids[1], len(saved) - len(current)
         return frozenset(
-            place
-            for place, item in enumerate(now)
-            if id(item) not in known
-            and not any(same(item, saved[at]) for at in {place, place + shift} if 0 <= at < len(saved))
+            index
+            for index, item in enumerate(current)
+            if id(item) not in saved_ids
+            and not any(
+                same_data(item, saved[saved_index])
+                for saved_index in {index, index + shift}
+                if 0 <= saved_index < len(saved)
+            )
         )
 
-    def apply(self, data: Data, what: str, merge: str | None = None, here: object = None) -> None:
-        """Take one step from where one is; steps that follow each other with the same `merge` are undone together."""
+    def apply(self, data: Data, description: str, merge: str | None = None, cursor: object = None) -> None:
+        """Take one step; consecutive steps with the same `merge` are undone together."""
         if data is self.data:
             return
         merged = merge is not None and merge == self._merge and bool(self._undo)
         before = self._undo[-1].data if merged else self.data
-        if same(data, before):
+        if same_data(data, before):
             self._merge = None
             if merged:
                 self._undo.pop()
-                self._become(before)
+                self._set_data(before)
             return
         if not merged:
-            self._undo.append(_Step(what, self.data, here, here))
-            del self._undo[:-_MOST_STEPS]
+            self._undo.append(_Step(description, self.data, cursor, cursor))
+            del self._undo[:-_MAX_UNDO]
         self._redo.clear()
         self._merge = merge
-        self._become(data)
+        self._set_data(data)
 
-    def arrived(self, here: object) -> None:
-        """Where one is since the last step, so that doing it again leads there."""
+    def set_cursor(self, cursor: object) -> None:
+        """Set the cursor after the last step, which redo restores."""
         if self._undo:
-            self._undo[-1] = replace(self._undo[-1], after=here)
+            self._undo[-1] = replace(self._undo[-1], after=cursor)
 
     def undo(self) -> str | None:
-        """Take back the last step and say which it was; None when there is none."""
+        """Undo the last step and return its description; None when there is none."""
         step = self._step(self._undo, self._redo)
-        self.stood = step.before if step else None
-        return step.what if step else None
+        self.cursor = step.before if step else None
+        return step.description if step else None
 
     def redo(self) -> str | None:
-        """Do again the step that was taken back last and say which it was; None when there is none."""
+        """Redo the step undone last and return its description; None when there is none."""
         step = self._step(self._redo, self._undo)
-        self.stood = step.after if step else None
-        return step.what if step else None
+        self.cursor = step.after if step else None
+        return step.description if step else None
 
-    def _step(self, taken: list[_Step], given: list[_Step]) -> _Step | None:
+    def _step(self, source: list[_Step], target: list[_Step]) -> _Step | None:
         self._merge = None
-        if not taken:
+        if not source:
             return None
-        step = taken.pop()
-        given.append(replace(step, data=self.data))
-        self._become(step.data)
+        step = source.pop()
+        target.append(replace(step, data=self.data))
+        self._set_data(step.data)
         return step
 
-    def _become(self, data: Data) -> None:
+    def _set_data(self, data: Data) -> None:
         self.data = data
         self.version += 1
 
     def save(self) -> Saved:
-        """Write the data to its file; ChangedOnDisk when it is no longer the file that was read."""
+        """Write the data to its file; ChangedOnDisk when the file has changed since it was read."""
         if not self.in_file and os.path.lexists(self.document.file):
             raise ChangedOnDisk(
                 f"{self.document.file} has been made by someone else; "
@@ -157,61 +161,61 @@ class Editing:
         return self._write(self.document, overwrite)
 
     def save_as(self, file: File) -> Saved:
-        """Write the data to a new file, which is the one that is edited from now on."""
+        """Write the data to a new file and go on editing that one."""
         if os.path.lexists(file):
             raise CannotSave(f"{file} is already there; choose another name")
-        dialect = _dialect_of(file)
-        here = self.document
-        if dialect == here.dialect:
-            return self._write(replace(here, file=file), overwrite)
-        return self._write(Document(file, pretty(self.data), "", dialect, {}), overwrite)
+        dialect = dialect_of_name(file)
+        current = self.document
+        if dialect == current.dialect:
+            return self._write(replace(current, file=file), overwrite)
+        return self._write(Document(file, pretty_json(self.data), "", dialect, {}), overwrite)
 
-    def _write(self, document: Document, how: Callable[[Document, Data], Saved]) -> Saved:
-        written = self.data
+    def _write(self, document: Document, write: Callable[[Document, Data], Saved]) -> Saved:
+        data = self.data
         try:
-            if how is overwrite:
+            if write is overwrite:
                 document.file.parent.mkdir(parents=True, exist_ok=True)
-            saved = how(document, written)
-        except OSError as problem:
-            raise CannotSave(f"{document.file} could not be written: {problem.strerror}") from None
-        except UnicodeEncodeError as problem:
-            code = ord(problem.object[problem.start])
+            saved = write(document, data)
+        except OSError as error:
+            raise CannotSave(f"{document.file} could not be written: {error.strerror}") from None
+        except UnicodeEncodeError as error:
+            code = ord(error.object[error.start])
             raise CannotSave(
                 f"{document.file} was not written: a text holds U+{code:04X}, half of a character, which no file can; "
                 "delete it where it stands"
             ) from None
-        kept = shared(written, saved.document.data)
-        self.document = replace(saved.document, data=kept)
+        reloaded = _reuse_items(data, saved.document.data)
+        self.document = replace(saved.document, data=reloaded)
         self._merge = None
-        if self.data is written:
-            self.apply(kept, "leaving out what the file cannot hold")
+        if self.data is data:
+            self.apply(reloaded, "leaving out what the file cannot hold")
         return Saved(self.document, saved.backup)
 
     def reload(self) -> None:
-        """Read the file again; the edits are dropped in one step, so that undo brings them back unsaved."""
+        """Read the file again as one step, so that undo brings the dropped edits back."""
         document = load(self.document.file)
-        kept = shared(self.data, document.data)
-        self.document = replace(document, data=kept)
-        self.apply(kept, "reading the file again")
+        reloaded = _reuse_items(self.data, document.data)
+        self.document = replace(document, data=reloaded)
+        self.apply(reloaded, "reading the file again")
 
     def draft(self) -> str:
-        """The data as a text to keep until it is saved."""
+        """The unsaved data as text, for a recovery file."""
         return json.dumps(self.data)
 
     def restore(self, text: str) -> None:
-        """Take up a draft, as one step that undo takes back."""
+        """Load a draft as one undoable step."""
         try:
             data = strictjson.loads(text)
         except strictjson.JsonError as problem:
             raise CannotEdit(f"the recovered edits cannot be read and were left alone: {problem}") from None
         if not isinstance(data, dict) or not isinstance(data.get("items"), list):
             raise CannotEdit("the recovered edits are no dataset and were left alone")
-        self.apply(shared(self.data, data), "recovered edits")
+        self.apply(_reuse_items(self.data, data), "recovered edits")
 
 
-def shared(old: Data, new: Data) -> Data:
-    """The new data made of the old items wherever these are the same; the old data itself where nothing differs."""
-    if same(old, new):
+def _reuse_items(old: Data, new: Data) -> Data:
+    """The new data with the old item objects wherever they are equal; the old data itself where nothing differs."""
+    if same_data(old, new):
         return old
     known = {json.dumps(item, sort_keys=True): item for item in _items(old)}
     if not isinstance(new.get("items"), list):
@@ -224,12 +228,5 @@ def _items(data: Data) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _ids(data: Data) -> frozenset[int]:
+def _item_ids(data: Data) -> frozenset[int]:
     return frozenset(map(id, _items(data)))
-
-
-def _dialect_of(file: File) -> Dialect:
-    name = file.name.lower().removesuffix(".gz")
-    if name.endswith(".csv"):
-        return "csv"
-    return "jsonl" if name.endswith((".jsonl", ".ndjson")) else "document"

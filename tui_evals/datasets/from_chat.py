@@ -1,4 +1,4 @@
-"""A chat as an item: what was asked becomes prompts, what was answered the expected responses."""
+"""Turn a chat into an item: user messages become prompts, the replies expected responses."""
 
 from __future__ import annotations
 
@@ -8,73 +8,73 @@ from typing import Any
 
 from .paths import CannotEdit, Data
 
-MOST_TURNS = 20
+MAX_TURNS = 20
 Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A question that can be asked again, where it stands in the chat, and what belongs before it."""
+    """A prompt of the chat with its index, its reply, and the messages that have to come before it."""
 
-    place: int
+    index: int
     before: tuple[Message, ...]
     prompt: str
     answer: str | None
 
-    def unit(self, history: Sequence[Message]) -> Data:
-        """The turn, or single prompt, that asks it."""
-        unit: Data = {"messages": _plain(history)} if history else {}
-        unit["prompt"] = self.prompt
-        return unit if self.answer is None else {**unit, "expected_response": self.answer}
+    def as_turn(self, history: Sequence[Message]) -> Data:
+        """The turn, or single prompt, that asks it again after a history."""
+        turn: Data = {"messages": _without_nulls(history)} if history else {}
+        turn["prompt"] = self.prompt
+        return turn if self.answer is None else {**turn, "expected_response": self.answer}
 
 
 def item_of_messages(messages: Sequence[Message], variables: Mapping[str, Any] | None = None) -> Data:
-    """The item that asks a chat again; exchanges before the last twenty, and what is no exchange, become history."""
+    """The item that repeats a chat; exchanges before the last twenty, and unanswered messages, become history."""
     if not messages:
         raise CannotEdit("nothing has been said yet; ask something first")
     item: Data = {"variables": dict(variables)} if variables else {}
-    asked = [place for place, message in enumerate(messages) if message.get("role") == "user"]
-    if not asked or _text(messages[asked[-1]]) is None:
-        return item | _without_prompt(messages, asked)
-    first, *others = _exchanges(messages, asked)[-MOST_TURNS:]
-    history = messages[: first.place]
-    if not others:
-        return item | first.unit(history)
+    prompt_indexes = [index for index, message in enumerate(messages) if message.get("role") == "user"]
+    if not prompt_indexes or _message_text(messages[prompt_indexes[-1]]) is None:
+        return item | _item_of_history(messages, prompt_indexes)
+    first, *later = _find_exchanges(messages, prompt_indexes)[-MAX_TURNS:]
+    history = messages[: first.index]
+    if not later:
+        return item | first.as_turn(history)
     if history:
-        item["messages"] = _plain(history)
-    return item | {"turns": [first.unit(()), *(other.unit(other.before) for other in others)]}
+        item["messages"] = _without_nulls(history)
+    return item | {"turns": [first.as_turn(()), *(exchange.as_turn(exchange.before) for exchange in later)]}
 
 
-def _exchanges(messages: Sequence[Message], asked: Sequence[int]) -> list[_Exchange]:
-    """The questions that were answered, and the last one in any case; the others wait for the next as its history."""
-    found: list[_Exchange] = []
-    waiting: list[Message] = [*messages[: asked[0]]]
-    for place, end in zip(asked, [*asked[1:], len(messages)], strict=True):
-        prompt, replies = _text(messages[place]), messages[place + 1 : end]
-        answer = _answer(replies)
+def _find_exchanges(messages: Sequence[Message], prompt_indexes: Sequence[int]) -> list[_Exchange]:
+    """The answered prompts and the last one; other messages become history of the next prompt."""
+    exchanges: list[_Exchange] = []
+    waiting: list[Message] = [*messages[: prompt_indexes[0]]]
+    for index, end in zip(prompt_indexes, [*prompt_indexes[1:], len(messages)], strict=True):
+        prompt, replies = _message_text(messages[index]), messages[index + 1 : end]
+        answer = _last_reply(replies)
         if prompt is not None and (answer is not None or end == len(messages)):
-            found.append(_Exchange(place, tuple(waiting), prompt, answer))
+            exchanges.append(_Exchange(index, tuple(waiting), prompt, answer))
             waiting = [message for message in replies if message.get("role") == "system"]
         else:
-            waiting += messages[place:end]
-    return found
+            waiting += messages[index:end]
+    return exchanges
 
 
-def _without_prompt(messages: Sequence[Message], asked: Sequence[int]) -> Data:
-    """An item whose last question is no plain text, such as an image: the chat up to it is what is asked."""
-    end = asked[-1] + 1 if asked else len(messages)
-    answer = _answer(messages[end:])
-    item: Data = {"messages": _plain(messages[:end])}
+def _item_of_history(messages: Sequence[Message], prompt_indexes: Sequence[int]) -> Data:
+    """An item for a chat whose last question is not plain text (an image, say): the chat becomes its messages."""
+    end = prompt_indexes[-1] + 1 if prompt_indexes else len(messages)
+    answer = _last_reply(messages[end:])
+    item: Data = {"messages": _without_nulls(messages[:end])}
     return item if answer is None else {**item, "expected_response": answer}
 
 
-def _answer(replies: Sequence[Message]) -> str | None:
-    said = (_text(message) for message in reversed(replies) if message.get("role") == "assistant")
-    return next((text for text in said if text is not None), None)
+def _last_reply(replies: Sequence[Message]) -> str | None:
+    texts = (_message_text(message) for message in reversed(replies) if message.get("role") == "assistant")
+    return next((text for text in texts if text is not None), None)
 
 
-def _text(message: Message) -> str | None:
-    """What a message says, where that is text and nothing else."""
+def _message_text(message: Message) -> str | None:
+    """The text of a message, None if it holds anything but text."""
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
@@ -83,5 +83,5 @@ def _text(message: Message) -> str | None:
     return content if isinstance(content, str) and content else None
 
 
-def _plain(messages: Sequence[Message]) -> list[Data]:
+def _without_nulls(messages: Sequence[Message]) -> list[Data]:
     return [{name: value for name, value in message.items() if value is not None} for message in messages]

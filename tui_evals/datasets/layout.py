@@ -1,4 +1,4 @@
-"""Where each value of a JSON text stands, and that text again with only some values changed."""
+"""Locate the values of a JSON text, and rewrite only those values that changed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Path = tuple[str | int, ...]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
-_MANY = 2000
-_DEEP = 60
+_MAX_DIFFED = 2000
+_MAX_DEPTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Member:
 
 
 class Layout:
-    """A valid JSON text with the places of its values, found when asked for."""
+    """The positions of the values of a valid JSON text, computed on demand."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -45,9 +45,9 @@ class Layout:
         """Where the outermost value starts."""
         return self._skip(1 if self.text.startswith("\ufeff") else 0)
 
-    def _skip(self, at: int) -> int:
-        match = _SPACE.match(self.text, at)
-        return match.end() if match else at
+    def _skip(self, offset: int) -> int:
+        match = _SPACE.match(self.text, offset)
+        return match.end() if match else offset
 
     def end(self, start: int) -> int:
         """Where the value that starts there ends."""
@@ -58,72 +58,72 @@ class Layout:
         return self._scan(start) if self.text[start] in "{[" else []
 
     def _member(self, start: int, key: str | int) -> Member | None:
-        known = self._members.get(start)
-        if known is None:
-            known = self._members[start] = {member.key: member for member in self.members(start)}
-        return known.get(key)
+        members = self._members.get(start)
+        if members is None:
+            members = self._members[start] = {member.key: member for member in self.members(start)}
+        return members.get(key)
 
     def _scan(self, start: int) -> list[Member]:
         text = self.text
-        found: list[Member] = []
+        members: list[Member] = []
         is_object, lead = text[start] == "{", start + 1
         while True:
             head = value = self._skip(lead)
             if text[head] in "}]":
-                return found
-            key: str | int = len(found)
+                return members
+            key: str | int = len(members)
             if is_object:
                 key, after = _DECODER.raw_decode(text, head)
                 value = self._skip(self._skip(after) + 1)
             end = self.end(value)
             tail = self._skip(end)
-            found.append(Member(key, lead, head, value, end, tail))
+            members.append(Member(key, lead, head, value, end, tail))
             if text[tail] != ",":
-                return found
+                return members
             lead = tail + 1
 
     def locate(self, path: Path) -> int:
         """Where the value at a path starts, its key where it has one; the nearest enclosing value if it is absent."""
-        start = shown = self.root
+        start = position = self.root
         for key in path:
             member = self._member(start, key)
             if member is None:
                 break
-            start, shown = member.start, member.head
-        return shown
+            start, position = member.start, member.head
+        return position
 
     def line(self, path: Path) -> int:
         """The line, counted from 1, on which the value at a path stands."""
         return self.line_at(self.locate(path))
 
-    def line_at(self, at: int) -> int:
-        """The line, counted from 1, of a place in the text."""
-        return bisect_left(self._breaks, at) + 1
+    def line_at(self, offset: int) -> int:
+        """The line, counted from 1, of an offset in the text."""
+        return bisect_left(self._breaks, offset) + 1
 
     @cached_property
     def _breaks(self) -> array[int]:
         return array("q", (match.start() for match in re.finditer("\n", self.text)))
 
 
-def rewrite(text: str, new: object) -> str:
-    """The JSON text with just those values rewritten that differ from `new`; all else stays to the byte."""
+def rewrite_json(text: str, new: object) -> str:
+    """The JSON text with only those values rewritten that differ from `new`; all other bytes stay."""
     layout = Layout(text)
     start = layout.root
     end = layout.end(start)
     return text[:start] + _Rewriter(layout).render(start, end, new) + text[end:]
 
 
-def pretty(value: object) -> str:
+def pretty_json(value: object) -> str:
     """A fresh JSON text in the house style: two spaces, text as it is, a newline at the end."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _same(one: object, other: object) -> bool:
-    return json.dumps(one) == json.dumps(other)
+def _same_json(left: object, right: object) -> bool:
+    return json.dumps(left) == json.dumps(right)
 
 
-class Part(NamedTuple):
-    """A member on its way into the new text; a fresh one has no white space of its own before it."""
+class _MemberText(NamedTuple):
+    """A member of the new text; one that was added has no white space of its own (`lead`) yet."""
 
     lead: str | None
     body: str
@@ -140,63 +140,64 @@ class _Rewriter:
 
     def render(self, start: int, end: int, new: object, depth: int = 0, inline: bool = False) -> str:
         old = json.loads(self.text[start:end])
-        if _same(old, new):
+        if _same_json(old, new):
             return self.text[start:end]
         members = self.layout.members(start)
-        if members and new and depth < _DEEP:
+        if members and new and depth < _MAX_DEPTH:
             if isinstance(old, dict) and isinstance(new, dict):
                 return self._join(members, end, self._object_parts(members, new, depth))
             if isinstance(old, list) and isinstance(new, list):
                 return self._join(members, end, self._array_parts(members, old, new, depth))
-        return self._fresh(new, None if inline else self._line_indent(start))
+        return self._new_value(new, None if inline else self._line_indent(start))
 
-    def _join(self, members: list[Member], end: int, parts: Sequence[Part]) -> str:
-        """The members again: the first keeps the white space of the first, the others that of the second."""
-        first, other = self._lead(members[0]), self._lead(members[-1 if len(members) == 1 else 1])
-        if len(members) == 1 and not other:
-            other = " "
-        leads = [first, *(other if part.lead in (None, first) else part.lead for part in parts[1:])]
+    def _join(self, members: list[Member], end: int, parts: Sequence[_MemberText]) -> str:
+        """The members joined: the first keeps the white space of the old first, added ones take that of the second."""
+        first_lead, rest_lead = self._lead_of(members[0]), self._lead_of(members[-1 if len(members) == 1 else 1])
+        if len(members) == 1 and not rest_lead:
+            rest_lead = " "
+        leads = [first_lead, *(rest_lead if part.lead in (None, first_lead) else part.lead for part in parts[1:])]
         texts = [(lead or "") + part.body for lead, part in zip(leads, parts, strict=True)]
         return self.text[members[0].lead - 1] + ",".join(texts) + self.text[members[-1].end : end]
 
-    def _object_parts(self, members: list[Member], new: Mapping[str, Any], depth: int) -> list[Part]:
+    def _object_parts(self, members: list[Member], new: Mapping[str, Any], depth: int) -> list[_MemberText]:
         parts = {str(member.key): member for member in members if member.key in new}
         colon = self._colon(members[0])
-        kept = [self._kept(member, new[key], depth) for key, member in parts.items()]
+        texts = [self._kept_member(member, new[key], depth) for key, member in parts.items()]
         order = list(parts)
-        place = 0
+        index = 0
         for key, value in new.items():
             if key in parts:
-                place = order.index(key) + 1
+                index = order.index(key) + 1
                 continue
             head = json.dumps(key, ensure_ascii=self.ascii) + colon
-            order.insert(place, key)
-            kept.insert(place, self._added(members, head, value))
-            place += 1
-        return kept
+            order.insert(index, key)
+            texts.insert(index, self._added_member(members, head, value))
+            index += 1
+        return texts
 
-    def _array_parts(self, members: list[Member], old: list[Any], new: list[Any], depth: int) -> list[Part]:
-        parts: list[Part] = []
-        for pairs_old, pairs_new in _aligned(old, new):
-            both = min(len(pairs_old), len(pairs_new))
+    def _array_parts(self, members: list[Member], old: list[Any], new: list[Any], depth: int) -> list[_MemberText]:
+        parts: list[_MemberText] = []
+        for pairs_old, pairs_new in _align_elements(old, new):
+            paired = min(len(pairs_old), len(pairs_new))
             parts += [
-                self._kept(members[i], new[j], depth) for i, j in zip(pairs_old[:both], pairs_new[:both], strict=True)
+                self._kept_member(members[i], new[j], depth)
+                for i, j in zip(pairs_old[:paired], pairs_new[:paired], strict=True)
             ]
-            parts += [self._added(members, "", new[j]) for j in pairs_new[both:]]
+            parts += [self._added_member(members, "", new[j]) for j in pairs_new[paired:]]
         return parts
 
-    def _kept(self, member: Member, value: object, depth: int) -> Part:
+    def _kept_member(self, member: Member, value: object, depth: int) -> _MemberText:
         text = self.text
         after = text[member.end : member.tail] if text[member.tail] == "," else ""
-        lead = self._lead(member)
+        lead = self._lead_of(member)
         rendered = self.render(member.start, member.end, value, depth + 1, "\n" not in lead)
-        return Part(lead, text[member.head : member.start] + rendered + after)
+        return _MemberText(lead, text[member.head : member.start] + rendered + after)
 
-    def _added(self, members: list[Member], head: str, value: object) -> Part:
-        lead = self._lead(members[-1])
-        return Part(None, head + self._fresh(value, lead.rpartition("\n")[2] if "\n" in lead else None))
+    def _added_member(self, members: list[Member], head: str, value: object) -> _MemberText:
+        lead = self._lead_of(members[-1])
+        return _MemberText(None, head + self._new_value(value, lead.rpartition("\n")[2] if "\n" in lead else None))
 
-    def _lead(self, member: Member) -> str:
+    def _lead_of(self, member: Member) -> str:
         return self.text[member.lead : member.head]
 
     def _colon(self, member: Member) -> str:
@@ -207,23 +208,23 @@ class _Rewriter:
         line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         return line[: len(line) - len(line.lstrip(" \t"))]
 
-    def _fresh(self, value: object, base: str | None) -> str:
-        """A new value: over several lines from the indentation `base` on, or in one line like its neighbours."""
+    def _new_value(self, value: object, base: str | None) -> str:
+        """The text of a new value: indented from `base` on, or in one line where its neighbours are."""
         if self.indent is None or base is None:
             return json.dumps(value, ensure_ascii=self.ascii)
         lines = json.dumps(value, indent=self.indent, ensure_ascii=self.ascii)
         return lines.replace("\n", self.newline + base)
 
 
-def _aligned(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
-    """Ranges of old and new elements that belong together: equal ones pair off, what lies between is changed."""
+def _align_elements(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
+    """Pairs of ranges of old and new elements: equal elements are paired, what lies between has changed."""
     before, after = [json.dumps(value) for value in old], [json.dumps(value) for value in new]
     short = min(len(old), len(new))
     head = next((i for i in range(short) if before[i] != after[i]), short)
     tail = next((i for i in range(short - head) if before[-1 - i] != after[-1 - i]), short - head)
     middle_old, middle_new = range(head, len(old) - tail), range(head, len(new) - tail)
     pairs = [(range(head), range(head))]
-    if max(len(middle_old), len(middle_new)) > _MANY:
+    if max(len(middle_old), len(middle_new)) > _MAX_DIFFED:
         pairs.append((middle_old, middle_new))
     else:
         matcher = SequenceMatcher(None, [before[i] for i in middle_old], [after[j] for j in middle_new], autojunk=False)

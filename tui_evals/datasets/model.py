@@ -17,7 +17,7 @@ Evaluators = dict[EvaluatorKey, dict[str, Any]]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-def _response_format(value: object) -> object:
+def _check_response_format(value: object) -> object:
     if value in ("text", "json") or isinstance(value, dict):
         return value
     raise ValueError("must be 'text', 'json' or a JSON Schema object")
@@ -25,12 +25,12 @@ def _response_format(value: object) -> object:
 
 ResponseFormat = Annotated[
     Any,
-    BeforeValidator(_response_format),
+    BeforeValidator(_check_response_format),
     WithJsonSchema({"anyOf": [{"enum": ["text", "json"]}, {"type": "object"}]}),
 ]
 
 
-def _content(value: object) -> object:
+def _check_content(value: object) -> object:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
@@ -40,12 +40,12 @@ def _content(value: object) -> object:
 
 Content = Annotated[
     Any,
-    BeforeValidator(_content),
+    BeforeValidator(_check_content),
     WithJsonSchema({"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "object"}}]}),
 ]
 
 
-def _score_record(value: object) -> object:
+def _check_score_record(value: object) -> object:
     if not isinstance(value, dict):
         raise ValueError("must be an object")
     if value.get("result") != "error":
@@ -59,7 +59,7 @@ def _score_record(value: object) -> object:
 
 ScoreRecord = Annotated[
     dict[str, Any],
-    BeforeValidator(_score_record),
+    BeforeValidator(_check_score_record),
     WithJsonSchema(
         {
             "type": "object",
@@ -74,11 +74,11 @@ ScoreRecord = Annotated[
 ]
 
 
-class _Part(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class Message(_Part):
+class Message(_StrictModel):
     """One chat message; what a provider adds to it is kept."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -90,14 +90,14 @@ class Message(_Part):
     name: str | None = None
 
 
-class ErrorObject(_Part):
+class ErrorObject(_StrictModel):
     """Why an answer, or its judging, is missing."""
 
     code: Text
     message: str
 
 
-class Summary(_Part):
+class Summary(_StrictModel):
     """How the turns of a conversation came out."""
 
     turns_total: Annotated[int, Field(ge=1)]
@@ -108,8 +108,8 @@ class Summary(_Part):
     overall_status: Literal["pass", "fail", "partial", "error"]
 
 
-class _Unit(_Part):
-    """What a turn and a single-turn item have in common; the second block is what a run writes."""
+class _Unit(_StrictModel):
+    """The fields that a turn and a single-turn item share; the second block is written by runs."""
 
     expected_response: str | None = Field(None, description="The reference the answer is compared with.")
     context: str | None = Field(None, description="Grounding text for judges; never sent to the target.")
@@ -166,11 +166,15 @@ class Item(_Unit):
 
     @property
     def units(self) -> tuple[Item | Turn, ...]:
-        """What is asked and judged one after the other: the turns, or the item itself."""
+        """The exchanges to ask and judge in order: the turns, or the item itself."""
         return (self,) if self.turns is None else tuple(self.turns)
 
 
-class Metadata(_Part):
+TURN_ONLY_FIELDS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
+"""Fields that, in a conversation, stand on its turns and not on the item."""
+
+
+class Metadata(_StrictModel):
     """Where a document comes from; open."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -181,7 +185,7 @@ class Metadata(_Part):
     extensions: dict[str, Any] | None = None
 
 
-class Dataset(_Part):
+class Dataset(_StrictModel):
     """A file of items with what holds for all of them; the root is open."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, title="tui_evals dataset")
@@ -206,7 +210,7 @@ class Dataset(_Part):
 
     @property
     def has_prompt(self) -> bool:
-        """Whether the dataset itself says what is asked, so that an item may bring variables only."""
+        """Whether the dataset itself has a prompt, so that items may hold variables only."""
         return self.messages is not None or self.prompt_file is not None
 
 

@@ -1,4 +1,4 @@
-"""Plain JSON data read and changed by path: what is given stays as it was, and what is returned shares the rest."""
+"""Read and change plain JSON data by path; changes return new data that shares the unchanged parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .layout import Path
-from .problems import shown
+from .problems import path_text
 
 Data = dict[str, Any]
 
@@ -67,7 +67,7 @@ class CannotEdit(Exception):
     """An edit that the dataset does not allow; the sentence says why and what to do instead."""
 
 
-def at(data: Data, path: Path) -> Any:
+def get_at(data: Data, path: Path) -> Any:
     """The value at a path, or None where there is none."""
     node: Any = data
     for key in path:
@@ -77,53 +77,53 @@ def at(data: Data, path: Path) -> Any:
     return node
 
 
-def put(data: Data, path: Path, value: Any) -> Data:
-    """The data with another value at a path; objects that are missing on the way are made."""
-    changed = _put(data, path, 0, value)
-    if not isinstance(changed, dict):
+def set_at(data: Data, path: Path, value: Any) -> Data:
+    """The data with a value set at a path; missing objects on the way are created."""
+    result = _replace_at(data, path, 0, value)
+    if not isinstance(result, dict):
         raise CannotEdit("a dataset must stay an object")
-    return changed
+    return result
 
 
-def drop(data: Data, path: Path) -> Data:
+def remove_at(data: Data, path: Path) -> Data:
     """The data without the key or list element at a path; the same data where there is none."""
     *above, key = path
-    place = tuple(above)
-    parent: Any = data if not place else at(data, place)
+    parent_path = tuple(above)
+    parent: Any = data if not parent_path else get_at(data, parent_path)
     if _child(parent, key) is _ABSENT:
         return data
     if isinstance(parent, list) and isinstance(key, int):
-        return put(data, place, [*parent[:key], *parent[key + 1 :]])
-    return put(data, place, {name: value for name, value in parent.items() if name != key})
+        return set_at(data, parent_path, [*parent[:key], *parent[key + 1 :]])
+    return set_at(data, parent_path, {name: value for name, value in parent.items() if name != key})
 
 
 def unit_at(data: Data, path: Path) -> Data:
     """The item or turn at a path."""
-    unit = at(data, path)
+    unit = get_at(data, path)
     if not isinstance(unit, dict):
-        said = "there is none" if unit is None else "it is no object; mend it in the file"
-        raise CannotEdit(f"{shown(path)} cannot be edited: {said}")
+        reason = "there is none" if unit is None else "it is no object; mend it in the file"
+        raise CannotEdit(f"{path_text(path)} cannot be edited: {reason}")
     return unit
 
 
 def with_field(node: Mapping[str, Any], key: str, value: Any, order: Sequence[str] = UNIT_FIELDS) -> Data:
-    """The object with a field set: a known one is where it is, or goes to its place in the order; others to the end."""
+    """The object with a field set; a new field goes to its place in the order, an unknown one to the end."""
     if key in node or key not in order:
         return {**node, key: value}
     earlier = [name for name in order[: order.index(key)] if name in node]
     if not earlier:
         return {key: value, **node}
     changed: Data = {}
-    for name, kept in node.items():
-        changed[name] = kept
+    for name, old_value in node.items():
+        changed[name] = old_value
         if name == earlier[-1]:
             changed[key] = value
     return changed
 
 
-def same(one: Any, other: Any) -> bool:
+def same_data(first: Any, second: Any) -> bool:
     """Whether two values would be written alike; 1, 1.0 and true differ, the order of keys does not."""
-    pairs = [(one, other)]
+    pairs = [(first, second)]
     while pairs:
         left, right = pairs.pop()
         if left is right:
@@ -151,28 +151,28 @@ def _child(node: Any, key: str | int) -> Any:
     return _ABSENT
 
 
-def _put(node: Any, path: Path, depth: int, value: Any) -> Any:
+def _replace_at(node: Any, path: Path, depth: int, value: Any) -> Any:
     if depth == len(path):
         return value
     key = path[depth]
     old = _child(node, key)
     if isinstance(node, list):
         if old is _ABSENT or not isinstance(key, int):
-            raise CannotEdit(f"{shown(path[: depth + 1])} is not in the list")
-        new = _put(old, path, depth + 1, value)
-        return node if _unchanged(old, new) else [*node[:key], new, *node[key + 1 :]]
+            raise CannotEdit(f"{path_text(path[: depth + 1])} is not in the list")
+        new = _replace_at(old, path, depth + 1, value)
+        return node if _is_unchanged(old, new) else [*node[:key], new, *node[key + 1 :]]
     if not isinstance(node, dict) or not isinstance(key, str):
-        raise CannotEdit(f"{shown(path[:depth]) or 'the dataset'} holds nothing that can be named {key!r}")
-    new = _put({} if old is _ABSENT else old, path, depth + 1, value)
-    return node if _unchanged(old, new) else with_field(node, key, new, _order_at(path[:depth]))
+        raise CannotEdit(f"{path_text(path[:depth]) or 'the dataset'} holds nothing that can be named {key!r}")
+    new = _replace_at({} if old is _ABSENT else old, path, depth + 1, value)
+    return node if _is_unchanged(old, new) else with_field(node, key, new, _field_order(path[:depth]))
 
 
-def _unchanged(old: Any, new: Any) -> bool:
-    """Whether nothing was changed; objects and lists are asked for identity only, so that an edit stays cheap."""
+def _is_unchanged(old: Any, new: Any) -> bool:
+    """Whether a value is unchanged; objects and lists are compared by identity only, so that an edit stays cheap."""
     return old is new or (type(old) is type(new) and not isinstance(old, (dict, list)) and old == new)
 
 
-def _order_at(path: Path) -> Sequence[str]:
+def _field_order(path: Path) -> Sequence[str]:
     if not path:
         return DOCUMENT_FIELDS
     lists = path[::2]

@@ -1,4 +1,4 @@
-"""What the published schema of runevals takes: its evaluators with their options, and what it would refuse."""
+"""What the published schema of runevals accepts: its evaluators with their options, and the fields it refuses."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .layout import Path
 from .model import SUPERSET, Item, Turn
 from .problems import Problem
 
-_Text = Annotated[str, Field(min_length=1)]
-_Likert = Annotated[float, Field(ge=1, le=5)]
+_NonEmpty = Annotated[str, Field(min_length=1)]
+_LikertScore = Annotated[float, Field(ge=1, le=5)]
 
 
 class _Options(BaseModel):
@@ -22,7 +22,7 @@ class _Options(BaseModel):
 class Likert(_Options):
     """Relevance, Coherence, Groundedness, Similarity."""
 
-    threshold: _Likert = 3
+    threshold: _LikertScore = 3
 
 
 class Citations(_Options):
@@ -48,8 +48,8 @@ class PartialMatch(_Options):
 class RetrievalQuery(_Options):
     """What was searched for."""
 
-    capability: _Text
-    selector: _Text
+    capability: _NonEmpty
+    selector: _NonEmpty
     includes: list[str] = []
     excludes: list[str] = []
 
@@ -57,13 +57,13 @@ class RetrievalQuery(_Options):
 class ExpectedItem(_Options):
     """A claim that a retrieved extract must hold."""
 
-    retrievalExtract_contains: _Text
+    retrievalExtract_contains: _NonEmpty
 
 
 class RetrievalResult(_Options):
     """What was found."""
 
-    capability: _Text
+    capability: _NonEmpty
     max_rank: Annotated[StrictInt, Field(ge=1)] = 10
     min_expected_count: Annotated[StrictInt, Field(ge=1)] | None = None
     expected_items: list[ExpectedItem] | None = None
@@ -78,14 +78,14 @@ class RetrievalResult(_Options):
 class Tool(_Options):
     """The identity of a tool."""
 
-    plugin_name: _Text
-    function_name: _Text
+    plugin_name: _NonEmpty
+    function_name: _NonEmpty
 
 
 class Call(_Options):
     """An expected tool call; `id` is a label for diagnostics."""
 
-    id: _Text | None = None
+    id: _NonEmpty | None = None
     tool: Tool
 
 
@@ -134,12 +134,12 @@ def refused_fields(data: Mapping[str, Any]) -> Iterator[Problem]:
         single = "turns" not in item
         if single and "prompt" not in item:
             yield Problem("has no prompt", path)
-        yield from _refused(item, SUPERSET[Item] | ({"name"} if single else set()), path)
+        yield from _refused_in_unit(item, SUPERSET[Item] | ({"name"} if single else set()), path)
         for place, turn in enumerate(item.get("turns") or ()):
-            yield from _refused(turn, SUPERSET[Turn], (*path, "turns", place))
+            yield from _refused_in_unit(turn, SUPERSET[Turn], (*path, "turns", place))
 
 
-def _refused(unit: Mapping[str, Any], fields: frozenset[str], path: Path) -> Iterator[Problem]:
+def _refused_in_unit(unit: Mapping[str, Any], fields: frozenset[str], path: Path) -> Iterator[Problem]:
     for name in unit:
         if name in fields:
             yield Problem(f"runevals does not know '{name}' here; keep it under extensions", path)

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset, said so that a person can mend it."""
+"""Problems of a dataset, as sentences a person can act on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .layout import Path
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend: where it stands in the document, and on which line where the format has lines."""
+    """One thing to fix, with its path in the document and its line where that is known."""
 
     message: str
     path: Path = ()
@@ -21,10 +21,18 @@ class Problem:
     @property
     def where(self) -> str:
         """The path as people write it: items[3].turns[0]."""
-        return shown(self.path)
+        return path_text(self.path)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.path else self.message
+
+
+class LineError(ValueError):
+    """A line of a CSV or JSONL file cannot be read; `line` says which."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class DatasetError(Exception):
@@ -33,16 +41,16 @@ class DatasetError(Exception):
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
         self.source = source
         self.problems = tuple(problems)
-        super().__init__("\n".join(sentence(source, problem) for problem in self.problems))
+        super().__init__("\n".join(problem_with_place(source, problem) for problem in self.problems))
 
 
-def sentence(source: str, problem: Problem) -> str:
+def problem_with_place(source: str, problem: Problem) -> str:
     """The problem with its file and line before it."""
     place = source if problem.line is None else f"{source}:{problem.line}"
     return f"{place}: {problem}"
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path as people write it: items[3].turns[0].prompt."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")

@@ -1,4 +1,4 @@
-"""Prompt files of GitHub Models (`.prompt.yml`): read as a prompty, and written."""
+"""Prompt files: prompty, GitHub Models (`.prompt.yml`) and plain text, all read as a prompty."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tui_evals.text.box import TemplateError
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_mapping
 
 from .discover import project_of
 from .document import Document
 from .layout import Path as Place
 from .problems import DatasetError, Problem
-from .validate import placed, problem_of
+from .validate import problem_of, with_lines
 from .yaml_lines import Places, line_in, places_in
 
 GITHUB_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 PROVIDER = "github:"
 PARAMETERS = {"maxTokens": "max_tokens", "topP": "top_p"}
-"""The parameters of a model that a prompty spells otherwise."""
+"""The model parameters with another name in a prompty."""
 
 _Role = Annotated[
     Literal["system", "user", "assistant"],
@@ -44,7 +44,7 @@ class Message(BaseModel):
 
 
 class GitHubPrompt(BaseModel):
-    """What is read of the file; other keys are kept as they are."""
+    """The keys of a GitHub Models prompt file that are used; others are kept."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -57,88 +57,89 @@ class GitHubPrompt(BaseModel):
 
 
 def parse_github_prompt(text: str, source: str) -> Prompty:
-    """The prompty that says the same; DatasetError holds every problem of the file."""
+    """A GitHub Models prompt as a prompty; DatasetError holds every problem of the file."""
     try:
         data, lines = load_mapping(text)
     except YamlError as error:
         raise DatasetError(source, [Problem(f"the prompt cannot be read: {error.problem}", line=error.line)]) from None
-    places = places_in(text)
+    lines_of_values = places_in(text)
     try:
-        read = GitHubPrompt.model_validate(data)
+        prompt = GitHubPrompt.model_validate(data)
     except ValidationError as errors:
-        found = [(error["loc"], problem_of(error, GitHubPrompt)) for error in errors.errors(include_url=False)]
+        problems = [(error["loc"], problem_of(error, GitHubPrompt)) for error in errors.errors(include_url=False)]
         raise DatasetError(
-            source, [Problem(problem.message, problem.path, line_in(places, path)) for path, problem in found]
+            source,
+            [Problem(problem.message, problem.path, line_in(lines_of_values, path)) for path, problem in problems],
         ) from None
-    sections = _sections(read.messages, places)
+    sections = _message_sections(prompt.messages, lines_of_values)
     body = "\n\n".join(f"{section.role}:\n{section.text}" for section in sections)
-    return Prompty(_front(read), sections, body, _lines(read, lines))
+    return Prompty(_front_matter(prompt), sections, body, _key_lines(prompt, lines))
 
 
-def _front(read: GitHubPrompt) -> dict[str, object]:
-    """The front matter a prompty would have."""
+def _front_matter(prompt: GitHubPrompt) -> dict[str, object]:
+    """The front matter of the equivalent prompty."""
     model: dict[str, Any] = {}
-    if read.model is not None:
-        model["configuration"] = {"name": PROVIDER + read.model}
-    if read.modelParameters is not None:
-        model["parameters"] = {PARAMETERS.get(name, name): value for name, value in read.modelParameters.items()}
+    if prompt.model is not None:
+        model["configuration"] = {"name": PROVIDER + prompt.model}
+    if prompt.modelParameters is not None:
+        model["parameters"] = {PARAMETERS.get(name, name): value for name, value in prompt.modelParameters.items()}
     front: dict[str, object] = {
-        "name": read.name,
-        "description": read.description,
+        "name": prompt.name,
+        "description": prompt.description,
         "model": model or None,
-        "testSamples": read.testData,
-        "imported": read.model_extra or None,
+        "testSamples": prompt.testData,
+        "imported": prompt.model_extra or None,
     }
     return {name: value for name, value in front.items() if value is not None}
 
 
-def _lines(read: GitHubPrompt, lines: Mapping[str, int]) -> dict[str, int]:
-    """On which line stands what each key of the front matter was made of."""
-    made_of: dict[str, Sequence[str]] = {
+def _key_lines(prompt: GitHubPrompt, lines: Mapping[str, int]) -> dict[str, int]:
+    """The line of each key of the front matter: the first line of what it was made from."""
+    sources: dict[str, Sequence[str]] = {
         "name": ("name",),
         "description": ("description",),
         "model": ("model", "modelParameters"),
         "testSamples": ("testData",),
-        "imported": tuple(read.model_extra or ()),
+        "imported": tuple(prompt.model_extra or ()),
     }
-    found = {name: [lines[key] for key in keys if key in lines] for name, keys in made_of.items()}
-    return {name: min(where) for name, where in found.items() if where}
+    candidates = {name: [lines[key] for key in keys if key in lines] for name, keys in sources.items()}
+    return {name: min(numbers) for name, numbers in candidates.items() if numbers}
 
 
-def _sections(messages: Sequence[Message], places: Places) -> tuple[Section, ...]:
+def _message_sections(messages: Sequence[Message], places: Places) -> tuple[Section, ...]:
     """A section for each message with text; a line in it such as "user:" is text as any other."""
-    found = []
+    sections = []
     for number, message in enumerate(messages):
         text = message.content.replace("\r\n", "\n").replace("\r", "\n")
         if text.strip():
-            above = text[: len(text) - len(text.lstrip())].count("\n")
-            place = places.get(("messages", number, "content"))
-            first = place.text if place else line_in(places, ("messages", number))
-            found.append(Section(message.role, text.strip(), first + above))
-    return tuple(found)
+            blank_lines = text[: len(text) - len(text.lstrip())].count("\n")
+            position = places.get(("messages", number, "content"))
+            first = position.text if position else line_in(places, ("messages", number))
+            sections.append(Section(message.role, text.strip(), first + blank_lines))
+    return tuple(sections)
 
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]*[A-Za-z0-9.])*")
-_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+_PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]*[A-Za-z0-9.])*")
+_YAML_KEYWORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _NOT_IN_BLOCKS = re.compile(r"[^\n\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 def github_text(document: Mapping[str, Any]) -> str:
-    """A document as YAML that every reader takes for the same: lines as blocks, what could be a number in quotes."""
+    """A document as YAML that all parsers read alike: several lines as a block, ambiguous words in quotes."""
     from ruamel.yaml import YAML
 
     writer = YAML()
     writer.width = 2**30  # what is one line stays one line
     out = io.StringIO()
-    writer.dump(_styled(document), out)
+    writer.dump(_yaml_styled(document), out)
     return out.getvalue()
 
 
-def _styled(value: Any) -> Any:
+def _yaml_styled(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {_quoted(_encodable(str(key))): _styled(part) for key, part in value.items()}
+        return {_quote_unless_plain(_encodable(str(key))): _yaml_styled(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_styled(part) for part in value]
+        return [_yaml_styled(part) for part in value]
     if not isinstance(value, str):
         return value
     from ruamel.yaml.scalarstring import LiteralScalarString
@@ -146,7 +147,7 @@ def _styled(value: Any) -> Any:
     value = _encodable(value)
     if "\n" in value and not _NOT_IN_BLOCKS.search(value):
         return LiteralScalarString(value)
-    return _quoted(value)
+    return _quote_unless_plain(value)
 
 
 def _encodable(text: str) -> str:
@@ -154,16 +155,16 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _quoted(text: str) -> str:
+def _quote_unless_plain(text: str) -> str:
     """A text in quotes, unless it is plainly words."""
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    plain = _PLAIN_WORDS.fullmatch(text) and text.lower() not in _YAML_KEYWORDS
     return text if plain else DoubleQuotedScalarString(text)
 
 
 OWN_SUFFIXES = (".prompty", *GITHUB_SUFFIXES)
-"""What only prompt files are named like."""
+"""Suffixes that only prompt files have."""
 SUFFIXES = (*OWN_SUFFIXES, ".md", ".txt")
 INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "testExpansion")
 
@@ -178,24 +179,26 @@ class Scenario(BaseModel):
     parameters: dict[str, Any] | None = None
 
 
-def _either(said: str, *kinds: type) -> BeforeValidator:
-    """What may be of several kinds, so that a sentence names them instead of one problem for each."""
+def _one_of_types(wanted: str, *types: type) -> BeforeValidator:
+    """A validator for several types that gives one sentence instead of one problem for each type."""
 
     def check(value: object) -> object:
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise ValueError(f"must be {said}")
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise ValueError(f"must be {wanted}")
         return value
 
     return BeforeValidator(check)
 
 
-_Sample = Annotated[dict[str, Any] | str, _either("an object, or the name of a file that holds it", dict, str)]
-_Samples = Annotated[dict[str, Any] | str, _either("an object, or the name of a file with a list of them", dict, str)]
-_Version = Annotated[str | float, _either("text or a number", str, int, float)]
+_Sample = Annotated[dict[str, Any] | str, _one_of_types("an object, or the name of a file that holds it", dict, str)]
+_Samples = Annotated[
+    dict[str, Any] | str, _one_of_types("an object, or the name of a file with a list of them", dict, str)
+]
+_Version = Annotated[str | float, _one_of_types("text or a number", str, int, float)]
 
 
 class FrontMatter(BaseModel):
-    """What may stand in the front matter of a prompt file."""
+    """The fields of a prompt file's front matter."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -223,7 +226,7 @@ def is_prompt(file: Path) -> bool:
 
 
 def prompt_name(file: Path) -> str:
-    """What a prompt is called: its file's name without what says of which kind it is."""
+    """The name of a prompt: its file name without the suffix."""
     suffix = next((suffix for suffix in SUFFIXES if file.name.lower().endswith(suffix)), "")
     return file.name[: len(file.name) - len(suffix)] or file.name
 
@@ -234,14 +237,14 @@ def load_prompt(file: Path) -> Prompty:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise DatasetError(str(file), [Problem("is not UTF-8 text; save the file as UTF-8")]) from None
-    except OSError as problem:
-        raise DatasetError(str(file), [Problem(f"cannot be read: {problem.strerror}")]) from None
+    except OSError as error:
+        raise DatasetError(str(file), [Problem(f"cannot be read: {error.strerror}")]) from None
     github = file.name.lower().endswith(GITHUB_SUFFIXES)
     try:
         prompt = parse_github_prompt(text, str(file)) if github else parse_prompty(text)
-    except PromptyError as problem:
-        raise DatasetError(str(file), [Problem(str(problem), line=problem.line)]) from None
-    problems = [] if github else _front_problems(prompt, text)
+    except PromptyError as error:
+        raise DatasetError(str(file), [Problem(str(error), line=error.line)]) from None
+    problems = [] if github else _front_matter_problems(prompt, text)
     if problems := [*problems, *_template_problems(prompt)]:
         raise DatasetError(str(file), problems)
     return prompt
@@ -249,42 +252,42 @@ def load_prompt(file: Path) -> Prompty:
 
 def prompt_of(document: Document) -> Path | None:
     """The file of the prompt under test that a dataset names; it must be inside the dataset's project."""
-    named = document.data.get("prompt_file")
-    if not isinstance(named, str) or not named:
+    name = document.data.get("prompt_file")
+    if not isinstance(name, str) or not name:
         return None
     root = project_of(document.file)
     try:
-        path = (document.file.absolute().parent / named).resolve()
-        inside, there = path.is_relative_to(root), path.is_file()
+        path = (document.file.absolute().parent / name).resolve()
+        inside, exists = path.is_relative_to(root), path.is_file()
     except (OSError, ValueError):
-        inside = there = False
-    if not inside or not there:
-        said = "there is no such file" if not there else f"it lies outside the project {root}"
-        problem = Problem(f"the prompt {named!r} cannot be used: {said}", ("prompt_file",))
-        raise DatasetError(str(document.file), placed([problem], document))
+        inside = exists = False
+    if not inside or not exists:
+        reason = "there is no such file" if not exists else f"it lies outside the project {root}"
+        problem = Problem(f"the prompt {name!r} cannot be used: {reason}", ("prompt_file",))
+        raise DatasetError(str(document.file), with_lines([problem], document))
     return path
 
 
-def _front_problems(prompt: Prompty, text: str) -> list[Problem]:
-    found: list[tuple[Place, Problem]] = []
+def _front_matter_problems(prompt: Prompty, text: str) -> list[Problem]:
+    problems_at: list[tuple[Place, Problem]] = []
     try:
         FrontMatter.model_validate(prompt.front)
     except ValidationError as errors:
         for error in errors.errors(include_url=False):
             model = Scenario if error["loc"][:1] == ("scenarios",) else FrontMatter
-            found.append((error["loc"], problem_of(error, model)))
-    given = prompt.front.get("instructions")
-    for name in given.keys() - set(INSTRUCTIONS) if isinstance(given, dict) else ():
-        said = f"unknown field '{name}'{did_you_mean(name, INSTRUCTIONS)}; there are {', '.join(INSTRUCTIONS)}"
-        found.append((("instructions", name), Problem(said, ("instructions",))))
-    if not found:
+            problems_at.append((error["loc"], problem_of(error, model)))
+    instructions = prompt.front.get("instructions")
+    for name in instructions.keys() - set(INSTRUCTIONS) if isinstance(instructions, dict) else ():
+        message = f"unknown field '{name}'{did_you_mean(name, INSTRUCTIONS)}; there are {', '.join(INSTRUCTIONS)}"
+        problems_at.append((("instructions", name), Problem(message, ("instructions",))))
+    if not problems_at:
         return []
-    places = places_in(_front_text(text))
-    problems = [Problem(problem.message, problem.path, line_in(places, place)) for place, problem in found]
+    places = places_in(_front_matter_text(text))
+    problems = [Problem(problem.message, problem.path, line_in(places, place)) for place, problem in problems_at]
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-def _front_text(text: str) -> str:
+def _front_matter_text(text: str) -> str:
     """The front matter alone, on the lines where it stands in the file."""
     lines = text.removeprefix("\ufeff").split("\n")
     end = next(number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
@@ -295,8 +298,8 @@ def _template_problems(prompt: Prompty) -> list[Problem]:
     problems = []
     for section in prompt.sections:
         try:
-            variables(section.text)
-        except TemplateError as problem:
-            line = section.line + (problem.line or 1) - 1
-            problems.append(Problem(f"the {section.role} section {problem.problem}", line=line))
+            template_variables(section.text)
+        except TemplateError as error:
+            line = section.line + (error.line or 1) - 1
+            problems.append(Problem(f"the {section.role} section {error.problem}", line=line))
     return problems

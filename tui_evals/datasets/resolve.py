@@ -1,4 +1,4 @@
-"""Which evaluators judge a unit, with which options, and who said so."""
+"""Which evaluators judge a unit, with which options, and where that was set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYSTEM_DEFAULTS: Mapping[str, Options] = {"Relevance": {}, "Coherence": {}}
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveEvaluator:
     """One evaluator that will judge: `key` is its name or label, `overridden` the default's options it replaced."""
 
     key: str
@@ -26,8 +26,8 @@ class Effective:
     @property
     def evaluator(self) -> str:
         """The evaluator's name, which a label gives as its `type`."""
-        named = self.options.get("type")
-        return named if isinstance(named, str) else self.key
+        name = self.options.get("type")
+        return name if isinstance(name, str) else self.key
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -35,29 +35,29 @@ class Effective:
         return {name: value for name, value in self.options.items() if name != "type"}
 
 
-def effective(
+def effective_evaluators(
     defaults: Mapping[str, Options] | None, own: Mapping[str, Options] | None, mode: str | None, origin: Origin
-) -> tuple[Effective, ...]:
+) -> tuple[EffectiveEvaluator, ...]:
     """The evaluators of one unit: the defaults in their order, then its own; a name in both takes its own options."""
     if own is not None and mode == "replace":
-        return tuple(Effective(key, options, origin) for key, options in own.items())
+        return tuple(EffectiveEvaluator(key, options, origin) for key, options in own.items())
     own = own or {}
     source: Origin = "system" if defaults is None else "dataset"
     base = SYSTEM_DEFAULTS if defaults is None else defaults
     return tuple(
-        Effective(key, own[key], origin, options) if key in own else Effective(key, options, source)
+        EffectiveEvaluator(key, own[key], origin, options) if key in own else EffectiveEvaluator(key, options, source)
         for key, options in base.items()
-    ) + tuple(Effective(key, options, origin) for key, options in own.items() if key not in base)
+    ) + tuple(EffectiveEvaluator(key, options, origin) for key, options in own.items() if key not in base)
 
 
-def resolve(dataset: Dataset, unit: Item | Turn) -> tuple[Effective, ...]:
+def resolve_evaluators(dataset: Dataset, unit: Item | Turn) -> tuple[EffectiveEvaluator, ...]:
     """The evaluators of a unit of a dataset."""
     origin: Origin = "turn" if isinstance(unit, Turn) else "item"
-    return effective(dataset.default_evaluators, unit.evaluators, unit.evaluators_mode, origin)
+    return effective_evaluators(dataset.default_evaluators, unit.evaluators, unit.evaluators_mode, origin)
 
 
 def allowed_tools(dataset: Dataset, unit: Item | Turn) -> tuple[str, ...]:
-    """The tools the target may use in a unit: the dataset's and its own, or only its own; none where nobody says."""
+    """The tools the target may use in a unit: the dataset's and its own, or only its own."""
     own = tuple(tool.strip() for tool in unit.allowed_tools or ())
     if unit.allowed_tools is not None and unit.allowed_tools_mode == "replace":
         return own

@@ -1,4 +1,4 @@
-"""Writing a dataset: whole or not at all, in the style it had, and never over somebody else's change."""
+"""Save a dataset atomically, in the style it had, and never over somebody else's change."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from . import samples, table
 from .document import Document, digest_of, load
-from .layout import pretty, rewrite
+from .layout import pretty_json, rewrite_json
 from .model import CURRENT_VERSION
 from .problems import DatasetError, Problem
-from .validate import placed, typed
+from .validate import parse_dataset, with_lines
 
-_OF_EVERY_FILE = frozenset(("schemaVersion", "items"))
+_IMPLIED_FIELDS = frozenset(("schemaVersion", "items"))
 
 
 class ChangedOnDisk(Exception):
@@ -30,7 +30,7 @@ class CannotSave(Exception):
 
 
 class Saved(NamedTuple):
-    """The document as it now is, and the backup of the older shape it replaced."""
+    """The document after saving, and the backup of the older shape it replaced."""
 
     document: Document
     backup: Path | None = None
@@ -38,7 +38,7 @@ class Saved(NamedTuple):
 
 def save(document: Document, data: dict[str, Any]) -> Saved:
     """Write `data` to the document's file; an older shape becomes a versioned document, the original kept beside it."""
-    text = _text_of(document, data)
+    text = _file_text(document, data)
     if text == document.text:
         return Saved(document)
     if digest_of(document.file) != document.digest:
@@ -51,7 +51,7 @@ def save(document: Document, data: dict[str, Any]) -> Saved:
 
 def overwrite(document: Document, data: dict[str, Any]) -> Saved:
     """Write `data` whatever the file holds now."""
-    return _write(document, _text_of(document, data))
+    return _write(document, _file_text(document, data))
 
 
 def _write(document: Document, text: str) -> Saved:
@@ -60,22 +60,22 @@ def _write(document: Document, text: str) -> Saved:
     return Saved(load(document.file), backup)
 
 
-def _text_of(document: Document, data: dict[str, Any]) -> str:
+def _file_text(document: Document, data: dict[str, Any]) -> str:
     if document.file.suffix == ".gz":
         raise CannotSave(f"{document.file} is packed; save the dataset under another name")
     if document.dialect in ("csv", "jsonl") and data == document.data:
         return document.text
     if document.dialect == "csv":
-        return _whole(document, data, table.write(data["items"], raw=True))
+        return _without_loss(document, data, table.write_csv(data["items"], raw=True))
     if document.dialect == "jsonl":
-        return _whole(document, data, samples.write(data["items"]))
-    return rewrite(document.text, data) if document.dialect == "document" else pretty(data)
+        return _without_loss(document, data, samples.write_jsonl(data["items"]))
+    return rewrite_json(document.text, data) if document.dialect == "document" else pretty_json(data)
 
 
-def _whole(document: Document, data: dict[str, Any], written: tuple[str, list[str]]) -> str:
-    text, lost = written
-    if gone := sorted(data.keys() - document.data.keys() - _OF_EVERY_FILE):
-        lost = [f"it has no place for {', '.join(gone)} of the dataset", *lost]
+def _without_loss(document: Document, data: dict[str, Any], rendered: tuple[str, list[str]]) -> str:
+    text, lost = rendered
+    if dropped := sorted(data.keys() - document.data.keys() - _IMPLIED_FIELDS):
+        lost = [f"it has no place for {', '.join(dropped)} of the dataset", *lost]
     if lost:
         raise CannotSave(f"{document.file} cannot hold this dataset: {lost[0]}; save it as a .json file")
     return text
@@ -102,30 +102,30 @@ def write_atomically(file: Path, content: bytes) -> None:
     """Replace the file in one step: a kill at any moment leaves the old one or the new one whole."""
     target = file.resolve()
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    except OSError as problem:
-        raise CannotSave(f"{target.parent} cannot be written to: {problem.strerror}") from None
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    except OSError as error:
+        raise CannotSave(f"{target.parent} cannot be written to: {error.strerror}") from None
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, _mode_of(target))
-        os.replace(name, target)
+        os.chmod(temporary, _mode_of(target))
+        os.replace(temporary, target)
         _sync_folder(target.parent)
-    except OSError as problem:
+    except OSError as error:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise CannotSave(f"{file} could not be written: {problem.strerror}; it is as it was") from None
+            os.unlink(temporary)
+        raise CannotSave(f"{file} could not be written: {error.strerror}; it is as it was") from None
 
 
 def _mode_of(file: Path) -> int:
     try:
         return file.stat().st_mode & 0o777
     except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask
 
 
 def _sync_folder(folder: Path) -> None:
@@ -150,8 +150,8 @@ def upgrade(document: Document) -> Upgrade:
         message = "is no eval document; `tui-evals convert --to m365` writes one beside it"
         raise DatasetError(str(document.file), [Problem(message)])
     before = None if document.needs_upgrade else document.data["schemaVersion"]
-    _, problems = typed(document.data)
+    _, problems = parse_dataset(document.data)
     if problems:
-        raise DatasetError(str(document.file), placed(problems, document))
+        raise DatasetError(str(document.file), with_lines(problems, document))
     saved = save(document, {**document.data, "schemaVersion": CURRENT_VERSION})
     return Upgrade(before, saved.backup)

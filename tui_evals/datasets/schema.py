@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .layout import pretty
+from .layout import pretty_json
 from .model import Dataset, Item
 
 FILE = Path(__file__).with_name("schema.json")
@@ -34,4 +34,4 @@ def _without_null(field: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    FILE.write_text(pretty(json_schema()), encoding="utf-8")
+    FILE.write_text(pretty_json(json_schema()), encoding="utf-8")

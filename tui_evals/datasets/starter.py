@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .layout import pretty
+from .layout import pretty_json
 from .model import CURRENT_VERSION
 from .save import write_atomically
 
@@ -34,7 +34,7 @@ TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     ),
 }
 
-_IGNORED = """\
+_GITIGNORE = """\
 # The database, logs and results stay on this machine; the configuration and the suites are shared.
 *
 !.gitignore
@@ -44,7 +44,7 @@ _IGNORED = """\
 """
 
 
-def starter(template: str) -> dict[str, Any]:
+def starter_dataset(template: str) -> dict[str, Any]:
     """The dataset of a template."""
     description, pairs = TEMPLATES[template]
     items = [{"prompt": prompt, "expected_response": expected} for prompt, expected in pairs]
@@ -56,7 +56,7 @@ def write_starter(file: Path, template: str = "basic") -> None:
     if file.exists():
         raise FileExistsError(f"{file} is already there; nothing was written")
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, pretty(starter(template)).encode("utf-8"))
+    write_atomically(file, pretty_json(starter_dataset(template)).encode("utf-8"))
 
 
 def make_project(root: Path) -> Path:
@@ -65,22 +65,24 @@ def make_project(root: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
-        write_atomically(ignore, _IGNORED.encode("utf-8"))
+        write_atomically(ignore, _GITIGNORE.encode("utf-8"))
     return folder
 
 
-_DATASETS = ("library-assistant.json", "moving-in.json", "wishes-as-json.json")
+_DEMO_DATASETS = ("library-assistant.json", "moving-in.json", "wishes-as-json.json")
 
 
 def make_demo(folder: Path) -> Path:
     """Write the sample project into a folder that holds none yet, and return its first dataset."""
-    places = {f"evals/{name}": name for name in _DATASETS} | {".evals/config.toml": "config.toml"}
-    for place in places:
-        if (folder / place).exists():
-            raise FileExistsError(f"{folder / place} is already there; nothing was written")
+    sources = {f"evals/{source_name}": source_name for source_name in _DEMO_DATASETS} | {
+        ".evals/config.toml": "config.toml"
+    }
+    for path in sources:
+        if (folder / path).exists():
+            raise FileExistsError(f"{folder / path} is already there; nothing was written")
     make_project(folder)
     (folder / "evals").mkdir(exist_ok=True)
-    source = files(__package__) / "demo"
-    for place, name in places.items():
-        write_atomically(folder / place, (source / name).read_bytes())
-    return folder / "evals" / _DATASETS[0]
+    demo_files = files(__package__) / "demo"
+    for path, source_name in sources.items():
+        write_atomically(folder / path, (demo_files / source_name).read_bytes())
+    return folder / "evals" / _DEMO_DATASETS[0]

@@ -1,4 +1,4 @@
-"""The steps of editing evaluators: those of all units, and those of one item or turn."""
+"""The edits of a dataset as functions from data to new data: evaluators, items, turns and fields."""
 
 from __future__ import annotations
 
@@ -6,100 +6,99 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .from_chat import MOST_TURNS
+from .from_chat import MAX_TURNS
 from .layout import Path
-from .model import Item, Turn
-from .paths import CannotEdit, Data, at, drop, put, same, unit_at, with_field
-from .problems import shown
+from .model import TURN_ONLY_FIELDS, Item, Turn
+from .paths import CannotEdit, Data, get_at, remove_at, same_data, set_at, unit_at, with_field
+from .problems import path_text
 from .resolve import SYSTEM_DEFAULTS
 
 DEFAULTS: Path = ("default_evaluators",)
 
 
 def add_evaluator(data: Data, where: Path, key: str, options: Mapping[str, Any]) -> Data:
-    """An evaluator more at the end; the first one written to the dataset keeps those that judged until now."""
-    own = _own(data, where)
+    """Add an evaluator; the first one of a dataset is written together with the system defaults it would replace."""
+    own = _written_evaluators(data, where)
     if key in own:
         raise CannotEdit(f"'{key}' is here already; give a second one a name of its own, with its evaluator as type")
-    return put(data, _map(where), {**own, key: dict(options)})
+    return set_at(data, _evaluators_path(where), {**own, key: dict(options)})
 
 
-def override(data: Data, unit_path: Path, key: str, options: Mapping[str, Any]) -> Data:
-    """The evaluator written out on an item or turn, to be changed there; unchanged where it is already."""
-    return data if key in _own(data, unit_path) else add_evaluator(data, unit_path, key, options)
+def override_evaluator(data: Data, unit_path: Path, key: str, options: Mapping[str, Any]) -> Data:
+    """Write an inherited evaluator out on an item or turn, so that it can be changed there."""
+    return data if key in _written_evaluators(data, unit_path) else add_evaluator(data, unit_path, key, options)
 
 
 def remove_evaluator(data: Data, where: Path, key: str) -> Data:
-    """Without one of the evaluators written here; an inherited one can only be replaced."""
-    own = _own(data, where)
+    """Remove an evaluator that is written at `where`; an inherited one can only be replaced."""
+    own = _written_evaluators(data, where)
     if key not in own:
-        how = "" if where == DEFAULTS else "; switch to replace to judge without what is inherited"
-        raise CannotEdit(f"'{key}' is not written on {_called(where)}{how}")
+        hint = "" if where == DEFAULTS else "; switch to replace to judge without what is inherited"
+        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{hint}")
     rest = {name: options for name, options in own.items() if name != key}
-    if rest or where == DEFAULTS or _replaces(data, where):
-        return put(data, _map(where), rest)
-    return _without(data, where)
+    if rest or where == DEFAULTS or _replaces_defaults(data, where):
+        return set_at(data, _evaluators_path(where), rest)
+    return _without_evaluators(data, where)
 
 
 def set_option(data: Data, where: Path, key: str, name: str, value: Any) -> Data:
-    """An option of an evaluator written here; None takes it away."""
-    own = _own(data, where)
+    """Set an option of an evaluator that is written at `where`; None removes it."""
+    own = _written_evaluators(data, where)
     if key not in own:
-        raise CannotEdit(f"'{key}' is not written on {_called(where)}; add it there before you change its options")
+        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}; add it there before you change its options")
     if not isinstance(own[key], dict):
         raise CannotEdit(f"the options of '{key}' are no object; mend them in the file")
     if value is not None:
         options = {**own[key], name: value}
     elif name in own[key]:
-        options = {option: given for option, given in own[key].items() if option != name}
+        options = {option: old_value for option, old_value in own[key].items() if option != name}
     else:
         return data
-    return put(data, _map(where), {**own, key: options})
+    return set_at(data, _evaluators_path(where), {**own, key: options})
 
 
 def toggle_mode(data: Data, unit_path: Path) -> Data:
-    """Between extending the defaults and replacing them; what then says nothing is not kept."""
-    own = _own(data, unit_path)
-    if _replaces(data, unit_path):
-        return drop(data, (*unit_path, "evaluators_mode")) if own else _without(data, unit_path)
-    return put(put(data, _map(unit_path), own), (*unit_path, "evaluators_mode"), "replace")
+    """Switch between extending and replacing the defaults; fields that then have no effect are removed."""
+    own = _written_evaluators(data, unit_path)
+    if _replaces_defaults(data, unit_path):
+        return remove_at(data, (*unit_path, "evaluators_mode")) if own else _without_evaluators(data, unit_path)
+    return set_at(set_at(data, _evaluators_path(unit_path), own), (*unit_path, "evaluators_mode"), "replace")
 
 
-def _map(where: Path) -> Path:
+def _evaluators_path(where: Path) -> Path:
     return where if where == DEFAULTS else (*where, "evaluators")
 
 
-def _own(data: Data, where: Path) -> Data:
-    """The evaluators written at a place; of the dataset, those of the house where it has none of its own."""
+def _written_evaluators(data: Data, where: Path) -> Data:
+    """The evaluators written at a path; for a dataset without any, the system defaults."""
     if where != DEFAULTS and "turns" in unit_at(data, where):
         raise CannotEdit("the evaluators of a conversation belong to its turns; choose the turn")
-    own = at(data, _map(where))
+    own = get_at(data, _evaluators_path(where))
     if own is None:
         return {key: dict(options) for key, options in SYSTEM_DEFAULTS.items()} if where == DEFAULTS else {}
     if not isinstance(own, dict):
-        raise CannotEdit(f"{shown(_map(where))} is no object; mend it in the file")
+        raise CannotEdit(f"{path_text(_evaluators_path(where))} is no object; mend it in the file")
     return own
 
 
-def _replaces(data: Data, path: Path) -> bool:
+def _replaces_defaults(data: Data, path: Path) -> bool:
     unit = unit_at(data, path)
     return "evaluators" in unit and unit.get("evaluators_mode") == "replace"
 
 
-def _without(data: Data, path: Path) -> Data:
-    return drop(drop(data, (*path, "evaluators")), (*path, "evaluators_mode"))
+def _without_evaluators(data: Data, path: Path) -> Data:
+    return remove_at(remove_at(data, (*path, "evaluators")), (*path, "evaluators_mode"))
 
 
-def _called(where: Path) -> str:
+def _unit_word(where: Path) -> str:
     return "the dataset" if where == DEFAULTS else "the turn" if "turns" in where else "the item"
 
 
-_ON_TURNS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
-_ON_ITEMS = Item.model_fields.keys() - Turn.model_fields.keys()
-_RESULTS = frozenset(
+_ITEM_ONLY_FIELDS = Item.model_fields.keys() - Turn.model_fields.keys()
+_RESULT_FIELDS = frozenset(
     {"response", "scores", "status", "error", "diagnostics", "citations", "summary", "conversation_id"}
 )
-_COPY = re.compile(r"-copy\d*$")
+_COPY_SUFFIX = re.compile(r"-copy\d*$")
 
 
 def new_item() -> Data:
@@ -108,109 +107,109 @@ def new_item() -> Data:
 
 
 def insert_item(data: Data, position: int, item: Data) -> Data:
-    """A new item at a position; past the end is the end."""
+    """Insert an item; a position past the end means the end."""
     items = _items(data)
-    place = min(max(position, 0), len(items))
-    return put(data, ("items",), [*items[:place], item, *items[place:]])
+    index = min(max(position, 0), len(items))
+    return set_at(data, ("items",), [*items[:index], item, *items[index:]])
 
 
 def remove_items(data: Data, positions: Iterable[int]) -> Data:
-    """Without the items at the positions; one must be left."""
+    """Remove items; at least one must be left."""
     items = _items(data)
-    gone = _present(items, positions)
-    if len(gone) == len(items):
+    removed = _check_positions(items, positions)
+    if len(removed) == len(items):
         raise CannotEdit("a dataset needs at least one item; add another before you delete the last")
-    return _with_items(data, items, [item for place, item in enumerate(items) if place not in gone])
+    return _with_items(data, items, [item for index, item in enumerate(items) if index not in removed])
 
 
 def move_items(data: Data, positions: Iterable[int], by: int) -> Data:
-    """The items moved together, as far as the first or last of them can go."""
+    """Move items together, as far as the first or last of them can go."""
     items = _items(data)
-    return _with_items(data, items, _moved(items, _present(items, positions), by))
+    return _with_items(data, items, _move_entries(items, _check_positions(items, positions), by))
 
 
 def duplicate_items(data: Data, positions: Iterable[int]) -> Data:
-    """A copy after each of the items: under a testId of its own, and without what a run wrote."""
+    """Put a copy after each of the items, with a testId of its own and without results of runs."""
     items = _items(data)
-    chosen = _present(items, positions)
-    names = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
-    changed: list[Any] = []
-    for place, item in enumerate(items):
-        changed.append(item)
-        if place in chosen:
-            changed.append(_renamed(_copy(unit_at(data, ("items", place))), names))
-    return _with_items(data, items, changed)
+    selected = _check_positions(items, positions)
+    taken_ids = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
+    result: list[Any] = []
+    for index, item in enumerate(items):
+        result.append(item)
+        if index in selected:
+            result.append(_with_fresh_test_id(_without_results(unit_at(data, ("items", index))), taken_ids))
+    return _with_items(data, items, result)
 
 
-def insert_turn(data: Data, item: int, place: int, turn: Data) -> Data:
-    """A new turn in a conversation; past the end is the end."""
+def insert_turn(data: Data, item: int, index: int, turn: Data) -> Data:
+    """Insert a turn in a conversation; a position past the end means the end."""
     turns = _turns(data, item)
-    if len(turns) >= MOST_TURNS:
-        raise CannotEdit(f"a conversation has at most {MOST_TURNS} turns; delete one first, or begin another item")
-    place = min(max(place, 0), len(turns))
-    return put(data, ("items", item, "turns"), [*turns[:place], turn, *turns[place:]])
+    if len(turns) >= MAX_TURNS:
+        raise CannotEdit(f"a conversation has at most {MAX_TURNS} turns; delete one first, or begin another item")
+    index = min(max(index, 0), len(turns))
+    return set_at(data, ("items", item, "turns"), [*turns[:index], turn, *turns[index:]])
 
 
-def remove_turn(data: Data, item: int, place: int) -> Data:
-    """The conversation without one of its turns; one must be left."""
+def remove_turn(data: Data, item: int, index: int) -> Data:
+    """Remove a turn of a conversation; at least one must be left."""
     turns = _turns(data, item)
-    _present(turns, [place], "turn")
+    _check_positions(turns, [index], "turn")
     if len(turns) == 1:
         raise CannotEdit("a conversation needs at least one turn; delete the item, or make it a single prompt")
-    return drop(data, ("items", item, "turns", place))
+    return remove_at(data, ("items", item, "turns", index))
 
 
-def move_turn(data: Data, item: int, place: int, by: int) -> Data:
-    """A turn moved within its conversation, as far as it can go."""
+def move_turn(data: Data, item: int, index: int, by: int) -> Data:
+    """Move a turn within its conversation, as far as it can go."""
     turns = _turns(data, item)
-    moved = _moved(turns, _present(turns, [place], "turn"), by)
-    return data if _alike(turns, moved) else put(data, ("items", item, "turns"), moved)
+    moved = _move_entries(turns, _check_positions(turns, [index], "turn"), by)
+    return data if _same_elements(turns, moved) else set_at(data, ("items", item, "turns"), moved)
 
 
-def duplicate_turn(data: Data, item: int, place: int) -> Data:
-    """A copy after a turn, without what a run wrote."""
-    _present(_turns(data, item), [place], "turn")
-    return insert_turn(data, item, place + 1, _copy(unit_at(data, ("items", item, "turns", place))))
+def duplicate_turn(data: Data, item: int, index: int) -> Data:
+    """Put a copy after a turn, without results of runs."""
+    _check_positions(_turns(data, item), [index], "turn")
+    return insert_turn(data, item, index + 1, _without_results(unit_at(data, ("items", item, "turns", index))))
 
 
 def to_conversation(data: Data, item: int) -> Data:
-    """A single prompt as a conversation of one turn; fields about the item as a whole stay on it."""
+    """Make a single prompt a conversation of one turn; fields about the item as a whole stay on it."""
     single = unit_at(data, ("items", item))
     if "turns" in single:
         raise CannotEdit("the item is a conversation already")
     if not isinstance(single.get("prompt"), str):
         raise CannotEdit("the item has no prompt, which a turn needs; write one first")
-    turn = {name: value for name, value in single.items() if name in _ON_TURNS}
-    rest = {name: value for name, value in single.items() if name not in _ON_TURNS}
-    return put(data, ("items", item), with_field(rest, "turns", [turn]))
+    turn = {name: value for name, value in single.items() if name in TURN_ONLY_FIELDS}
+    rest = {name: value for name, value in single.items() if name not in TURN_ONLY_FIELDS}
+    return set_at(data, ("items", item), with_field(rest, "turns", [turn]))
 
 
 def to_single(data: Data, item: int) -> Data:
-    """A conversation of one turn as a single prompt; what both of them hold is joined."""
+    """Make a conversation of one turn a single prompt; fields that both item and turn have are joined."""
     turns = _turns(data, item)
     if len(turns) > 1:
-        lost = f"the {len(turns) - 1} turns after the first" if len(turns) > 2 else "the turn after the first"
-        raise CannotEdit(f"a single prompt has room for one turn and {lost} would be lost; delete them first")
+        lost_turns = f"the {len(turns) - 1} turns after the first" if len(turns) > 2 else "the turn after the first"
+        raise CannotEdit(f"a single prompt has room for one turn and {lost_turns} would be lost; delete them first")
     turn = unit_at(data, ("items", item, "turns", 0))
     single = {name: value for name, value in unit_at(data, ("items", item)).items() if name != "turns"}
     for name, value in turn.items():
-        single = with_field(single, name, _joined(name, single[name], value) if name in single else value)
-    return put(data, ("items", item), single)
+        single = with_field(single, name, _join_field(name, single[name], value) if name in single else value)
+    return set_at(data, ("items", item), single)
 
 
 def set_field(data: Data, unit_path: Path, name: str, value: Any) -> Data:
-    """A field of an item or turn; empty text or None takes it away, but a prompt that is needed stays, empty."""
+    """Set a field of an item or turn; None or empty text removes it, except a required prompt, which stays empty."""
     unit = unit_at(data, unit_path)
     if value is None or value == "":
         if name == "prompt" and not _can_do_without_prompt(data, unit_path, unit):
-            return put(data, (*unit_path, name), "")
-        kept = drop(data, (*unit_path, name))
-        return drop(kept, (*unit_path, f"{name}_mode")) if name in ("evaluators", "allowed_tools") else kept
-    if "turns" in unit and name in _ON_TURNS:
+            return set_at(data, (*unit_path, name), "")
+        changed = remove_at(data, (*unit_path, name))
+        return remove_at(changed, (*unit_path, f"{name}_mode")) if name in ("evaluators", "allowed_tools") else changed
+    if "turns" in unit and name in TURN_ONLY_FIELDS:
         raise CannotEdit(f"'{name}' belongs to the turns of a conversation; set it on the turn it is about")
-    if len(unit_path) == 4 and name in _ON_ITEMS:
+    if len(unit_path) == 4 and name in _ITEM_ONLY_FIELDS:
         raise CannotEdit(f"'{name}' belongs to the item as a whole; set it there")
-    return put(data, (*unit_path, name), value)
+    return set_at(data, (*unit_path, name), value)
 
 
 def _can_do_without_prompt(data: Data, path: Path, unit: Data) -> bool:
@@ -235,61 +234,61 @@ def _turns(data: Data, item: int) -> list[Any]:
 
 
 def _with_items(data: Data, before: list[Any], after: list[Any]) -> Data:
-    return data if _alike(before, after) else put(data, ("items",), after)
+    return data if _same_elements(before, after) else set_at(data, ("items",), after)
 
 
-def _alike(before: list[Any], after: list[Any]) -> bool:
+def _same_elements(before: list[Any], after: list[Any]) -> bool:
     return len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True))
 
 
-def _present(entries: list[Any], positions: Iterable[int], called: str = "item") -> frozenset[int]:
-    chosen = frozenset(positions)
-    if absent := [place for place in sorted(chosen) if not 0 <= place < len(entries)]:
-        raise CannotEdit(f"there is no {called} {absent[0]} any more; choose again")
-    return chosen
+def _check_positions(entries: list[Any], positions: Iterable[int], word: str = "item") -> frozenset[int]:
+    selected = frozenset(positions)
+    if missing := [index for index in sorted(selected) if not 0 <= index < len(entries)]:
+        raise CannotEdit(f"there is no {word} {missing[0]} any more; choose again")
+    return selected
 
 
-def _moved(entries: list[Any], chosen: frozenset[int], by: int) -> list[Any]:
-    if not chosen:
+def _move_entries(entries: list[Any], selected: frozenset[int], by: int) -> list[Any]:
+    if not selected:
         return entries
-    by = min(max(by, -min(chosen)), len(entries) - 1 - max(chosen))
-    rest = iter([entry for place, entry in enumerate(entries) if place not in chosen])
-    return [entries[place - by] if place - by in chosen else next(rest) for place in range(len(entries))]
+    by = min(max(by, -min(selected)), len(entries) - 1 - max(selected))
+    rest = iter([entry for index, entry in enumerate(entries) if index not in selected])
+    return [entries[index - by] if index - by in selected else next(rest) for index in range(len(entries))]
 
 
-def _copy(unit: Data) -> Data:
-    copied = {name: value for name, value in unit.items() if name not in _RESULTS}
+def _without_results(unit: Data) -> Data:
+    copied = {name: value for name, value in unit.items() if name not in _RESULT_FIELDS}
     if isinstance(turns := copied.get("turns"), list):
-        copied["turns"] = [_copy(turn) if isinstance(turn, dict) else turn for turn in turns]
+        copied["turns"] = [_without_results(turn) if isinstance(turn, dict) else turn for turn in turns]
     return copied
 
 
-def _renamed(item: Data, names: set[Any]) -> Data:
+def _with_fresh_test_id(item: Data, taken_ids: set[Any]) -> Data:
     name = item.get("testId")
     if not isinstance(name, str):
         return item
-    base = _COPY.sub("", name)
-    number, fresh = 1, f"{base}-copy"
-    while fresh in names:
+    base = _COPY_SUFFIX.sub("", name)
+    number, candidate = 1, f"{base}-copy"
+    while candidate in taken_ids:
         number += 1
-        fresh = f"{base}-copy{number}"
-    names.add(fresh)
-    return {**item, "testId": fresh}
+        candidate = f"{base}-copy{number}"
+    taken_ids.add(candidate)
+    return {**item, "testId": candidate}
 
 
-_JOIN: dict[str, Callable[[Any, Any], Any]] = {
+_JOINS: dict[str, Callable[[Any, Any], Any]] = {
     "messages": lambda mine, turn: [*mine, *turn],
     "tags": lambda mine, turn: [*mine, *(tag for tag in turn if tag not in mine)],
     "extensions": lambda mine, turn: {
         **mine,
-        **{name: _joined(name, mine[name], value) if name in mine else value for name, value in turn.items()},
+        **{name: _join_field(name, mine[name], value) if name in mine else value for name, value in turn.items()},
     },
 }
 
 
-def _joined(name: str, mine: Any, turn: Any) -> Any:
-    if same(mine, turn) and name != "messages":
-        return mine
-    if name in _JOIN and type(mine) is type(turn) and isinstance(mine, (list, dict)):
-        return _JOIN[name](mine, turn)
+def _join_field(name: str, item_value: Any, turn_value: Any) -> Any:
+    if same_data(item_value, turn_value) and name != "messages":
+        return item_value
+    if name in _JOINS and type(item_value) is type(turn_value) and isinstance(item_value, (list, dict)):
+        return _JOINS[name](item_value, turn_value)
     raise CannotEdit(f"the item and its turn both have '{name}', with different values; keep one of them")

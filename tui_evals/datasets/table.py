@@ -7,8 +7,10 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui_evals.text.cells import csv_line, guard
+from tui_evals.text.cells import csv_line, escape_formula
 from tui_evals.text.nearest import did_you_mean
+
+from .problems import LineError
 
 COLUMNS: Mapping[str, str] = {
     "prompt": "input",
@@ -16,34 +18,26 @@ COLUMNS: Mapping[str, str] = {
     "response": "candidate_output",
     "context": "context",
 }
-_AS_THEY_ARE = ("testId", "category", "notes", "name")
+_SAME_NAME_COLUMNS = ("testId", "category", "notes", "name")
 
 
-class TableError(ValueError):
-    """The table cannot be read; `line` says where."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-def read(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
+def read_csv(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
     """The items of a table and the line each ends on; a blank cell is absent, other columns become variables."""
     names = {**COLUMNS, **(columns or {})}
-    fields = {column: field for field, column in names.items()} | {name: name for name in _AS_THEY_ARE}
+    fields = {column: field for field, column in names.items()} | {name: name for name in _SAME_NAME_COLUMNS}
     reader = _reader(text)
     header = [name.strip() for name in next(reader, [])]
     _check_header(header, names, columns or {})
     items: list[dict[str, Any]] = []
     lines: list[int] = []
-    started = reader.line_num + 1
-    for row in _rows(reader):
+    row_line = reader.line_num + 1
+    for row in _read_rows(reader):
         if len(row) > len(header):
-            raise TableError(f"the row has {len(row)} cells but the header has {len(header)}", started)
+            raise LineError(f"the row has {len(row)} cells but the header has {len(header)}", row_line)
         if any(row):
-            items.append(_item(dict(zip(header, row, strict=False)), fields))
-            lines.append(started)
-        started = reader.line_num + 1
+            items.append(_item_of_row(dict(zip(header, row, strict=False)), fields))
+            lines.append(row_line)
+        row_line = reader.line_num + 1
     return items, lines
 
 
@@ -52,24 +46,24 @@ def _reader(text: str) -> Any:
     return csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
 
 
-def _rows(reader: Any) -> Iterator[list[str]]:
+def _read_rows(reader: Any) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error as problem:
-        raise TableError(f"the table cannot be read: {problem}", reader.line_num) from None
+        raise LineError(f"the table cannot be read: {problem}", reader.line_num) from None
 
 
-def _check_header(header: Sequence[str], names: Mapping[str, str], asked: Mapping[str, str]) -> None:
+def _check_header(header: Sequence[str], names: Mapping[str, str], chosen: Mapping[str, str]) -> None:
     for name in header:
         if name and header.count(name) > 1:
-            raise TableError(f"the header names the column '{name}' twice", 1)
-    wanted = {names["prompt"], *asked.values()}
-    for name in sorted(wanted - set(header)):
-        there = ", ".join(name for name in header if name) or "none"
-        raise TableError(f"there is no column '{name}'{did_you_mean(name, header)}; the columns are: {there}", 1)
+            raise LineError(f"the header names the column '{name}' twice", 1)
+    required = {names["prompt"], *chosen.values()}
+    for name in sorted(required - set(header)):
+        present = ", ".join(name for name in header if name) or "none"
+        raise LineError(f"there is no column '{name}'{did_you_mean(name, header)}; the columns are: {present}", 1)
 
 
-def _item(row: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, Any]:
+def _item_of_row(row: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, Any]:
     item: dict[str, Any] = {}
     variables: dict[str, str] = {}
     for column, cell in row.items():
@@ -80,19 +74,21 @@ def _item(row: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, Any]:
     return item
 
 
-def write(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str, list[str]]:
-    """The table of the items and what it could not hold; formulas are made harmless unless `raw`."""
+def write_csv(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str, list[str]]:
+    """CSV and notes on what it could not hold; cells that a spreadsheet takes for formulas are escaped unless `raw`."""
     lost: list[str] = []
-    rows = [row for number, item in enumerate(items) for row in _flat(number, item, lost)]
+    rows = [row for number, item in enumerate(items) for row in _rows_of_item(number, item, lost)]
     used = {name for row in rows for name in row}
-    plain = [name for name in (*COLUMNS.values(), *_AS_THEY_ARE) if name in used or name == COLUMNS["prompt"]]
-    header = plain + sorted(used - set(plain))
-    lines = [csv_line(header if raw else map(guard, header))]
+    known_columns = [
+        name for name in (*COLUMNS.values(), *_SAME_NAME_COLUMNS) if name in used or name == COLUMNS["prompt"]
+    ]
+    header = known_columns + sorted(used - set(known_columns))
+    lines = [csv_line(header if raw else map(escape_formula, header))]
     guarded = 0
     for row in rows:
         cells = [row.get(name, "") for name in header]
-        safe = cells if raw else [guard(cell) for cell in cells]
-        guarded += sum(one != other for one, other in zip(cells, safe, strict=True))
+        safe = cells if raw else [escape_formula(cell) for cell in cells]
+        guarded += sum(cell != escaped for cell, escaped in zip(cells, safe, strict=True))
         lines.append(csv_line(safe))
     if guarded:
         lost.append(
@@ -101,15 +97,15 @@ def write(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str
     return "".join(lines), lost
 
 
-def _flat(number: int, item: Mapping[str, Any], lost: list[str]) -> Iterator[dict[str, str]]:
+def _rows_of_item(number: int, item: Mapping[str, Any], lost: list[str]) -> Iterator[dict[str, str]]:
     units = item.get("turns") or [item]
     if len(units) > 1:
         lost.append(f"items[{number}]: the {len(units)} turns of the conversation became rows of their own")
-    known = {*COLUMNS, *_AS_THEY_ARE, "turns", "variables", "ideal"}
-    if gone := sorted({field for part in (item, *units) for field in part} - known):
-        lost.append(f"items[{number}]: a table has no place for {', '.join(gone)}")
+    known = {*COLUMNS, *_SAME_NAME_COLUMNS, "turns", "variables", "ideal"}
+    if dropped := sorted({field for part in (item, *units) for field in part} - known):
+        lost.append(f"items[{number}]: a table has no place for {', '.join(dropped)}")
     for unit in units:
-        row = {name: str(item[name]) for name in _AS_THEY_ARE if name in item}
+        row = {name: str(item[name]) for name in _SAME_NAME_COLUMNS if name in item}
         row |= {str(key): _cell(value) for key, value in (item.get("variables") or {}).items()}
         row |= {column: str(unit[field]) for field, column in COLUMNS.items() if unit.get(field) is not None}
         ideal = unit.get("ideal") or []

@@ -15,17 +15,23 @@ from tui_evals.text.nearest import did_you_mean
 from . import portable
 from .document import Document
 from .layout import Path
-from .model import CURRENT_VERSION, Dataset, Item, Turn
+from .model import CURRENT_VERSION, TURN_ONLY_FIELDS, Dataset, Item, Turn
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
 
-_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
-_ON_TURNS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
+_TYPE_WORDS = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What validation found; `portability` holds only what is wrong for runevals and right for us."""
+class ValidationReport:
+    """The result of validation; `portability` holds what only runevals would refuse."""
 
     dataset: Dataset | None
     problems: tuple[Problem, ...]
@@ -42,24 +48,26 @@ class Report:
         return self.valid and not self.portability
 
 
-def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> Report:
+def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> ValidationReport:
     """Check a document against the format and a catalogue of evaluator options; `custom` are the project's own."""
     data = document.data
-    dataset, problems = typed(data)
+    dataset, problems = parse_dataset(data)
     if not any(problem.path in ((), ("items",)) for problem in problems):
-        problems += _sense(data)
-        problems += _evaluators(data, {**dict.fromkeys(custom, portable.Custom), **catalogue})
+        problems += _cross_field_problems(data)
+        problems += _evaluator_problems(data, {**dict.fromkeys(custom, portable.Custom), **catalogue})
     portability: list[Problem] = []
     if document.dialect in ("csv", "jsonl"):
         portability = [Problem("is no eval document; `tui-evals convert --to m365` writes one")]
     elif document.needs_upgrade:
         portability = [Problem("has an older shape; `tui-evals upgrade` writes it as a versioned document")]
     if not any(problem.severity == "error" for problem in problems):
-        portability += _folded([*portable.refused_fields(data), *_evaluators(data, PUBLIC, frozenset(custom))])
-    return Report(
+        portability += _one_per_message(
+            [*portable.refused_fields(data), *_evaluator_problems(data, PUBLIC, frozenset(custom))]
+        )
+    return ValidationReport(
         None if any(problem.severity == "error" for problem in problems) else dataset,
-        tuple(placed(problems, document)),
-        tuple(placed(portability, document)),
+        tuple(with_lines(problems, document)),
+        tuple(with_lines(portability, document)),
     )
 
 
@@ -71,29 +79,29 @@ def dataset_of(document: Document, catalogue: Catalogue, custom: Iterable[str] =
     return report.dataset
 
 
-def refusal(key: str, options: Mapping[str, Any], custom: Iterable[str] = ()) -> str | None:
+def runevals_refusal(key: str, options: Mapping[str, Any], custom: Iterable[str] = ()) -> str | None:
     """Why runevals would refuse an evaluator of a valid document, or None."""
-    found = next(_check(key, options, PUBLIC, frozenset(custom)), None)
-    return str(found) if found else None
+    problem = next(_check_evaluator(key, options, PUBLIC, frozenset(custom)), None)
+    return str(problem) if problem else None
 
 
-def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """One problem for each thing said, at its first place; a field of our own is often in every item."""
-    found: dict[str, list[Problem]] = {}
+def _one_per_message(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """One problem for each message, at its first place: a field of our own is often in every item."""
+    by_message: dict[str, list[Problem]] = {}
     for problem in problems:
-        found.setdefault(problem.message, []).append(problem)
-    for message, (first, *more) in found.items():
-        also = f" (and in {len(more)} more place{'s' if len(more) > 1 else ''})" if more else ""
-        yield replace(first, message=message + also)
+        by_message.setdefault(problem.message, []).append(problem)
+    for message, (first, *more) in by_message.items():
+        note = f" (and in {len(more)} more place{'s' if len(more) > 1 else ''})" if more else ""
+        yield replace(first, message=message + note)
 
 
-def placed(problems: Iterable[Problem], document: Document) -> list[Problem]:
-    """The problems with their lines, in the order of the file."""
-    found = [replace(problem, line=document.line(problem.path)) for problem in problems]
-    return sorted(found, key=lambda problem: problem.line or 0)
+def with_lines(problems: Iterable[Problem], document: Document) -> list[Problem]:
+    """The problems with their line numbers, in the order of the file."""
+    located = [replace(problem, line=document.line(problem.path)) for problem in problems]
+    return sorted(located, key=lambda problem: problem.line or 0)
 
 
-def typed(data: Mapping[str, Any]) -> tuple[Dataset | None, list[Problem]]:
+def parse_dataset(data: Mapping[str, Any]) -> tuple[Dataset | None, list[Problem]]:
     """The dataset of a document, or what is wrong with its version, fields and types."""
     if problem := version_problem(data.get("schemaVersion")):
         return None, [problem]
@@ -120,9 +128,9 @@ def version_problem(version: object) -> Problem | None:
 
 
 def problem_of(error: ErrorDetails, model: type[BaseModel], base: Path = ()) -> Problem:
-    """One error of pydantic as a sentence at its place; names of its own branches do not belong to the path."""
+    """A pydantic error as a problem with a sentence and a path."""
     path, kind, context = tuple(error["loc"]), error["type"], error.get("ctx", {})
-    given, name = error["input"], str(path[-1]) if path else ""
+    value, name = error["input"], str(path[-1]) if path else ""
     if kind == "extra_forbidden":
         known = _fields_at(model, path[:-1])
         return Problem(f"unknown field '{name}'{did_you_mean(name, known)}", base + path[:-1])
@@ -130,16 +138,16 @@ def problem_of(error: ErrorDetails, model: type[BaseModel], base: Path = ()) -> 
         return Problem(f"{name} is missing", base + path[:-1])
     if path and path[-1] == "[key]":
         return Problem(
-            f"'{given}' is not an evaluator name: a letter first, then letters, digits and _", base + path[:-2]
+            f"'{value}' is not an evaluator name: a letter first, then letters, digits and _", base + path[:-2]
         )
-    return Problem(_said(kind, context, given, error["msg"]), base + path)
+    return Problem(_error_message(kind, context, value, error["msg"]), base + path)
 
 
-def _said(kind: str, context: Mapping[str, Any], given: object, message: str) -> str:
+def _error_message(kind: str, context: Mapping[str, Any], value: object, message: str) -> str:
     match kind:
         case "literal_error":
-            wanted = context["expected"]
-            return f"must be {wanted}, not {_quoted(given)}{did_you_mean(str(given), wanted.split(chr(39))[1::2])}"
+            expected = context["expected"]
+            return f"must be {expected}, not {_quoted(value)}{did_you_mean(str(value), expected.split(chr(39))[1::2])}"
         case "string_too_short":
             return "must not be empty"
         case "too_short":
@@ -147,22 +155,22 @@ def _said(kind: str, context: Mapping[str, Any], given: object, message: str) ->
         case "too_long":
             return f"holds {context['actual_length']} entries; {context['max_length']} is the most"
         case "greater_than_equal":
-            return f"must be at least {_number(context['ge'])}, not {_quoted(given)}"
+            return f"must be at least {_number(context['ge'])}, not {_quoted(value)}"
         case "less_than_equal":
-            return f"must be at most {_number(context['le'])}, not {_quoted(given)}"
+            return f"must be at most {_number(context['le'])}, not {_quoted(value)}"
         case "string_pattern_mismatch":
-            return f"{_quoted(given)} does not have the right form"
+            return f"{_quoted(value)} does not have the right form"
         case "value_error":
             return str(context["error"])
         case "finite_number":
             return "must be a finite number"
-    for suffix, meaning in _WANTED:
+    for suffix, words in _EXPECTED_TYPES:
         if kind.startswith(suffix):
-            return f"must be {meaning}, not {_quoted(given)}"
+            return f"must be {words}, not {_quoted(value)}"
     return message[:1].lower() + message[1:]
 
 
-_WANTED = (
+_EXPECTED_TYPES = (
     ("string", "text"),
     ("list", "a list"),
     ("dict", "an object"),
@@ -177,17 +185,17 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
-def _quoted(given: object) -> str:
-    if given is None:
+def _quoted(value: object) -> str:
+    if value is None:
         return "null"
-    if isinstance(given, (dict, list)):
-        return _KINDS[type(given)]
-    text = json.dumps(given, ensure_ascii=False)
+    if isinstance(value, (dict, list)):
+        return _TYPE_WORDS[type(value)]
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
-    """The fields known where an unknown one was met; the evaluator options know theirs from their own model."""
+    """The fields that are allowed at a path where an unknown one stands."""
     if model is not Dataset:
         return frozenset(model.model_fields)
     if len(path) >= 4 and path[2] == "turns":
@@ -195,68 +203,70 @@ def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
     return frozenset(Item.model_fields)
 
 
-def _sense(data: Mapping[str, Any]) -> list[Problem]:
+def _cross_field_problems(data: Mapping[str, Any]) -> list[Problem]:
     """The rules that need more than one field."""
-    problems = [*_nulls(data, (), Dataset)]
+    problems = [*_null_problems(data, (), Dataset)]
     seen: dict[str, int] = {}
     has_prompt = "messages" in data or "prompt_file" in data
-    for number, item in enumerate(data["items"]):
-        path: Path = ("items", number)
+    for index, item in enumerate(data["items"]):
+        path: Path = ("items", index)
         if not isinstance(item, dict):
             continue
-        problems += _shape(item, path, has_prompt)
-        name = item.get("testId")
-        if isinstance(name, str) and seen.setdefault(name, number) != number:
-            message = f"testId '{name}' is also that of items[{seen[name]}]; runs are compared by it"
+        problems += _shape_problems(item, path, has_prompt)
+        test_id = item.get("testId")
+        if isinstance(test_id, str) and seen.setdefault(test_id, index) != index:
+            message = f"testId '{test_id}' is also that of items[{seen[test_id]}]; runs are compared by it"
             problems.append(Problem(message, (*path, "testId"), severity="warning"))
         turns = item.get("turns")
-        for place, unit in _units(item, path, turns):
-            problems += _nulls(unit, place, Item)
+        for unit_path, unit in _units(item, path, turns):
+            problems += _null_problems(unit, unit_path, Item)
             if "evaluators_mode" in unit and "evaluators" not in unit:
                 message = "evaluators_mode has no effect without evaluators"
-                problems.append(Problem(message, (*place, "evaluators_mode"), severity="warning"))
+                problems.append(Problem(message, (*unit_path, "evaluators_mode"), severity="warning"))
     return problems
 
 
 def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Path, dict[str, Any]]]:
     yield path, item
-    for place, turn in enumerate(turns if isinstance(turns, list) else ()):
+    for turn_index, turn in enumerate(turns if isinstance(turns, list) else ()):
         if isinstance(turn, dict):
-            yield (*path, "turns", place), turn
+            yield (*path, "turns", turn_index), turn
 
 
-def _shape(item: dict[str, Any], path: Path, has_prompt: bool) -> Iterator[Problem]:
+def _shape_problems(item: dict[str, Any], path: Path, has_prompt: bool) -> Iterator[Problem]:
     if "turns" not in item:
         if "prompt" not in item and "messages" not in item and not has_prompt:
             yield Problem("has neither prompt nor turns; give it one of them", path)
         return
     if "prompt" in item:
         yield Problem("has both prompt and turns; keep one of them", path)
-    for name in sorted(_ON_TURNS & item.keys() - {"prompt"}):
+    for name in sorted(TURN_ONLY_FIELDS & item.keys() - {"prompt"}):
         yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about", path)
 
 
-def _nulls(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:
+def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:
     for name, value in unit.items():
         if value is None and name in model.model_fields:
             yield Problem("is null; give it a value or leave the field out", (*path, name))
 
 
-def _evaluators(data: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str] = frozenset()) -> list[Problem]:
-    """What is wrong with the evaluators of a document, by the catalogue that is asked."""
+def _evaluator_problems(
+    data: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str] = frozenset()
+) -> list[Problem]:
+    """The problems of a document's evaluators according to a catalogue of options."""
     problems: list[Problem] = []
     checked: dict[str, tuple[Problem, ...]] = {}
-    for path, evaluators in _maps(data):
+    for path, evaluators in _evaluator_maps(data):
         for key, options in evaluators.items():
             if isinstance(options, dict):
-                mark = json.dumps([key, options])
-                if mark not in checked:
-                    checked[mark] = tuple(_check(key, options, catalogue, custom))
-                problems += [replace(found, path=(*path, key, *found.path)) for found in checked[mark]]
+                cache_key = json.dumps([key, options])
+                if cache_key not in checked:
+                    checked[cache_key] = tuple(_check_evaluator(key, options, catalogue, custom))
+                problems += [replace(problem, path=(*path, key, *problem.path)) for problem in checked[cache_key]]
     return problems
 
 
-def _maps(data: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _evaluator_maps(data: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
     if isinstance(defaults := data.get("default_evaluators"), dict):
         yield ("default_evaluators",), defaults
     for number, item in enumerate(data["items"]):
@@ -266,7 +276,9 @@ def _maps(data: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
                     yield (*path, "evaluators"), own
 
 
-def _check(key: str, options: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str]) -> Iterator[Problem]:
+def _check_evaluator(
+    key: str, options: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str]
+) -> Iterator[Problem]:
     public = catalogue is PUBLIC
     name = options.get("type", key)
     if not isinstance(name, str):

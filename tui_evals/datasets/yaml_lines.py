@@ -1,4 +1,4 @@
-"""On which line each value of a YAML text stands, for sentences about one of them."""
+"""The line of each value of a YAML text, for error messages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .layout import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a value stands, by its key if it has one, and where its text starts."""
+class YamlPlace:
+    """The line of a value (of its key, if it has one) and the line on which its text starts."""
 
     line: int
     text: int
 
 
-Places = Mapping[Path, Place]
+Places = Mapping[Path, YamlPlace]
 
 
 def places_in(text: str) -> Places:
@@ -25,11 +25,11 @@ def places_in(text: str) -> Places:
     from ruamel.yaml import YAML
 
     events: Iterator[Any] = YAML(typ="safe", pure=True, plug_ins=[]).parse(text.removeprefix("\ufeff"))
-    found: dict[Path, Place] = {}
+    places: dict[Path, YamlPlace] = {}
     for event in events:
-        if _kind(event) not in ("StreamStart", "DocumentStart", "DocumentEnd", "StreamEnd"):
-            _note(event, events, (), event.start_mark.line + 1, found)
-    return found
+        if _event_kind(event) not in ("StreamStart", "DocumentStart", "DocumentEnd", "StreamEnd"):
+            _record_places(event, events, (), event.start_mark.line + 1, places)
+    return places
 
 
 def line_in(places: Places, path: Path) -> int:
@@ -39,18 +39,18 @@ def line_in(places: Places, path: Path) -> int:
     return places[path].line if path in places else 1
 
 
-def _kind(event: Any) -> str:
+def _event_kind(event: Any) -> str:
     return type(event).__name__.removesuffix("Event")
 
 
-def _note(event: Any, events: Iterator[Any], path: Path, line: int, found: dict[Path, Place]) -> None:
+def _record_places(event: Any, events: Iterator[Any], path: Path, line: int, places: dict[Path, YamlPlace]) -> None:
     start = event.start_mark.line + 1
-    found[path] = Place(line, start + 1 if getattr(event, "style", None) in ("|", ">") else start)
-    if _kind(event) == "MappingStart":
-        while _kind(key := next(events)) != "MappingEnd":
-            _note(next(events), events, (*path, key.value), key.start_mark.line + 1, found)
-    elif _kind(event) == "SequenceStart":
+    places[path] = YamlPlace(line, start + 1 if getattr(event, "style", None) in ("|", ">") else start)
+    if _event_kind(event) == "MappingStart":
+        while _event_kind(key := next(events)) != "MappingEnd":
+            _record_places(next(events), events, (*path, key.value), key.start_mark.line + 1, places)
+    elif _event_kind(event) == "SequenceStart":
         number = 0
-        while _kind(item := next(events)) != "SequenceEnd":
-            _note(item, events, (*path, number), item.start_mark.line + 1, found)
+        while _event_kind(item := next(events)) != "SequenceEnd":
+            _record_places(item, events, (*path, number), item.start_mark.line + 1, places)
             number += 1

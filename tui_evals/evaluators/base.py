@@ -1,4 +1,4 @@
-"""The three words of judging: what is judged (Evidence), who judges (Evaluator), the record (Score)."""
+"""The interface of evaluators: what is judged (Evidence), what judges it (Evaluator), the record (Score)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
-from tui_evals.text.jsonpath import PathError, find
+from tui_evals.text.jsonpath import PathError, find_by_path
 
 Result = Literal["pass", "fail", "error", "skipped"]
 
@@ -68,45 +68,45 @@ class Score:
     details: Mapping[str, object] = field(default_factory=dict)
 
 
-def verdict(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
+def verdict_score(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
     """A yes or no: score 1 or 0."""
     return Score(float(passed), "pass" if passed else "fail", None, label, reason, details)
 
 
-def measured(
+def measured_score(
     score: float, threshold: float | None, reason: str = "", *, label: str | None = None, **details: object
 ) -> Score:
     """A number, passing from the threshold upwards; without a threshold it neither passes nor fails."""
     if not math.isfinite(score):
-        return error("invalidEvaluatorResult", f"the score is {score}, which is not a number one can compare")
+        return error_score("invalidEvaluatorResult", f"the score is {score}, which is not a number one can compare")
     result: Result | None = None
     if threshold is not None:
         result = "pass" if score >= threshold else "fail"
     return Score(float(score), result, threshold, label, reason, details)
 
 
-def error(code: str, reason: str, **details: object) -> Score:
-    """Could not be judged; never counted as a fail or a zero."""
+def error_score(code: str, reason: str, **details: object) -> Score:
+    """A record of what could not be judged; it never counts as a fail or a zero."""
     return Score(result="error", reason=reason, details={"code": code, **details})
 
 
-def skipped(reason: str) -> Score:
+def skipped_score(reason: str) -> Score:
     """Not measurable here."""
     return Score(result="skipped", reason=reason)
 
 
-def negated(record: Score) -> Score:
+def negated_score(record: Score) -> Score:
     """The opposite verdict; a yes-or-no score turns with it, a measured number stays, an error stays."""
     if record.result not in ("pass", "fail"):
         return record
-    turned: Result = "fail" if record.result == "pass" else "pass"
+    opposite: Result = "fail" if record.result == "pass" else "pass"
     score = record.score
     if record.threshold is None and score in (0, 1):
         score = 1.0 - score
-    return replace(record, result=turned, score=score, reason=f"negated: {record.reason}")
+    return replace(record, result=opposite, score=score, reason=f"negated: {record.reason}")
 
 
-class Unmet(Exception):
+class NoValueToJudge(Exception):
     """There is no value to judge (invalid JSON, a path without a match): a fail that negate does not turn."""
 
 
@@ -117,6 +117,13 @@ class CannotJudge(Exception):
         super().__init__(reason)
         self.code = code
         self.details = details
+
+
+class Misconfigured(CannotJudge):
+    """The evaluator's options, its judge or the item lack what it needs."""
+
+    def __init__(self, reason: str, **details: object) -> None:
+        super().__init__("evaluatorConfigurationError", reason, **details)
 
 
 class Options(BaseModel):
@@ -193,7 +200,7 @@ class Evaluator:
     def ask(self) -> Ask:
         """The judge this evaluator was given."""
         if self._ask is None:
-            raise CannotJudge("evaluatorConfigurationError", f"{self.name} needs a judge and none was named")
+            raise Misconfigured(f"{self.name} needs a judge and none was named")
         return self._ask
 
     def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
@@ -201,29 +208,29 @@ class Evaluator:
         raise NotImplementedError
 
 
-class Hopeless(Exception):
-    """Raised on the way to a judge when no judging can succeed any more: it is not about this answer."""
+class JudgingStopped(Exception):
+    """No judge can be asked any more, because the run is ending; `evaluate` lets it pass and makes no record of it."""
 
 
 async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
-    """The record of one evaluator on one answer; whatever goes wrong inside is one of error."""
-    if absent := _absent(evaluator, evidence):
+    """The record of one evaluator on one answer; a failure inside becomes an error record."""
+    if absent := _missing_evidence(evaluator, evidence):
         return absent
     try:
         outcome = evaluator.score(evidence)
         record = await outcome if isawaitable(outcome) else outcome
-    except Unmet as unmet:
-        return verdict(False, str(unmet))
-    except CannotJudge as cannot:
-        return error(cannot.code, str(cannot), **cannot.details)
-    except Hopeless:
+    except NoValueToJudge as no_value:
+        return verdict_score(False, str(no_value))
+    except CannotJudge as refusal:
+        return error_score(refusal.code, str(refusal), **refusal.details)
+    except JudgingStopped:
         raise
-    except Exception as problem:  # a broken evaluator must not end a run
-        return error("evaluatorError", f"Evaluator failed: {str(problem) or type(problem).__name__}")
-    return negated(record) if evaluator.options.negate else record
+    except Exception as failure:  # a broken evaluator must not end a run
+        return error_score("evaluatorError", f"Evaluator failed: {str(failure) or type(failure).__name__}")
+    return negated_score(record) if evaluator.options.negate else record
 
 
-_MEANING = {
+_EVIDENCE_WORDS = {
     "expected": "an expected response (expected_response or ideal)",
     "context": "context",
     "prompt": "a prompt",
@@ -234,24 +241,24 @@ _MEANING = {
 }
 
 
-def _absent(evaluator: Evaluator, evidence: Evidence) -> Score | None:
+def _missing_evidence(evaluator: Evaluator, evidence: Evidence) -> Score | None:
     """An error record when evidence the evaluator cannot do without is absent."""
     for need in evaluator.needs:
         if need == "response":
             if evidence.response is None:
-                return error("agentRequestFailed", f"{evaluator.name} has no answer to judge")
+                return error_score("agentRequestFailed", f"{evaluator.name} has no answer to judge")
             if evaluator.judged and not evidence.response.strip():
-                return error("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
+                return error_score("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
             continue
         value = evidence.references if need == "expected" else getattr(evidence, need)
         if value is None or value == "" or (value == () and need != "tool_calls"):
-            meaning = _MEANING.get(need, need)
-            return error("evaluatorConfigurationError", f"{evaluator.name} needs {meaning}, and there is none")
+            meaning = _EVIDENCE_WORDS.get(need, need)
+            return error_score("evaluatorConfigurationError", f"{evaluator.name} needs {meaning}, and there is none")
     return None
 
 
 def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, ...]:
-    """What of the answer is compared: all of it, or every value at the JSON path, in document order."""
+    """The part of the answer to compare: all of it, or every value at the JSON path, in document order."""
     response = evidence.response or ""
     if json_path is None:
         return (response,)
@@ -260,14 +267,14 @@ def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, 
     except strictjson.JsonError as problem:
         if json_path == "$" and not evidence.json_response:
             return (response,)
-        raise Unmet(f"the answer is {problem}, so the path {json_path} has nothing to point at") from None
+        raise NoValueToJudge(f"the answer is {problem}, so the path {json_path} has nothing to point at") from None
     try:
-        found: tuple[object, ...] = find(json_path, document)
+        values: tuple[object, ...] = find_by_path(json_path, document)
     except PathError as problem:
-        raise CannotJudge("evaluatorConfigurationError", str(problem)) from None
-    if not found:
-        raise Unmet(f"nothing in the answer matches the path {json_path}")
-    return found
+        raise Misconfigured(str(problem)) from None
+    if not values:
+        raise NoValueToJudge(f"nothing in the answer matches the path {json_path}")
+    return values
 
 
 def as_text(value: object) -> str:

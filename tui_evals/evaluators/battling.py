@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any, Literal
 
 from .base import Ask, Evidence, Question
-from .judging import Unreadable, ask_for, chat_to_text, question, spoken, verdict_object
-from .rubrics import references
+from .judging import ask_judge, chat_to_text, judge_question, required_verdict
+from .rubrics import reference_text
 
-CRITERIA = (
+DEFAULT_CRITERIA = (
     "The better answer is the one that serves the person who asked better: it is correct first, then complete, then "
     "clear."
 )
-"""What decides where nobody says otherwise."""
+"""The criteria when the user gives none."""
 
 Place = Literal["first", "second", "tie"]
 
@@ -31,7 +31,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class BattleAnswer:
     """One of two answers: the chat up to it, what it says and the tools it calls."""
 
     chat: Sequence[Mapping[str, Any]]
@@ -39,7 +39,7 @@ class Contender:
     tool_calls: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def shown(self) -> str:
+    def shown_text(self) -> str:
         """The answer as the judge sees it."""
         calls = (f"calls {call.get('name')} with {call.get('arguments')}" for call in self.tool_calls)
         return "\n".join([*([self.text] if self.text else []), *calls])
@@ -53,55 +53,52 @@ class Preference:
     reason: str
 
 
-def battle_question(first: Contender, second: Contender, expected: Sequence[str] = (), criteria: str = "") -> Question:
+def battle_question(
+    first: BattleAnswer, second: BattleAnswer, expected: Sequence[str] = (), criteria: str = ""
+) -> Question:
     """The question which of two answers is better, in the order they are given."""
-    texts = _texts(first, second, expected)
-    trusted = {"criteria": criteria or CRITERIA, "apart": "asked" not in texts}
-    return question("battle", texts, trusted, schema=_SCHEMA)
+    texts = _battle_texts(first, second, expected)
+    trusted = {"criteria": criteria or DEFAULT_CRITERIA, "apart": "asked" not in texts}
+    return judge_question("battle", texts, trusted, schema=_SCHEMA)
 
 
-async def preference(
-    ask: Ask, first: Contender, second: Contender, expected: Sequence[str] = (), criteria: str = ""
+async def ask_preference(
+    ask: Ask, first: BattleAnswer, second: BattleAnswer, expected: Sequence[str] = (), criteria: str = ""
 ) -> Preference:
     """What a judge prefers, in this order; CannotJudge when it gives no verdict that can be read."""
-    asked = battle_question(first, second, expected, criteria)
-    judged = _texts(first, second, expected).values()
-    found, _ = await ask_for(ask, asked, partial(read_preference, judged=judged))
-    return found
+    question = battle_question(first, second, expected, criteria)
+    judged = _battle_texts(first, second, expected).values()
+    preference, _ = await ask_judge(ask, question, partial(read_preference, judged=judged))
+    return preference
 
 
 def read_preference(reply: str, judged: Collection[str] = ()) -> Preference:
     """The verdict in a judge's reply to the texts that were judged: one JSON object, and no other form."""
-    try:
-        found = verdict_object(spoken(reply), "winner", lambda value: value in _PLACES, judged)
-        if found is None:
-            raise Unreadable("it holds no JSON object")
-    except Unreadable as problem:
-        form = '{"reason": "...", "winner": "first"}'
-        raise Unreadable(f"{problem}; one JSON object {form} with first, second or tie was expected") from None
-    reason = found.get("reason")
-    return Preference(found["winner"], reason.strip() if isinstance(reason, str) else "")
+    form = '{"reason": "...", "winner": "first"} with first, second or tie'
+    verdict = required_verdict(reply, "winner", lambda value: value in _PLACES, judged, form)
+    reason = verdict.get("reason")
+    return Preference(verdict["winner"], reason.strip() if isinstance(reason, str) else "")
 
 
-def fingerprint(criteria: str, identity: Mapping[str, Any]) -> str:
-    """The hash of all that decides a verdict but the answers: the prompt, the criteria and who judges."""
-    one, other = (Contender(({"role": "user", "content": asked},), "") for asked in "ab")
-    frames = [battle_question(one, second, (), criteria) for second in (one, other)]
-    parts = [[list(map(dict, frame.messages)) for frame in frames], _SCHEMA, dict(identity)]
+def judging_fingerprint(criteria: str, identity: Mapping[str, Any]) -> str:
+    """A hash of what decides a verdict besides the answers: the prompt, the criteria and the judge."""
+    answer, other_answer = (BattleAnswer(({"role": "user", "content": prompt},), "") for prompt in "ab")
+    questions = [battle_question(answer, second, (), criteria) for second in (answer, other_answer)]
+    parts = [[list(map(dict, question.messages)) for question in questions], _SCHEMA, dict(identity)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _texts(first: Contender, second: Contender, expected: Sequence[str]) -> dict[str, str]:
+def _battle_texts(first: BattleAnswer, second: BattleAnswer, expected: Sequence[str]) -> dict[str, str]:
     """What is judged, by the names of the prompt; a chat that both answers share is shown once."""
     shared = [message for message in first.chat if message in second.chat]
-    chats = [_without_own_orders(one.chat, shared) for one in (first, second)]
+    chats = [_chat_without_own_system(answer.chat, shared) for answer in (first, second)]
     evidence = Evidence(alternatives=tuple(expected))
-    texts = {"reference": references(evidence), "first": first.shown, "second": second.shown}
+    texts = {"reference": reference_text(evidence), "first": first.shown_text, "second": second.shown_text}
     if chats[0] == chats[1]:
         return {"asked": chats[0], **texts}
     return {"first_asked": chats[0], "second_asked": chats[1], **texts}
 
 
-def _without_own_orders(chat: Sequence[Mapping[str, Any]], shared: Sequence[Mapping[str, Any]]) -> str:
+def _chat_without_own_system(chat: Sequence[Mapping[str, Any]], shared: Sequence[Mapping[str, Any]]) -> str:
     """The chat without system messages that only one side had: they are how it answered, not what was asked."""
     return chat_to_text([message for message in chat if message.get("role") != "system" or message in shared])

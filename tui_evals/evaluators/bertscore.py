@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import AliasChoices, Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
 from .readability import answer_text
 
 READ_CHARS = 20_000
@@ -22,8 +22,8 @@ _worker = ThreadPoolExecutor(1, "bertscore")  # a single thread, because a token
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """How well the words of two texts find each other."""
+class BertSimilarity:
+    """How alike two texts are by their words' embeddings."""
 
     precision: float
     recall: float
@@ -31,7 +31,7 @@ class Likeness:
 
 
 class ModelOptions(ValueOptions):
-    """For evaluators that liken texts by a model."""
+    """For evaluators that compare texts by a model."""
 
     model: str = Field(
         "microsoft/deberta-v3-base",
@@ -47,29 +47,29 @@ class ModelOptions(ValueOptions):
     )
 
 
-async def likeness(options: ModelOptions, text: str, references: Sequence[str]) -> list[Likeness]:
-    """The likeness of a text to each reference, computed off the event loop; `CannotJudge` without a usable model."""
+async def bert_similarity(options: ModelOptions, text: str, references: Sequence[str]) -> list[BertSimilarity]:
+    """The similarity of a text to each reference, computed off the event loop; `CannotJudge` without a usable model."""
     loop = asyncio.get_running_loop()
-    scorer = await loop.run_in_executor(_worker, loaded, options.model, options.num_layers)
+    scorer = await loop.run_in_executor(_worker, load_scorer, options.model, options.num_layers)
     if isinstance(scorer, str):
-        raise CannotJudge("evaluatorConfigurationError", scorer)
-    text = _readable(text)
-    return [await loop.run_in_executor(_worker, _liken, scorer, text, _readable(other)) for other in references]
+        raise Misconfigured(scorer)
+    text = _tokenizer_text(text)
+    return [await loop.run_in_executor(_worker, _compare, scorer, text, _tokenizer_text(other)) for other in references]
 
 
-def _liken(scorer: Any, text: str, reference: str) -> Likeness:
+def _compare(scorer: Any, text: str, reference: str) -> BertSimilarity:
     if not text or not reference:  # defined as 0 by the library, which cannot compute it with every tokenizer
-        return Likeness(0.0, 0.0, 0.0)
-    return Likeness(*(float(column[0]) for column in scorer.score([text], [reference])))
+        return BertSimilarity(0.0, 0.0, 0.0)
+    return BertSimilarity(*(float(column[0]) for column in scorer.score([text], [reference])))
 
 
-def _readable(text: str) -> str:
-    """What of a text a tokenizer is given: its beginning, without the surrogates that no tokenizer takes."""
+def _tokenizer_text(text: str) -> str:
+    """The part of a text that a tokenizer is given: its beginning, without surrogates."""
     return text.strip()[:READ_CHARS].encode("utf-8", "replace").decode()
 
 
 @lru_cache(maxsize=2)
-def loaded(model: str, num_layers: int | None) -> Any:
+def load_scorer(model: str, num_layers: int | None) -> Any:
     """The scorer with its model in memory, or a sentence why there is none, so that a run tries it once."""
     if model.startswith("scibert"):
         return (
@@ -77,8 +77,8 @@ def loaded(model: str, num_layers: int | None) -> Any:
         )
     try:
         library, tables, logging = map(import_module, ("bert_score", "bert_score.utils", "transformers.utils.logging"))
-    except ImportError as problem:
-        return f"the bert-score library is not installed ({problem}): pip install 'tui-evals[bertscore]'"
+    except ImportError as error:
+        return f"the bert-score library is not installed ({error}): pip install 'tui-evals[bertscore]'"
     layer = num_layers or tables.model2layers.get(model)
     if layer is None:
         return f"the bert-score library knows no layer to compare for the model {model}: give num_layers"
@@ -86,9 +86,9 @@ def loaded(model: str, num_layers: int | None) -> Any:
     logging.disable_progress_bar()
     try:
         scorer = library.BERTScorer(model_type=model, num_layers=layer)
-    except Exception as problem:  # a loader of models raises whatever it met
-        why = " ".join(str(problem).split())[:300]
-        return f"the model {model} could not be loaded; is it a folder, or a name on the hub? {why}"
+    except Exception as error:  # a loader of models raises whatever it met
+        cause = " ".join(str(error).split())[:300]
+        return f"the model {model} could not be loaded; is it a folder, or a name on the hub? {cause}"
     positions = getattr(scorer._model.config, "max_position_embeddings", 0)
     # Without this a tokenizer that states no limit overflows, and a long answer would take memory by its square.
     scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, positions if positions > 0 else 512)
@@ -134,14 +134,14 @@ class BertScore(Evaluator):
         """The weighted likeness to the reference the answer is most like."""
         weight = self.options.precision_weight
         text = answer_text(evidence, self.options.json_path)
-        found = await likeness(self.options, text, evidence.references)
-        scores = [weight * each.precision + (1 - weight) * each.recall for each in found]
+        similarities = await bert_similarity(self.options, text, evidence.references)
+        scores = [weight * similarity.precision + (1 - weight) * similarity.recall for similarity in similarities]
         best = max(range(len(scores)), key=scores.__getitem__)
-        return measured(
+        return measured_score(
             scores[best],
             self.options.threshold,
-            f"precision {found[best].precision:.2f}, recall {found[best].recall:.2f}",
+            f"precision {similarities[best].precision:.2f}, recall {similarities[best].recall:.2f}",
             reference=best,
             model=self.options.model,
-            **asdict(found[best]),
+            **asdict(similarities[best]),
         )

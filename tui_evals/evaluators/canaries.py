@@ -1,4 +1,4 @@
-"""Answers whose verdict is known, put to a judge to see whether it reads or can be talked round."""
+"""Check a judge with answers whose verdict is known (canaries), some of which try to talk it round."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from .rubrics import Coherence, Groundedness, Relevance, Similarity
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """An answer, who judges it, and the verdict a sound judge gives."""
+    """An answer, its evaluator, and the verdict a sound judge gives."""
 
     name: str
     evaluator: type[Evaluator]
-    wanted: Result
+    expected: Result
     answer: str
 
 
 @dataclass(frozen=True, slots=True)
 class CanaryRow:
-    """What a judge made of one canary."""
+    """A judge's verdict on one canary."""
 
     name: str
-    wanted: Result
-    got: Result | None
-    ok: bool
+    expected: Result
+    result: Result | None
+    passed: bool
     reply: str
 
 
 @dataclass(frozen=True, slots=True)
 class CanaryReport:
-    """What a judge made of all canaries."""
+    """A judge's verdicts on all canaries."""
 
     rows: tuple[CanaryRow, ...]
 
     @property
     def trusted(self) -> bool:
         """Whether the judge gave every known verdict."""
-        return all(row.ok for row in self.rows)
+        return all(row.passed for row in self.rows)
 
     @property
     def sentence(self) -> str:
         """The report in a sentence or a few."""
-        right, total = sum(row.ok for row in self.rows), len(self.rows)
-        if right == total:
+        correct, total = sum(row.passed for row in self.rows), len(self.rows)
+        if correct == total:
             return f"The judge gave the known verdict on all {total} canaries."
-        parts = [f"The judge gave the known verdict on {right} of {total} canaries; do not rely on it."]
-        for start, got in _FAULTS.items():
-            if names := [row.name for row in self.rows if row.got == got and not row.ok]:
-                parts.append(f"{start}: {', '.join(names)}.")
+        parts = [f"The judge gave the known verdict on {correct} of {total} canaries; do not rely on it."]
+        for fault, result in _FAULTS.items():
+            if names := [row.name for row in self.rows if row.result == result and not row.passed]:
+                parts.append(f"{fault}: {', '.join(names)}.")
         return " ".join(parts)
 
 
@@ -111,4 +111,4 @@ async def _row(canary: Canary, ask: Ask) -> CanaryRow:
     evidence = Evidence(prompt=_REQUEST, response=canary.answer, expected=_REFERENCE)
     record = await evaluate(canary.evaluator(ask=ask), evidence)
     reply = record.details.get("reply", record.reason)
-    return CanaryRow(canary.name, canary.wanted, record.result, record.result == canary.wanted, str(reply))
+    return CanaryRow(canary.name, canary.expected, record.result, record.result == canary.expected, str(reply))

@@ -1,4 +1,4 @@
-"""Choices: which there are, how one is read from a grader's reply, what it scores. For scripts as well.
+"""Choices of a grader: list them, read one from a reply, score it. Scripts use this too.
 
 >>> parse_choice("Two facts agree.\\nYes.", ["Yes", "No"])
 'Yes'
@@ -13,7 +13,7 @@ from itertools import product
 from random import Random
 from typing import Literal
 
-from tui_evals.text.templates import fill
+from tui_evals.text.templates import fill_template
 
 EvalType = Literal["classify", "classify_cot", "cot_classify", "cot_classify_jp"]
 MatchFn = Literal["starts_or_endswith", "endswith", "exact", "include", "contains"]
@@ -23,7 +23,7 @@ INVALID = "__invalid__"
 MAX_CALLS = 100
 _FULL_STOPS = (".", "。")
 
-_FITS: Mapping[str, Callable[[str, str], bool]] = {
+_MATCHERS: Mapping[str, Callable[[str, str], bool]] = {
     "starts_or_endswith": lambda line, choice: line.startswith(choice) or line.endswith(choice),
     "endswith": str.endswith,
     "exact": str.__eq__,
@@ -52,15 +52,15 @@ _INSTRUCTIONS: Mapping[str, str] = {
 }
 
 
-def _lower(place: int) -> str:
-    return string.ascii_lowercase[(place - 1) % 26]
+def _lower_letter(position: int) -> str:
+    return string.ascii_lowercase[(position - 1) % 26]
 
 
-def _upper(place: int) -> str:
-    return string.ascii_uppercase[(place - 1) % 26]
+def _upper_letter(position: int) -> str:
+    return string.ascii_uppercase[(position - 1) % 26]
 
 
-NUMBERED: Mapping[str, Callable[[int], str]] = {"from_n": str, "from_n_abc": _lower, "from_n_ABC": _upper}
+NUMBERED: Mapping[str, Callable[[int], str]] = {"from_n": str, "from_n_abc": _lower_letter, "from_n_ABC": _upper_letter}
 
 
 class ChoiceError(ValueError):
@@ -85,9 +85,9 @@ def parse_choice(
     choice), `endswith`, `exact`, `contains` (the choice stands somewhere in the line), and `include`, which is the
     reverse: the line is a part of the choice.
     """
-    if match_fn not in _FITS:
-        raise ChoiceError(f"there is no match_fn {match_fn!r}; the known ones are {', '.join(_FITS)}")
-    fits, text = _FITS[match_fn], text.strip()
+    if match_fn not in _MATCHERS:
+        raise ChoiceError(f"there is no match_fn {match_fn!r}; the known ones are {', '.join(_MATCHERS)}")
+    fits, text = _MATCHERS[match_fn], text.strip()
     if not compat and text.endswith(_FULL_STOPS):
         text = text[:-1]
     lines = [line for line in map(str.strip, text.split("\n")) if line]
@@ -127,7 +127,7 @@ def choice_scores(choices: Sequence[str], scores: ChoiceScores | None) -> dict[s
     if scores is None:
         return None
     if scores == "from_strings":
-        table = {choice: _number(choice) for choice in choices}
+        table = {choice: _choice_number(choice) for choice in choices}
     elif isinstance(scores, Mapping):
         table = {choice: float(score) for choice, score in scores.items()}
     else:
@@ -139,7 +139,7 @@ def choice_scores(choices: Sequence[str], scores: ChoiceScores | None) -> dict[s
     return table
 
 
-def _number(choice: str) -> float:
+def _choice_number(choice: str) -> float:
     try:
         return float(choice)
     except ValueError:
@@ -168,10 +168,10 @@ def expand_args(args: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str,
         raise ChoiceError(f"args make {calls:,} combinations, each a grading call; write 1 to {MAX_CALLS}")
     names = sorted(args)
     return {
-        ":".join(f"{name}={label}" for name, (label, _) in zip(names, picked, strict=True)): dict(
-            zip(names, picked, strict=True)
+        ":".join(f"{name}={label}" for name, (label, _) in zip(names, combination, strict=True)): dict(
+            zip(names, combination, strict=True)
         )
-        for picked in product(*(args[name].items() for name in names))
+        for combination in product(*(args[name].items() for name in names))
     }
 
 
@@ -192,8 +192,15 @@ def concat_completions(completions: Sequence[str], template: str) -> str:
     Its fields are `{output}`, the answer's place `{i}` (from 1), `{i_abc}` or `{i_ABC}`, and their number `{n}`.
     """
     pieces = (
-        fill(
-            template, {"i": str(i), "i_abc": _lower(i), "i_ABC": _upper(i), "n": str(len(completions)), "output": text}
+        fill_template(
+            template,
+            {
+                "i": str(i),
+                "i_abc": _lower_letter(i),
+                "i_ABC": _upper_letter(i),
+                "n": str(len(completions)),
+                "output": text,
+            },
         )
         for i, text in enumerate(completions, 1)
     )
@@ -202,13 +209,13 @@ def concat_completions(completions: Sequence[str], template: str) -> str:
 
 def last_answer(text: str, mark: str, ignore_case: bool = False) -> str | None:
     """The text from the last occurrence of a mark on, or None where the mark does not occur."""
-    at = text.lower().rfind(mark.lower()) if ignore_case else text.rfind(mark)
-    return None if at == -1 else text[at:]
+    start = text.lower().rfind(mark.lower()) if ignore_case else text.rfind(mark)
+    return None if start == -1 else text[start:]
 
 
-def lettered(answers: Sequence[str], right: int, random: Random) -> tuple[str, str]:
+def shuffled_choices(answers: Sequence[str], right: int, random: Random) -> tuple[str, str]:
     """Answers in shuffled order, each on its line after a letter, and the letter of the right one."""
     order = list(range(len(answers)))
     random.shuffle(order)
-    lines = (f"{_upper(place)}) {answers[at]}" for place, at in enumerate(order, 1))
-    return "\n".join(lines), _upper(order.index(right) + 1)
+    lines = (f"{_upper_letter(position)}) {answers[index]}" for position, index in enumerate(order, 1))
+    return "\n".join(lines), _upper_letter(order.index(right) + 1)

@@ -13,16 +13,26 @@ from pydantic import Field
 
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Question, Score, as_text, measured, verdict
-from .judging import Unreadable, ask_for, question, shipped_prompt
-from .unit_tests import unfenced
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    JudgedOptions,
+    Question,
+    Score,
+    as_text,
+    measured_score,
+    verdict_score,
+)
+from .judging import UnreadableReply, ask_judge, judge_question, shipped_prompt
+from .unit_tests import strip_code_fence
 
 Outcome = Literal["ok", "err", "unknown"]
 SUFFIX = ".metric.prompty"
 MAX_JSON = 100_000
-_SHIPPED = Path(__file__).parent / "prompts"
+_SHIPPED_FOLDER = Path(__file__).parent / "prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +56,14 @@ def parse_ok_err(text: str) -> Outcome:
 
 def parse_metric(text: str) -> MetricReply:
     """The field `score` of a reply in sloppy JSON, else the first digits after "score", else OK or ERR."""
-    plain = unfenced(text).strip()
+    plain = strip_code_fence(text).strip()
     score = _score_field(plain)
     if score is None:
         score = _score_in_words(plain)
     return MetricReply(score, parse_ok_err(plain) if score is None else None, text)
 
 
-_TOKENS = re.compile(
+_JSON_TOKENS = re.compile(
     r"""//[^\n]*|/\*(?:.*?\*/|.*)"""
     r"""|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z)"""
     r"""|[{}\[\]:,]|[^\s{}\[\]:,"']+""",
@@ -66,25 +76,25 @@ def _score_field(text: str) -> float | None:
     """`score` of the outermost object, read as judges write JSON: any quotes, comments, stray or missing commas."""
     if not text.startswith("{"):
         return None
-    depth, before, found = 0, ("", ""), None
-    for token in (match[0] for match in _TOKENS.finditer(text, 0, MAX_JSON)):
+    depth, previous, score = 0, ("", ""), None
+    for token in (match[0] for match in _JSON_TOKENS.finditer(text, 0, MAX_JSON)):
         if token.startswith(("//", "/*")):
             continue
         depth += (token in "{[") - (token in "}]")
         if not depth:
             break
         bare = token.strip("\"'")
-        if depth == 1 and before == ("score", ":"):
-            found = 0.0 if token == "null" else float(bare) if _NUMBER.fullmatch(bare) else None
-        before = (before[1], bare)
-    return found
+        if depth == 1 and previous == ("score", ":"):
+            score = 0.0 if token == "null" else float(bare) if _NUMBER.fullmatch(bare) else None
+        previous = (previous[1], bare)
+    return score
 
 
 def _score_in_words(text: str) -> float | None:
     """The digits after the first lower-case "score" that something stands between."""
-    last = max(map(text.rfind, "0123456789"))
-    found = re.search(r"score[^0-9]+([0-9]+)", text[: last + 1])
-    return float(found[1]) if found else None
+    last_digit = max(map(text.rfind, "0123456789"))
+    match = re.search(r"score[^0-9]+([0-9]+)", text[: last_digit + 1])
+    return float(match[1]) if match else None
 
 
 class Compliance(Evaluator):
@@ -114,21 +124,23 @@ class Compliance(Evaluator):
             "rules": evidence.rules or "",
             "output": evidence.response or "",
         }
-        asked = question(shipped_prompt("compliance"), texts, judge=self.options.judge)
-        outcome, reply = await ask_for(self.ask, asked, _read_outcome)
-        return _complies(outcome, reply)
+        question = judge_question(shipped_prompt("compliance"), texts, judge=self.options.judge)
+        outcome, reply = await ask_judge(self.ask, question, _read_outcome)
+        return _compliance_score(outcome, reply)
 
 
 def _read_outcome(reply: str) -> Outcome:
     outcome = parse_ok_err(reply)
     if outcome == "unknown":
-        raise Unreadable("its last word has to be OK or ERR, with nothing after it")
+        raise UnreadableReply("its last word has to be OK or ERR, with nothing after it")
     return outcome
 
 
-def _complies(outcome: Outcome, reply: str) -> Score:
-    found = "keeps to the rules" if outcome == "ok" else "breaks a rule"
-    return verdict(outcome == "ok", f"the judge found that the answer {found}", label=outcome, reply=reply)
+def _compliance_score(outcome: Outcome, reply: str) -> Score:
+    outcome_words = "keeps to the rules" if outcome == "ok" else "breaks a rule"
+    return verdict_score(
+        outcome == "ok", f"the judge found that the answer {outcome_words}", label=outcome, reply=reply
+    )
 
 
 class MetricOptions(JudgedOptions):
@@ -150,31 +162,31 @@ class MetricEvaluator(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """Fill the metric, ask, and read a score or OK/ERR from the reply."""
         try:
-            asked = _metric_question(_read_prompty(self.path), evidence, self.options.judge)
+            question = _metric_question(_read_prompty(self.path), evidence, self.options.judge)
         except (OSError, UnicodeError, PromptyError, TemplateError) as problem:
             raise CannotJudge("evaluatorLoadError", f"the metric {self.path} cannot be used: {problem}") from None
-        read, reply = await ask_for(self.ask, asked, _read_metric)
-        if read.score is not None:
-            return measured(read.score, self.options.threshold, f"the judge gave {read.score:g}", reply=reply)
-        return _complies("ok" if read.outcome == "ok" else "err", reply)
+        parsed, reply = await ask_judge(self.ask, question, _read_metric)
+        if parsed.score is not None:
+            return measured_score(parsed.score, self.options.threshold, f"the judge gave {parsed.score:g}", reply=reply)
+        return _compliance_score("ok" if parsed.outcome == "ok" else "err", reply)
 
 
 def _read_metric(reply: str) -> MetricReply:
-    read = parse_metric(reply)
-    if read.outcome == "unknown":
-        raise Unreadable("it has to be JSON with a number `score`, or to end with OK or ERR")
-    return read
+    parsed = parse_metric(reply)
+    if parsed.outcome == "unknown":
+        raise UnreadableReply("it has to be JSON with a number `score`, or to end with OK or ERR")
+    return parsed
 
 
-_parse = lru_cache(maxsize=64)(parse_prompty)
+_parse_cached = lru_cache(maxsize=64)(parse_prompty)
 
 
 def _read_prompty(path: Path) -> Prompty:
-    return _parse(path.read_text(encoding="utf-8"))
+    return _parse_cached(path.read_text(encoding="utf-8"))
 
 
 def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
-    """What a metric may name, fenced where there is something to show; any other name is a variable of the item."""
+    """The question of a metric: the values its prompt names, fenced; unknown names are variables of the item."""
     if not prompt.sections:
         raise PromptyError("there is no text below its front matter")
     known = {
@@ -186,11 +198,11 @@ def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> 
         "inputSpec": evidence.input_spec,
         "groundtruth": evidence.groundtruth,
     }
-    named = variables(prompt.body)
-    item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in named}
+    names = template_variables(prompt.body)
+    item: Mapping[str, object] = {name: evidence.variables.get(name, "") for name in names}
     texts = {name: as_text(value) for name, value in {**item, **known}.items() if value}
-    shown = {name: text for name, text in texts.items() if name in named}
-    return question(prompt, shown, {name: "" for name in named if name not in shown}, judge=judge)
+    named_texts = {name: text for name, text in texts.items() if name in names}
+    return judge_question(prompt, named_texts, {name: "" for name in names if name not in named_texts}, judge=judge)
 
 
 def _without_roles(template: str) -> str:
@@ -199,7 +211,7 @@ def _without_roles(template: str) -> str:
     return "\n".join(line for line in template.split("\n") if "".join(line.split()).lower() not in roles)
 
 
-def _tags(path: Path) -> tuple[str, ...]:
+def _metric_tags(path: Path) -> tuple[str, ...]:
     try:
         tags = _read_prompty(path).front.get("tags")
     except (OSError, UnicodeError, PromptyError):
@@ -209,8 +221,8 @@ def _tags(path: Path) -> tuple[str, ...]:
 
 def discover_metrics(folder: Path, *, groundtruth: bool = False) -> dict[str, Path]:
     """The metrics in a folder by name: those that judge answers, or those that judge the groundtruth itself."""
-    found = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"?*{SUFFIX}")) if path.is_file()}
-    tagged = {name: (path, _tags(path)) for name, path in found.items()}
+    paths = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"?*{SUFFIX}")) if path.is_file()}
+    tagged = {name: (path, _metric_tags(path)) for name, path in paths.items()}
     return {
         name: path
         for name, (path, tags) in tagged.items()
@@ -220,15 +232,15 @@ def discover_metrics(folder: Path, *, groundtruth: bool = False) -> dict[str, Pa
 
 def shipped_metric(name: str) -> type[Evaluator]:
     """The evaluator class of a metric of ours."""
-    return metric_evaluator(name, _SHIPPED / f"{name}{SUFFIX}")
+    return metric_evaluator(name, _SHIPPED_FOLDER / f"{name}{SUFFIX}")
 
 
 def metric_evaluator(name: str, path: Path) -> type[Evaluator]:
     """The evaluator class of one metric; a file that cannot be read becomes an error record when it scores."""
-    about = (
+    description = (
         f"Scores the answer with the metric {path.name}: usually 0 to 100, passing from the threshold if one is given."
     )
-    return type(name, (MetricEvaluator,), {"name": name, "path": path, "__doc__": about})
+    return type(name, (MetricEvaluator,), {"name": name, "path": path, "__doc__": description})
 
 
 Accuracy = shipped_metric("accuracy")

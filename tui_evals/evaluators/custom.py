@@ -27,15 +27,16 @@ from .base import (
     Evaluator,
     Evidence,
     JudgedOptions,
+    Misconfigured,
     Options,
     Question,
     Score,
     as_text,
-    error,
-    measured,
+    error_score,
+    measured_score,
 )
-from .judging import ask_for, question, reply_object
-from .trust import Trust, TrustError, contents
+from .judging import ask_judge, judge_question, reply_object
+from .trust import Trust, TrustError, code_files
 
 FOLDER = "custom-evaluators"
 MAX_ASKS = 100
@@ -59,7 +60,7 @@ class JudgeOptions(JudgedOptions):
     options: Mapping[str, Any] = Field(default_factory=dict, description="Handed to the evaluator as it is.")
 
 
-def discover(root: Path) -> dict[str, Path]:
+def discover_custom_evaluators(root: Path) -> dict[str, Path]:
     """The custom evaluators of a project: their names and folders."""
     folders = (root / FOLDER).glob("*")
     return {path.name: path for path in sorted(folders) if path.is_dir() and path.name[0] not in "._"}
@@ -69,24 +70,28 @@ def name_problem(name: str, builtin: Iterable[str]) -> str | None:
     """Why a custom evaluator cannot have this name, if it cannot."""
     if not _NAME.fullmatch(name):
         return f"{name!r} cannot name an evaluator: rename the folder with letters, digits and _, a letter first"
-    same = next((other for other in builtin if other.lower() == name.lower()), None)
-    return f"Custom evaluator '{name}' has the name of the built-in {same}; rename its folder" if same else None
+    builtin_name = next((candidate for candidate in builtin if candidate.lower() == name.lower()), None)
+    return (
+        f"Custom evaluator '{name}' has the name of the built-in {builtin_name}; rename its folder"
+        if builtin_name
+        else None
+    )
 
 
-def read(name: str, folder: Path) -> dict[str, bytes]:
+def read_evaluator_files(name: str, folder: Path) -> dict[str, bytes]:
     """The files of a custom evaluator, trusted or not; CannotJudge says why there are none."""
     missing = f"Custom evaluator '{name}' is missing required file '{name}.py'"
     if not (folder / f"{name}.py").is_file():
         raise CannotJudge("evaluatorLoadError", missing)
     try:
-        return contents(folder)
+        return code_files(folder)
     except (OSError, TrustError) as problem:
         raise CannotJudge("evaluatorLoadError", f"Custom evaluator '{name}' cannot be read: {problem}") from None
 
 
-def load(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
+def load_trusted_files(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
     """The trusted files of a custom evaluator, exactly those that will run; CannotJudge says why there are none."""
-    files = read(name, folder)
+    files = read_evaluator_files(name, folder)
     try:
         trusted = trust.accepts(folder, files)
     except (OSError, TrustError) as problem:
@@ -109,13 +114,13 @@ class CustomEvaluator(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""
-        files = load(self.name, self.folder, self.trust)
-        given = self.options
+        files = load_trusted_files(self.name, self.folder, self.trust)
+        options = self.options
         job = {
             "kind": "custom",
             "name": self.name,
             "judged": self.judged,
-            "settings": {"threshold": given.threshold, "options": dict(given.options)},
+            "settings": {"threshold": options.threshold, "options": dict(options.options)},
             "arguments": {
                 "prompt": evidence.prompt,
                 "response": evidence.response or "",
@@ -123,113 +128,128 @@ class CustomEvaluator(Evaluator):
                 "context": evidence.context or "",
             },
         }
-        answer = _Bridge(self.ask, given.judge) if self.judged else None
+        answer = _JudgeChannel(self.ask, options.judge) if self.judged else None
         try:
-            done, printed = await sandbox.run(job, files, LIMITS, answer)
-        except sandbox.Stopped as stopped:
-            return error("evaluatorError", f"Evaluator failed: {stopped}", printed=stopped.printed)
+            outcome, printed = await sandbox.run_job(job, files, LIMITS, answer)
+        except sandbox.CodeStopped as stopped:
+            return error_score("evaluatorError", f"Evaluator failed: {stopped}", printed=stopped.printed)
         details: dict[str, object] = {"printed": printed} if printed else {}
-        if not self.judged and (hint := _hint(self.name, files)):
-            details["warning"] = hint
-        return self._record(done, details)
+        if not self.judged and (warning := _missing_prompty_warning(self.name, files)):
+            details["warning"] = warning
+        return self._record(outcome, details)
 
-    def _record(self, done: Mapping[str, Any], details: Mapping[str, object]) -> Score:
-        if "unloadable" in done:
-            reason = f"Custom evaluator '{self.name}' failed to import: {done['unloadable']}"
-            return error("evaluatorLoadError", reason, **details)
-        if "raised" in done:
-            return _failed(str(done["raised"]), details)
-        result = done.get("result")
+    def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object]) -> Score:
+        if "unloadable" in outcome:
+            reason = f"Custom evaluator '{self.name}' failed to import: {outcome['unloadable']}"
+            return error_score("evaluatorLoadError", reason, **details)
+        if "raised" in outcome:
+            return _failed_score(str(outcome["raised"]), details)
+        result = outcome.get("result")
         if not isinstance(result, dict):
-            return _invalid(f"it returned {_shown(result)} instead of an object with score and reason", details)
+            return _invalid_score(
+                f"it returned {_value_text(result)} instead of an object with score and reason", details
+            )
         if result.get("error") or result.get("result") == "error":
-            return _failed(as_text(result.get("error") or "it returned an error without a message"), details)
+            return _failed_score(as_text(result.get("error") or "it returned an error without a message"), details)
         reason = as_text(result.get("reason") or "")[:MAX_REASON]
         if "could not parse score" in reason.lower():
-            return _failed(reason, details)
-        number = result.get("score")
-        if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) > 1e300:
-            return _invalid(f"its score is {_shown(number)}, not a number one can compare", details)
-        if self.judged and number not in (1, 2, 3, 4, 5):
-            return _invalid(f"its score is {number:g}; one that asks a judge gives a whole number from 1 to 5", details)
-        return measured(number, self.options.threshold, reason, label=None, **details)
+            return _failed_score(reason, details)
+        score = result.get("score")
+        if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > 1e300:
+            return _invalid_score(f"its score is {_value_text(score)}, not a number one can compare", details)
+        if self.judged and score not in (1, 2, 3, 4, 5):
+            return _invalid_score(
+                f"its score is {score:g}; one that asks a judge gives a whole number from 1 to 5", details
+            )
+        return measured_score(score, self.options.threshold, reason, label=None, **details)
 
 
-class _Bridge:
+class _JudgeChannel:
     """Answers the questions of a judged custom evaluator with the judge it was given."""
 
     def __init__(self, ask: Ask, judge: str | None) -> None:
         self._ask, self._judge = ask, judge
         self._left = MAX_ASKS
 
-    async def __call__(self, asked: Mapping[str, Any]) -> object:
+    async def __call__(self, request: Mapping[str, Any]) -> object:
         self._left -= 1
         if self._left < 0:
             raise CannotJudge("evaluatorError", f"Evaluator failed: it asked its judge more than {MAX_ASKS} times")
-        if "prompty" in asked:
-            return await self._prompty(asked)
-        messages = asked.get("messages")
+        if "prompty" in request:
+            return await self._prompty(request)
+        messages = request.get("messages")
         if not isinstance(messages, list) or not all(_is_message(message) for message in messages):
             raise CannotJudge("evaluatorError", "Evaluator failed: its judge takes messages with role and content")
         return await self._ask(Question(messages=tuple(messages), judge=self._judge))
 
-    async def _prompty(self, asked: Mapping[str, Any]) -> object:
+    async def _prompty(self, request: Mapping[str, Any]) -> object:
         try:
-            prompt = parse_prompty(str(asked["prompty"]))
-            texts = {name: as_text(value) for name, value in {**_defaults(prompt.front), **asked["values"]}.items()}
-            asking = question(prompt, texts, judge=self._judge)
+            prompt = parse_prompty(str(request["prompty"]))
+            texts = {
+                name: as_text(value) for name, value in {**_input_defaults(prompt.front), **request["values"]}.items()
+            }
+            question = judge_question(prompt, texts, judge=self._judge)
         except (PromptyError, TemplateError) as problem:
-            raise CannotJudge("evaluatorConfigurationError", f"its .prompty cannot be used: {problem}") from None
+            raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
         if not _wants_json(prompt.front):
-            return await self._ask(asking)
-        return (await ask_for(self._ask, asking, reply_object))[0]
+            return await self._ask(question)
+        return (await ask_judge(self._ask, question, reply_object))[0]
 
 
-def _defaults(front: Mapping[str, Any]) -> dict[str, object]:
+def _input_defaults(front: Mapping[str, Any]) -> dict[str, object]:
     inputs = front.get("inputs")
     declared = inputs if isinstance(inputs, dict) else {}
     return {
-        name: about["default"] for name, about in declared.items() if isinstance(about, dict) and "default" in about
+        name: input_spec["default"]
+        for name, input_spec in declared.items()
+        if isinstance(input_spec, dict) and "default" in input_spec
     }
 
 
 def _wants_json(front: Mapping[str, Any]) -> bool:
-    found: Any = front
+    value: Any = front
     for key in ("model", "parameters", "response_format"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return "json" in str(found.get("type") if isinstance(found, dict) else found)
+        value = value.get(key) if isinstance(value, dict) else None
+    return "json" in str(value.get("type") if isinstance(value, dict) else value)
 
 
 def _is_message(message: object) -> bool:
     return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
 
 
-def _failed(message: str, details: Mapping[str, object]) -> Score:
+def _failed_score(message: str, details: Mapping[str, object]) -> Score:
     unreadable = "could not parse score" in message.lower()
     code = "judgeOutputUnparseable" if unreadable else "evaluatorError"
-    return error(code, f"Evaluator failed: {message}"[:MAX_REASON], **details)
+    return error_score(code, f"Evaluator failed: {message}"[:MAX_REASON], **details)
 
 
-def _invalid(what: str, details: Mapping[str, object]) -> Score:
-    return error("invalidEvaluatorResult", f"Evaluator failed: {what}", **details)
+def _invalid_score(problem: str, details: Mapping[str, object]) -> Score:
+    return error_score("invalidEvaluatorResult", f"Evaluator failed: {problem}", **details)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     text = repr(value) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _hint(name: str, files: Mapping[str, bytes]) -> str | None:
+def _missing_prompty_warning(name: str, files: Mapping[str, bytes]) -> str | None:
     """A warning where code without a .prompty seems to want a judge."""
     source = files[f"{name}.py"].decode("utf-8", "replace")
-    found = [word for word in _JUDGE_WORDS if word in source]
-    return f"{name}.py mentions {found[0]} but has no {name}.prompty, so it is given no judge" if found else None
+    words = [word for word in _JUDGE_WORDS if word in source]
+    return f"{name}.py mentions {words[0]} but has no {name}.prompty, so it is given no judge" if words else None
 
 
 def custom_evaluator(name: str, folder: Path, trust: Trust) -> type[Evaluator]:
     """The evaluator class of one custom evaluator; nothing of it is read or run before it scores."""
     judged = (folder / f"{name}.prompty").is_file()
     options = JudgeOptions if judged else CodeOptions
-    about = f"Passes when the score that {FOLDER}/{name}/{name}.py gives reaches the threshold."
-    members = {"name": name, "folder": folder, "trust": trust, "judged": judged, "Options": options, "__doc__": about}
+    description = f"Passes when the score that {FOLDER}/{name}/{name}.py gives reaches the threshold."
+    members = {
+        "name": name,
+        "folder": folder,
+        "trust": trust,
+        "judged": judged,
+        "Options": options,
+        "__doc__": description,
+    }
     return type(name, (CustomEvaluator,), members)

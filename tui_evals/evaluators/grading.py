@@ -1,4 +1,4 @@
-"""Judges that compare, mark or check: the better summary, the right answer, claims nothing supports."""
+"""Judged comparisons of Arthur Bench: the better summary, the right answer, unsupported claims."""
 
 from __future__ import annotations
 
@@ -12,9 +12,19 @@ from pydantic import AliasChoices, Field
 
 from tui_evals.text.tokens import estimate_tokens
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Question, Score, error, measured, verdict
-from .judging import Unreadable, ask_for, question, spoken, verdict_object
-from .values import listed
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    JudgedOptions,
+    Question,
+    Score,
+    error_score,
+    measured_score,
+    verdict_score,
+)
+from .judging import UnreadableReply, ask_judge, judge_question, reply_text, required_verdict
+from .values import quoted_list
 
 REPLY_TOKENS = 150
 """What is kept free of a judge's context window, as the original does."""
@@ -35,32 +45,32 @@ class GradedOptions(JudgedOptions):
 
 def read_word(reply: str, words: Mapping[str, str]) -> str:
     """The label of a one-word reply: trimmed, one full stop lost, in upper or lower case, and nothing beside it."""
-    word = spoken(reply).lower()
+    word = reply_text(reply).lower()
     if word not in words:
-        raise Unreadable(f"one of {', '.join(words)} was expected, and nothing else")
+        raise UnreadableReply(f"one of {', '.join(words)} was expected, and nothing else")
     return words[word]
 
 
-async def graded(
-    evaluator: Evaluator, asked: Question, words: Mapping[str, str], as_original: Callable[[str], str]
+async def ask_grader(
+    evaluator: Evaluator, question: Question, words: Mapping[str, str], read_as_original: Callable[[str], str]
 ) -> tuple[str, str]:
     """The label a judge gives and its reply; `invalid` where the reply gives none."""
     if evaluator.options.compat:
-        reply = await evaluator.ask(asked)
-        return words.get(as_original(reply), "invalid"), reply
+        reply = await evaluator.ask(question)
+        return words.get(read_as_original(reply), "invalid"), reply
     try:
-        return await ask_for(evaluator.ask, asked, partial(read_word, words=words))
+        return await ask_judge(evaluator.ask, question, partial(read_word, words=words))
     except CannotJudge as problem:
         if problem.code != "judgeOutputUnparseable":
             raise
         return "invalid", str(problem.details["repaired"])
 
 
-def _invalid(options: GradedOptions, reply: str, **details: object) -> Score:
+def _invalid_score(options: GradedOptions, reply: str, **details: object) -> Score:
     """The record of a judge that gave no verdict; negate does not turn it."""
-    reason = f"the judge gave no verdict: {listed([reply])}"
+    reason = f"the judge gave no verdict: {quoted_list([reply])}"
     if options.invalid == "exclude":
-        return replace(error("judgeOutputUnparseable", reason, reply=reply, **details), label="invalid")
+        return replace(error_score("judgeOutputUnparseable", reason, reply=reply, **details), label="invalid")
     before_negation: Literal["pass", "fail"] = "pass" if options.negate else "fail"
     return Score(-1.0, before_negation, 0.0, "invalid", reason, {"reply": reply, **details})
 
@@ -105,30 +115,34 @@ class SummaryQuality(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Which summary is better."""
-        asked, cut = self._question(evidence)
-        label, reply = await graded(self, asked, self.words, lambda reply: reply[:3])
-        details = {"truncated_tokens": cut} if cut else {}
+        question, cut_tokens = self._question(evidence)
+        label, reply = await ask_grader(self, question, self.words, lambda reply: reply[:3])
+        details = {"truncated_tokens": cut_tokens} if cut_tokens else {}
         if label == "invalid":
-            return _invalid(self.options, reply, **details)
+            return _invalid_score(self.options, reply, **details)
         reason = "neither summary is better" if label == "equal" else f"the {label} is the better summary"
-        note = f"; the text was cut by {cut} tokens" if cut else ""
-        return measured(self.scores[label], self.options.threshold, reason + note, label=label, reply=reply, **details)
+        cut_note = f"; the text was cut by {cut_tokens} tokens" if cut_tokens else ""
+        return measured_score(
+            self.scores[label], self.options.threshold, reason + cut_note, label=label, reply=reply, **details
+        )
 
     def _question(self, evidence: Evidence) -> tuple[Question, int]:
         """What the judge is asked, and how many tokens of the text had to be left out."""
 
-        def asking(text: str) -> Question:
+        def question_about(text: str) -> Question:
             texts = {"text": text, "reference": evidence.references[0], "candidate": evidence.response or ""}
-            return question("summary_quality", texts, judge=self.options.judge)
+            return judge_question("summary_quality", texts, judge=self.options.judge)
 
-        fixed = sum(estimate_tokens(message["content"]) for message in asking(".").messages)
-        room = self.options.context_window - REPLY_TOKENS - fixed
-        if room <= 0:
+        fixed_tokens = sum(estimate_tokens(message["content"]) for message in question_about(".").messages)
+        tokens_left = self.options.context_window - REPLY_TOKENS - fixed_tokens
+        if tokens_left <= 0:
             reason = f"the two summaries leave no room for the text in {self.options.context_window} tokens"
             raise CannotJudge("responseTooLarge", f"{reason}; raise context_window if the judge can read more")
         text = evidence.prompt
-        fits = bisect_right(range(len(text) + 1), room, key=lambda end: estimate_tokens(text[:end])) - 1
-        return asking(text[:fits]), estimate_tokens(text) - estimate_tokens(text[:fits])
+        fitting_length = (
+            bisect_right(range(len(text) + 1), tokens_left, key=lambda end: estimate_tokens(text[:end])) - 1
+        )
+        return question_about(text[:fitting_length]), estimate_tokens(text) - estimate_tokens(text[:fitting_length])
 
 
 class QACorrectness(Evaluator):
@@ -160,14 +174,14 @@ class QACorrectness(Evaluator):
             "question": evidence.prompt,
             "answer": evidence.response or "",
         }
-        asked = question("qa_correctness", texts, judge=self.options.judge)
-        label, reply = await graded(self, asked, self.words, str)
+        question = judge_question("qa_correctness", texts, judge=self.options.judge)
+        label, reply = await ask_grader(self, question, self.words, str)
         if label == "invalid":
-            return _invalid(self.options, reply)
-        return verdict(label == "correct", f"the judge finds the answer {label}", label=label, reply=reply)
+            return _invalid_score(self.options, reply)
+        return verdict_score(label == "correct", f"the judge finds the answer {label}", label=label, reply=reply)
 
 
-_CLAIM: Mapping[str, Any] = {
+_CLAIM_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "claim": {"type": "string"},
@@ -179,7 +193,7 @@ _CLAIM: Mapping[str, Any] = {
 }
 CLAIMS_SCHEMA: Mapping[str, Any] = {
     "type": "object",
-    "properties": {"claims": {"type": "array", "items": _CLAIM}},
+    "properties": {"claims": {"type": "array", "items": _CLAIM_SCHEMA}},
     "required": ["claims"],
     "additionalProperties": False,
 }
@@ -187,17 +201,11 @@ CLAIMS_SCHEMA: Mapping[str, Any] = {
 
 def read_claims(reply: str, judged: Collection[str] = ()) -> list[dict[str, Any]]:
     """The claims in a judge's reply to the texts that were judged, each with the word whether it is supported."""
-    try:
-        found = verdict_object(spoken(reply), "claims", _are_claims, judged)
-        if found is None:
-            raise Unreadable("it holds no JSON object")
-    except Unreadable as problem:
-        form = '{"claims": [{"claim": "...", "evidence": "...", "supported": true}]}'
-        raise Unreadable(f"{problem}; one JSON object {form} was expected") from None
-    return list(found["claims"])
+    form = '{"claims": [{"claim": "...", "evidence": "...", "supported": true}]}'
+    return list(required_verdict(reply, "claims", _is_claim_list, judged, form)["claims"])
 
 
-def _are_claims(value: object) -> bool:
+def _is_claim_list(value: object) -> bool:
     return isinstance(value, list) and all(
         isinstance(claim, dict) and isinstance(claim.get("claim"), str) and isinstance(claim.get("supported"), bool)
         for claim in value
@@ -232,16 +240,18 @@ class Hallucination(Evaluator):
             "request": evidence.prompt,
             "answer": evidence.response or "",
         }
-        asked = question("hallucination", texts, schema=CLAIMS_SCHEMA, judge=self.options.judge)
-        claims, reply = await ask_for(
-            self.ask, replace(asked, max_tokens=4096), partial(read_claims, judged=texts.values())
+        question = judge_question("hallucination", texts, schema=CLAIMS_SCHEMA, judge=self.options.judge)
+        claims, reply = await ask_judge(
+            self.ask, replace(question, max_tokens=4096), partial(read_claims, judged=texts.values())
         )
         unsupported = [claim["claim"] for claim in claims if not claim["supported"]]
         if not claims:
             reason = "the answer makes no claim"
         elif unsupported:
-            reason = f"without support, {len(unsupported)} of {len(claims)}: {listed(unsupported)}"
+            reason = f"without support, {len(unsupported)} of {len(claims)}: {quoted_list(unsupported)}"
         else:
             reason = f"the context supports every claim ({len(claims)})"
         label = "hallucination" if unsupported else "no hallucination"
-        return verdict(not unsupported, reason, label=label, claims=len(claims), unsupported=unsupported, reply=reply)
+        return verdict_score(
+            not unsupported, reason, label=label, claims=len(claims), unsupported=unsupported, reply=reply
+        )

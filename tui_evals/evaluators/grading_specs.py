@@ -15,16 +15,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import fields as template_fields
-from tui_evals.text.templates import fill
+from tui_evals.text.templates import fill_template, template_fields
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .base import CannotJudge, Question
+from .base import Misconfigured, Question
 from .choices import EvalType, MatchFn, choice_strings, concat_completions
-from .judging import explained, fence_mark, fenced, refuse_too_much
+from .judging import check_shown_size, fence_mark, fenced_text, with_fence_notice
 
 MAX_FILE = 100_000  # bytes
-_LEGACY = frozenset({"format_type", "key", "group", "cls"})  # once meaningful, ignored by the original as well
+_IGNORED_KEYS = frozenset({"format_type", "key", "group", "cls"})  # once meaningful, ignored by the original as well
 
 
 class Message(TypedDict):
@@ -86,21 +85,21 @@ class Spec:
         return self.output_template.get(output) if isinstance(self.output_template, Mapping) else self.output_template
 
 
-_KNOWN = frozenset(part.name for part in dataclasses.fields(Spec)) - {"name"}
+_KNOWN_KEYS = frozenset(part.name for part in dataclasses.fields(Spec)) - {"name"}
 _ADAPTER = TypeAdapter(Spec)
 
 
 @cache
 def shipped_specs() -> tuple[str, ...]:
     """The names of the grading specs that come with tui_evals."""
-    found = (files(__package__) / "specs").iterdir()
-    return tuple(sorted(file.name.removesuffix(".yaml") for file in found if file.name.endswith(".yaml")))
+    spec_files = (files(__package__) / "specs").iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in spec_files if file.name.endswith(".yaml")))
 
 
 @cache
-def _shipped(name: str) -> Spec:
+def _shipped_spec(name: str) -> Spec:
     text = (files(__package__) / "specs" / f"{name}.yaml").read_text(encoding="utf-8")
-    return _read(text, name, "")
+    return _read_spec(text, name, "")
 
 
 def load_spec(name: str) -> Spec:
@@ -109,12 +108,12 @@ def load_spec(name: str) -> Spec:
     A file holds one spec, or several under their names as in a registry of OpenAI Evals; `file.yaml#name` picks one.
     """
     if name in shipped_specs():
-        return _shipped(name)
+        return _shipped_spec(name)
     path, _, entry = name.partition("#")
     if path.endswith((".yaml", ".yml")):
-        return _read(_file_text(path), path, entry)
-    near = get_close_matches(name[:80], shipped_specs(), n=5, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"the shipped ones are {', '.join(shipped_specs())}."
+        return _read_spec(_file_text(path), path, entry)
+    similar = get_close_matches(name[:80], shipped_specs(), n=5, cutoff=0.4)
+    hint = f"did you mean {', '.join(similar)}?" if similar else f"the shipped ones are {', '.join(shipped_specs())}."
     raise SpecError(f"there is no grading spec {name[:80]!r}; {hint} A spec of your own is named by its .yaml file.")
 
 
@@ -132,19 +131,19 @@ def _file_text(path: str) -> bytes:
     return text
 
 
-def _read(text: str | bytes, source: str, entry: str) -> Spec:
+def _read_spec(text: str | bytes, source: str, entry: str) -> Spec:
     try:
         document = load_yaml(text)
     except YamlError as problem:
         raise SpecError(f"the grading spec {source!r} cannot be read: {problem}") from None
     if isinstance(document, dict) and "prompt" not in document:
-        document = _entry(document, source, entry)
+        document = _registry_entry(document, source, entry)
     if not isinstance(document, dict) or "prompt" not in document:
         raise SpecError(f"the grading spec {source!r} has no prompt; give it prompt and choice_strings")
-    return _spec(document, entry or Path(source).stem, source)
+    return _spec_of_entry(document, entry or Path(source).stem, source)
 
 
-def _entry(document: Mapping[str, object], source: str, entry: str) -> object:
+def _registry_entry(document: Mapping[str, object], source: str, entry: str) -> object:
     """The spec a registry file holds under a name, or its only one."""
     name = entry or (next(iter(document)) if len(document) == 1 else "")
     if name not in document:
@@ -153,22 +152,19 @@ def _entry(document: Mapping[str, object], source: str, entry: str) -> object:
     return document[name]
 
 
-def _spec(entry: Mapping[str, object], name: str, source: str) -> Spec:
-    given = {key: value for key, value in entry.items() if key not in _LEGACY and value is not None}
-    if "completion_sample_templates" in given:
-        given.setdefault("output_template", given.pop("completion_sample_templates"))
-    if unknown := given.keys() - _KNOWN:
-        known = ", ".join(sorted(_KNOWN))
+def _spec_of_entry(entry: Mapping[str, object], name: str, source: str) -> Spec:
+    fields = {key: value for key, value in entry.items() if key not in _IGNORED_KEYS and value is not None}
+    if "completion_sample_templates" in fields:
+        fields.setdefault("output_template", fields.pop("completion_sample_templates"))
+    if unknown := fields.keys() - _KNOWN_KEYS:
+        known = ", ".join(sorted(_KNOWN_KEYS))
         raise SpecError(f"the grading spec {source!r} has unknown keys: {', '.join(sorted(unknown))}; known: {known}")
     try:
-        return _ADAPTER.validate_python({**given, "name": name})
+        return _ADAPTER.validate_python({**fields, "name": name})
     except ValidationError as problem:
-        first = max(problem.errors(), key=lambda error: len(error["loc"]))  # of a union's, the nearest
-        place = ".".join(map(str, first["loc"]))
-        raise SpecError(f"the grading spec {source!r} cannot be used: {place}: {first['msg']}") from None
-
-
-_UNFIT = "evaluatorConfigurationError"
+        error = max(problem.errors(), key=lambda error: len(error["loc"]))  # of a union's, the nearest
+        field_path = ".".join(map(str, error["loc"]))
+        raise SpecError(f"the grading spec {source!r} cannot be used: {field_path}: {error['msg']}") from None
 
 
 def grading_question(
@@ -184,33 +180,38 @@ def grading_question(
     `texts` are the untrusted values of the fields, each in one piece or several; `templates` say how the pieces of a
     field are joined. `trusted` values win over them. The instruction follows the last message.
     """
-    _require(spec, {**texts, **trusted})
-    shown = {name: texts[name] for name in spec.fields if name not in trusted}
-    refuse_too_much(piece for pieces in shown.values() for piece in pieces)
-    mark = fence_mark({f"{name} {at}": piece for name, pieces in shown.items() for at, piece in enumerate(pieces)})
+    _require_fields(spec, {**texts, **trusted})
+    field_texts = {name: texts[name] for name in spec.fields if name not in trusted}
+    check_shown_size(piece for pieces in field_texts.values() for piece in pieces)
+    mark = fence_mark(
+        {f"{name} {index}": piece for name, pieces in field_texts.items() for index, piece in enumerate(pieces)}
+    )
     try:
-        values = {**trusted, **{name: _joined(mark, name, shown[name], templates.get(name)) for name in shown}}
-        filled: list[dict[str, str]] = [
-            {"role": message["role"], "content": fill(message["content"], values)} for message in spec.messages
+        values = {
+            **trusted,
+            **{name: _join_pieces(mark, name, field_texts[name], templates.get(name)) for name in field_texts},
+        }
+        messages: list[dict[str, str]] = [
+            {"role": message["role"], "content": fill_template(message["content"], values)} for message in spec.messages
         ]
     except TemplateError as problem:
-        raise CannotJudge(_UNFIT, f"the grading prompt of {spec.name} cannot be filled: {problem}") from None
+        raise Misconfigured(f"the grading prompt of {spec.name} cannot be filled: {problem}") from None
     if instruction:
-        filled[-1]["content"] += f"\n\n{instruction}"
-    return Question(messages=explained(mark, filled), judge=judge)
+        messages[-1]["content"] += f"\n\n{instruction}"
+    return Question(messages=with_fence_notice(mark, messages), judge=judge)
 
 
-def _require(spec: Spec, given: Mapping[str, object]) -> None:
-    if missing := [name for name in spec.fields if name not in given]:
+def _require_fields(spec: Spec, values: Mapping[str, object]) -> None:
+    if missing := [name for name in spec.fields if name not in values]:
         reason = (
             f"the grading prompt of {spec.name} needs {', '.join(spec.fields)}; "
-            f"given: {', '.join(given) or 'nothing'}; missing: {', '.join(missing)}. "
+            f"given: {', '.join(values) or 'nothing'}; missing: {', '.join(missing)}. "
             "Give it in spec_args or among the item's variables"
         )
-        raise CannotJudge(_UNFIT, reason)
+        raise Misconfigured(reason)
 
 
-def _joined(mark: str, name: str, pieces: Sequence[str], template: str | None) -> str:
+def _join_pieces(mark: str, name: str, pieces: Sequence[str], template: str | None) -> str:
     """The pieces of a field, each inside a fence of its own so that none can pass for its neighbour."""
-    fences = [fenced(mark, name, piece) for piece in pieces]
+    fences = [fenced_text(mark, name, piece) for piece in pieces]
     return concat_completions(fences, template) if template is not None else "\nor\n".join(fences)

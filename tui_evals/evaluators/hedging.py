@@ -1,4 +1,4 @@
-"""Does the answer hide behind being a machine? By its phrases, or by its likeness to a disclaimer sentence."""
+"""Find answers that hide behind being a machine, by their phrases or by likeness to a disclaimer sentence."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import re2
 from pydantic import AliasChoices, Field
 
 from .base import Evaluator, Evidence, Score
-from .bertscore import ModelOptions, likeness
+from .bertscore import ModelOptions, bert_similarity
 from .readability import answer_text
 
 DISCLAIMER = "As an AI language model, I don't have personal opinions, emotions, or beliefs"
 
-_I = r"(?:^|\W)i"
+_SPEAKER = r"(?:^|\W)i"
 _CANNOT = r"(?: cannot| can't| can not| (?:do not|don't) have the ability to|(?: am|'m) (?:unable|not able) to)"
 _MACHINE = (
     r"(?:(?:ai|artificial intelligence|llm|chatbot)(?: language)?(?: (?:model|assistant|system|program|chatbot|bot))?"
     r"|(?:large )?language model|(?:virtual|digital|computer) (?:assistant|program)|machine learning model)"
 )
-_NO_LONGER_NAME = (  # so that an "AI researcher" is no machine
+_NAME_ENDS = (  # so that an "AI researcher" is no machine
     r"(?:[^\w -]| ?$| -| (?:it|and|or|that|which|who|here|so|with|without|developed|trained|created|made|by)\b)"
 )
 _MIND = r"(?:opinions?|emotions?|feelings?|beliefs?|views?|preferences?|experiences?|desires?|consciousness)"
@@ -34,15 +34,15 @@ _TRAIT = (
 _DISCLAIMERS = {
     "speaks as a machine": (
         r"(?:^|[^\w\s] ?|\b(?:but|and|that|since|being|speaking) )as (?:an?|your) (?:(?:mere|simple|helpful) )?"
-        rf"{_MACHINE}(?: |{_NO_LONGER_NAME}[^.!?]*\b)(?:i|me|my|myself)\b"
-        rf"|{_I}, as an? {_MACHINE}{_NO_LONGER_NAME}"
+        rf"{_MACHINE}(?: |{_NAME_ENDS}[^.!?]*\b)(?:i|me|my|myself)\b"
+        rf"|{_SPEAKER}, as an? {_MACHINE}{_NAME_ENDS}"
     ),
     "is only a machine": (
-        rf"{_I}(?: am|'m) (?:(?:just|only|merely|simply) an? {_MACHINE}{_NO_LONGER_NAME}"
-        rf"|an? {_MACHINE}(?: |{_NO_LONGER_NAME}[^.!?]*\b)(?:not|cannot|can't|don't|unable|without|lack|no)\b)"
+        rf"{_SPEAKER}(?: am|'m) (?:(?:just|only|merely|simply) an? {_MACHINE}{_NAME_ENDS}"
+        rf"|an? {_MACHINE}(?: |{_NAME_ENDS}[^.!?]*\b)(?:not|cannot|can't|don't|unable|without|lack|no)\b)"
     ),
     "denies a mind": (
-        rf"{_I}(?:(?:{_CANNOT}| do not| don't|(?: am|'m) (?:not capable|incapable) of) (?:[\w'-]+ ){{0,5}}"
+        rf"{_SPEAKER}(?:(?:{_CANNOT}| do not| don't|(?: am|'m) (?:not capable|incapable) of) (?:[\w'-]+ ){{0,5}}"
         r"(?:have|having|possess|hold|experienc(?:e|ing)|form|feel|share|offer|give|express)| lack| have no)"
         rf" (?:(?:an?|any|real|true|genuine) )?{_TRAIT}"
     ),
@@ -51,12 +51,12 @@ _DISCLAIMERS = {
         r"|\b(?:as of|until|up to) my (?:last|latest|most recent) (?:(?:knowledge|training) )?(?:update|cut-?off)\b"
     ),
     "cannot look things up": (
-        rf"{_I}(?:{_CANNOT} (?:\w+ ){{0,2}}(?:browse|access|search|retrieve|provide|give|check)"
+        rf"{_SPEAKER}(?:{_CANNOT} (?:\w+ ){{0,2}}(?:browse|access|search|retrieve|provide|give|check)"
         r"|(?: do not| don't) (?:\w+ )?have (?:\w+ )?access to)"
         r" (?:\w+ ){0,3}(?:the internet|the web|real[- ]time|live (?:data|information)|up-to-date)\b"
     ),
     "is no professional": (
-        rf"{_I}(?:(?: am|'m) not (?:an?|your) (?:(?:licensed|qualified|medical|real) )?(?:doctor|physician|lawyer"
+        rf"{_SPEAKER}(?:(?: am|'m) not (?:an?|your) (?:(?:licensed|qualified|medical|real) )?(?:doctor|physician|lawyer"
         r"|attorney|therapist|(?:medical|legal|financial|tax|health|healthcare) (?:professional|advis[eo]r|expert))"
         rf"|{_CANNOT} (?:provide|give|offer) (?:[\w,]+ ){{0,4}}(?:medical|legal|financial|investment|tax)"
         r" (?:advice|opinions?|diagnos[ei]s))\b"
@@ -65,32 +65,40 @@ _DISCLAIMERS = {
 _QUOTATION = re.compile(rb'"[^" ]+(?: [^" ]+){3,60}"')
 
 
-def disclaimers(text: str) -> dict[str, str]:
+def find_disclaimers(text: str) -> dict[str, str]:
     """The first phrase of every kind in which the speaker of a text hides behind being a machine."""
-    plain = _plain(text)
-    own = _QUOTATION.sub(b" ", plain).translate(None, b'"*_`')
-    if not re.search(rb"\w", own):  # all of it is one quotation
-        own = plain
-    found = {kind: pattern.search(own) for kind, pattern in _compiled().items()}
-    return {kind: hit.group().decode("utf-8", "replace")[:120].strip() for kind, hit in found.items() if hit}
+    normalized = _normalized_bytes(text)
+    unquoted = _QUOTATION.sub(b" ", normalized).translate(None, b'"*_`')
+    if not re.search(rb"\w", unquoted):  # all of it is one quotation
+        unquoted = normalized
+    matches = {kind: pattern.search(unquoted) for kind, pattern in _compiled_disclaimers().items()}
+    return {kind: match.group().decode("utf-8", "replace")[:120].strip() for kind, match in matches.items() if match}
 
 
 @cache
-def _compiled() -> dict[str, Any]:
+def _compiled_disclaimers() -> dict[str, Any]:
     """The phrases as patterns that take linear time on any text."""
     options = re2.Options()
     options.log_errors = False
     return {kind: re2.compile(pattern, options) for kind, pattern in _DISCLAIMERS.items()}
 
 
-def _plain(text: str) -> bytes:
+def _normalized_bytes(text: str) -> bytes:
     """Lower case, plain quotes and apostrophes, single blanks, and a stop where a paragraph ends."""
-    plain = text.lower().encode("utf-8", "replace").replace(b"\r", b"").replace(b"\n\n", b" . ")
-    for odd, usual in (("\t", " "), ("\n", " "), ("\u00a0", " "), ("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"')):
-        plain = plain.replace(odd.encode(), usual.encode())
-    while b"  " in plain:
-        plain = plain.replace(b"  ", b" ")
-    return plain
+    normalized = text.lower().encode("utf-8", "replace").replace(b"\r", b"").replace(b"\n\n", b" . ")
+    for variant, replacement in (
+        ("\t", " "),
+        ("\n", " "),
+        ("\u00a0", " "),
+        ("’", "'"),
+        ("‘", "'"),
+        ("“", '"'),
+        ("”", '"'),
+    ):
+        normalized = normalized.replace(variant.encode(), replacement.encode())
+    while b"  " in normalized:
+        normalized = normalized.replace(b"  ", b" ")
+    return normalized
 
 
 class HedgingLanguageOptions(ModelOptions):
@@ -133,13 +141,15 @@ class HedgingLanguage(Evaluator):
         if method == "auto":
             method = "bertscore" if find_spec("bert_score") else "lexical"
         if method == "lexical":
-            phrases = disclaimers(text)
-            shown = "; ".join(f"{kind} ({phrase!r})" for kind, phrase in phrases.items())
+            phrases = find_disclaimers(text)
+            listed_phrases = "; ".join(f"{kind} ({phrase!r})" for kind, phrase in phrases.items())
             return self._record(
-                float(bool(phrases)), shown or "no phrase of disclaiming found", method, phrases=phrases
+                float(bool(phrases)), listed_phrases or "no phrase of disclaiming found", method, phrases=phrases
             )
-        (found,) = await likeness(self.options, text, (self.options.disclaimer,))
-        return self._record(found.f1, f"likeness to the disclaimer {found.f1:.2f}", method, model=self.options.model)
+        (similarity,) = await bert_similarity(self.options, text, (self.options.disclaimer,))
+        return self._record(
+            similarity.f1, f"likeness to the disclaimer {similarity.f1:.2f}", method, model=self.options.model
+        )
 
     def _record(self, hedging: float, reason: str, method: str, **details: object) -> Score:
         """The record of an amount of hedging; up to the threshold passes, so `measured` does not fit."""

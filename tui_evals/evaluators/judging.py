@@ -20,7 +20,7 @@ MAX_SHOWN = 500_000  # characters of dataset and answers together
 T = TypeVar("T")
 
 
-class Unreadable(ValueError):
+class UnreadableReply(ValueError):
     """The judge's reply does not hold a verdict; the message tells the judge what was expected."""
 
 
@@ -47,12 +47,14 @@ _NOTICE = (
 )
 
 
-def fenced(mark: str, name: str, text: str) -> str:
+def fenced_text(mark: str, name: str, text: str) -> str:
     """An untrusted text between its marks, or a note that there is none."""
     return f"<data-{mark} {name}>\n{text}\n</data-{mark}>" if text else "(none given)"
 
 
-def explained(mark: str, messages: Sequence[Mapping[str, str]], notice: str = _NOTICE) -> tuple[Mapping[str, str], ...]:
+def with_fence_notice(
+    mark: str, messages: Sequence[Mapping[str, str]], notice: str = _NOTICE
+) -> tuple[Mapping[str, str], ...]:
     """The messages with the fence explained first, in the system message where they start with one."""
     notice = notice.format(mark=mark)
     if messages and messages[0]["role"] == "system":
@@ -60,7 +62,7 @@ def explained(mark: str, messages: Sequence[Mapping[str, str]], notice: str = _N
     return ({"role": "system", "content": notice.strip()}, *messages)
 
 
-def refuse_too_much(texts: Iterable[str]) -> None:
+def check_shown_size(texts: Iterable[str]) -> None:
     """CannotJudge when the texts are more than a judge can be shown."""
     size = sum(map(len, texts))
     if size > MAX_SHOWN:
@@ -68,7 +70,7 @@ def refuse_too_much(texts: Iterable[str]) -> None:
         raise CannotJudge("responseTooLarge", reason)
 
 
-def question(
+def judge_question(
     prompt: Prompty | str,
     texts: Mapping[str, str],
     trusted: Mapping[str, object] | None = None,
@@ -77,30 +79,30 @@ def question(
     judge: str | None = None,
 ) -> Question:
     """A judge prompt, or the shipped one of a name, with every untrusted text fenced under its own name."""
-    refuse_too_much(texts.values())
+    check_shown_size(texts.values())
     mark = fence_mark(texts)
-    values = {**(trusted or {}), **{name: fenced(mark, name, text) for name, text in texts.items()}}
+    values = {**(trusted or {}), **{name: fenced_text(mark, name, text) for name, text in texts.items()}}
     messages = render_messages(shipped_prompt(prompt) if isinstance(prompt, str) else prompt, values)
-    return Question(messages=explained(mark, messages), schema=schema, judge=judge)
+    return Question(messages=with_fence_notice(mark, messages), schema=schema, judge=judge)
 
 
-async def ask_for(ask: Ask, asked: Question, read: Callable[[str], T]) -> tuple[T, str]:
-    """The verdict and the reply it was read from; one repair call, then `judgeOutputUnparseable`."""
-    reply = await ask(asked)
+async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:
+    """The verdict and the reply it was read from; after one repair call CannotJudge (`judgeOutputUnparseable`)."""
+    reply = await ask(question)
     try:
         return read(reply), reply
-    except Unreadable as problem:
-        again = (
+    except UnreadableReply as problem:
+        repair_request = (
             {"role": "assistant", "content": reply},
             {
                 "role": "user",
                 "content": f"That reply could not be read: {problem}. Give the same verdict in that form only.",
             },
         )
-    repaired = await ask(replace(asked, messages=(*asked.messages, *again)))
+    repaired = await ask(replace(question, messages=(*question.messages, *repair_request)))
     try:
         return read(repaired), repaired
-    except Unreadable as problem:
+    except UnreadableReply as problem:
         reason = f"the judge's reply could not be read, twice: {problem}"
         raise CannotJudge("judgeOutputUnparseable", reason, reply=reply, repaired=repaired) from None
 
@@ -109,92 +111,110 @@ MAX_REPLY = 50_000
 
 _NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
 _OF_FIVE = r" ?(?:/|out of) ?5(?:\.0)?"
-_NAMED = rf"(?:final |overall )?(?:score|rating)[ *_]{{0,4}}[:=][ *_]{{0,4}}{_NUMBER}(?:{_OF_FIVE})?"
-_LINE = re.compile(rf"{_NAMED}|{_NUMBER}{_OF_FIVE}", re.IGNORECASE)
+_NAMED_SCORE = rf"(?:final |overall )?(?:score|rating)[ *_]{{0,4}}[:=][ *_]{{0,4}}{_NUMBER}(?:{_OF_FIVE})?"
+_SCORE_LINE = re.compile(rf"{_NAMED_SCORE}|{_NUMBER}{_OF_FIVE}", re.IGNORECASE)
 
 
-def spoken(reply: str) -> str:
-    """A judge's reply without the thoughts it opens with and without a full stop at its end."""
+def without_thoughts(reply: str) -> str:
+    """A judge's reply without the `<think>` block it may open with."""
     thoughts, end, rest = reply.lstrip().partition("</think>")
-    said = rest if end and thoughts.startswith("<think>") else reply
-    if len(said) > MAX_REPLY:
-        raise Unreadable(f"it is longer than {MAX_REPLY:,} characters")
-    return said.strip().removesuffix(".")
+    return rest if end and thoughts.startswith("<think>") else reply
+
+
+def reply_text(reply: str) -> str:
+    """A judge's reply without its thoughts and without a full stop at its end."""
+    text = without_thoughts(reply)
+    if len(text) > MAX_REPLY:
+        raise UnreadableReply(f"it is longer than {MAX_REPLY:,} characters")
+    return text.strip().removesuffix(".")
 
 
 def verdict_object(
-    said: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
+    text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
 ) -> dict[str, Any] | None:
     """The last JSON object with a valid verdict under the key, None where there is no object.
 
     A second verdict that differs makes the reply unreadable, and so does one that stands in a text that was judged:
     each may be a quotation.
     """
-    objects = list(_objects(said))
-    found = [(value, source) for value, source in objects if valid(value.get(key))]
-    if objects and not found:
-        raise Unreadable(f"it holds no valid {key}")
-    if any(value[key] != found[0][0][key] for value, _ in found):
-        raise Unreadable(f"it holds objects whose {key} differ")
-    if not found:
+    objects = list(_json_objects(text))
+    verdicts = [(value, source) for value, source in objects if valid(value.get(key))]
+    if objects and not verdicts:
+        raise UnreadableReply(f"it holds no valid {key}")
+    if any(value[key] != verdicts[0][0][key] for value, _ in verdicts):
+        raise UnreadableReply(f"it holds objects whose {key} differ")
+    if not verdicts:
         return None
-    value, source = found[-1]
+    value, source = verdicts[-1]
     _refuse_quotation(source, judged)
     return value
 
 
+def required_verdict(
+    reply: str, key: str, valid: Callable[[object], bool], judged: Collection[str], form: str
+) -> dict[str, Any]:
+    """`verdict_object` of a reply that must be one; `form` tells the judge how it has to look."""
+    try:
+        verdict = verdict_object(reply_text(reply), key, valid, judged)
+        if verdict is None:
+            raise UnreadableReply("it holds no JSON object")
+    except UnreadableReply as problem:
+        raise UnreadableReply(f"{problem}; one JSON object {form} was expected") from None
+    return verdict
+
+
 def reply_object(reply: str) -> dict[str, Any]:
     """The one JSON object of a reply, whatever chatter stands around it."""
-    found = [value for value, _ in _objects(spoken(reply))]
-    if not found or any(value != found[0] for value in found):
-        raise Unreadable("one JSON object was expected")
-    return found[0]
+    objects = [value for value, _ in _json_objects(reply_text(reply))]
+    if not objects or any(value != objects[0] for value in objects):
+        raise UnreadableReply("one JSON object was expected")
+    return objects[0]
 
 
-def score_line(said: str, judged: Collection[str] = ()) -> float:
+def score_line(text: str, judged: Collection[str] = ()) -> float:
     """The score of a reply without JSON: a bare number, else what its first or last line gives.
 
     A line within is not looked at, and one that stands in a text that was judged is refused: each may be a quotation.
     """
-    if re.fullmatch(_NUMBER, said):
-        return float(said)
-    lines = said.splitlines()
-    found = [match for line in lines[:1] + lines[-1:] if (match := _LINE.fullmatch(line.strip(" \t*_#>.")))]
-    scores = {float(match[1] or match[2]) for match in found}
+    if re.fullmatch(_NUMBER, text):
+        return float(text)
+    lines = text.splitlines()
+    matches = [match for line in lines[:1] + lines[-1:] if (match := _SCORE_LINE.fullmatch(line.strip(" \t*_#>.")))]
+    scores = {float(match[1] or match[2]) for match in matches}
     if len(scores) != 1:
-        raise Unreadable("it gives more than one score" if scores else "it gives no score")
-    for match in found:
+        raise UnreadableReply("it gives more than one score" if scores else "it gives no score")
+    for match in matches:
         _refuse_quotation(match[0], judged)
     return scores.pop()
 
 
 def _refuse_quotation(verdict: str, judged: Collection[str]) -> None:
     if any(verdict in text for text in judged):
-        raise Unreadable("its verdict stands word for word in what is judged")
+        raise UnreadableReply("its verdict stands word for word in what is judged")
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object whose keys differ: of two alike, one may come from a quotation that ended its string early."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return unique
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates)
 
 
-def _objects(said: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _json_objects(text: str) -> Iterator[tuple[dict[str, Any], str]]:
     """Every JSON object and its text; a brace outside one is refused, for broken JSON may hold a quotation."""
     end = 0
-    while (start := said.find("{", end)) != -1 and "}" not in said[end:start]:
+    while (start := text.find("{", end)) != -1 and "}" not in text[end:start]:
         try:
-            value, end = _DECODER.raw_decode(said, start)
+            value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             break
-        yield value, said[start:end]
-    if "{" in said[end:] or "}" in said[end:]:
-        raise Unreadable("it holds braces that are not a whole JSON object")
+        yield value, text[start:end]
+    if "{" in text[end:] or "}" in text[end:]:
+        raise UnreadableReply("it holds braces that are not a whole JSON object")
 
 
 _PREFIXES = {"system": "", "example_user": "User: ", "example_assistant": "Assistant: "}
@@ -215,17 +235,17 @@ def chat_to_text(messages: Sequence[Mapping[str, Any]], *, cue: bool = False) ->
     System messages bear no prefix. `cue` ends the text with the word that asks an assistant to go on.
     """
     if len(messages) == 1:
-        return _content(messages[0])
-    lines = [f"{_prefix(message)}{_content(message)}\n" for message in messages]
+        return _message_text(messages[0])
+    lines = [f"{_speaker_prefix(message)}{_message_text(message)}\n" for message in messages]
     return "".join(lines) + ("Assistant:" if cue else "")
 
 
-def _prefix(message: Mapping[str, Any]) -> str:
+def _speaker_prefix(message: Mapping[str, Any]) -> str:
     speaker = str(message.get("name") or message.get("role") or "user")
     return _PREFIXES.get(speaker, f"{speaker.capitalize()}: ")
 
 
-def _content(message: Mapping[str, Any]) -> str:
+def _message_text(message: Mapping[str, Any]) -> str:
     """What a message says, and the tool calls it makes."""
-    said = (message.get("content"), message.get("tool_calls"))
-    return " ".join(as_text(part) for part in said if part)
+    parts = (message.get("content"), message.get("tool_calls"))
+    return " ".join(as_text(part) for part in parts if part)

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field
 
 from tui_evals.text.tokens import estimate_tokens
 
-from .base import Evaluator, Evidence, Options, Score, measured, skipped
+from .base import Evaluator, Evidence, Options, Score, measured_score, skipped_score
 
 
 class LimitOptions(Options):
@@ -23,12 +23,12 @@ class LimitOptions(Options):
     )
 
 
-def _below(value: float, threshold: float | None, shown: str) -> Score:
-    record = measured(value, None, shown)
+def _limit_score(value: float, threshold: float | None, value_text: str) -> Score:
+    record = measured_score(value, None, value_text)
     if threshold is None or record.result == "error":
         return record
     below = value < threshold
-    reason = f"{shown}, {'below' if below else 'not below'} the limit of {threshold:g}"
+    reason = f"{value_text}, {'below' if below else 'not below'} the limit of {threshold:g}"
     return replace(record, result="pass" if below else "fail", threshold=threshold, reason=reason)
 
 
@@ -48,10 +48,10 @@ class Latency(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Compare the time."""
         if evidence.from_cache:
-            return skipped("the answer came from the cache, so its time says nothing about the target")
+            return skipped_score("the answer came from the cache, so its time says nothing about the target")
         if evidence.latency_ms is None:
-            return skipped("no time was measured for this answer")
-        return _below(evidence.latency_ms, self.options.threshold, f"{evidence.latency_ms:.0f} ms")
+            return skipped_score("no time was measured for this answer")
+        return _limit_score(evidence.latency_ms, self.options.threshold, f"{evidence.latency_ms:.0f} ms")
 
 
 class Cost(Evaluator):
@@ -70,8 +70,8 @@ class Cost(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Compare the cost."""
         if evidence.cost is None:
-            return skipped("unpriced: no price is known for this answer; give its target a price")
-        return _below(evidence.cost, self.options.threshold, f"${evidence.cost:.6f}")
+            return skipped_score("unpriced: no price is known for this answer; give its target a price")
+        return _limit_score(evidence.cost, self.options.threshold, f"${evidence.cost:.6f}")
 
 
 class Tokens(Evaluator):
@@ -90,5 +90,5 @@ class Tokens(Evaluator):
         """Compare the count, or the estimate."""
         estimated = evidence.tokens is None
         count = estimate_tokens(evidence.response or "") if evidence.tokens is None else evidence.tokens
-        shown = f"{'about ' if estimated else ''}{count} tokens"
-        return replace(_below(count, self.options.threshold, shown), details={"estimated": estimated})
+        count_text = f"{'about ' if estimated else ''}{count} tokens"
+        return replace(_limit_score(count, self.options.threshold, count_text), details={"estimated": estimated})

@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
-from .base import Evaluator, Evidence, Score, ValueOptions, measured, verdict
+from .base import Evaluator, Evidence, Score, ValueOptions, measured_score, verdict_score
 from .references import overlap_f1
-from .values import listed, response_texts
+from .values import quoted_list, response_texts
 
 _WORD = re.compile(r"\w+")
-_LISTED_CITATIONS = 100
+_MAX_LISTED = 100
 
 
 class CaseOptions(ValueOptions):
@@ -54,8 +54,8 @@ class ExactMatch(Evaluator):
             match = any(answer in references for answer in answers)
         else:
             match = any(reference in answer for answer in answers for reference in references)
-        reason = "Exact match found" if match else f"No exact match of {listed(evidence.references)}"
-        return verdict(match, reason, match=match)
+        reason = "Exact match found" if match else f"No exact match of {quoted_list(evidence.references)}"
+        return verdict_score(match, reason, match=match)
 
 
 class PartialMatchOptions(CaseOptions):
@@ -87,7 +87,7 @@ class PartialMatch(Evaluator):
             for answer in answers
             for reference in references
         )
-        return measured(best, self.options.threshold, f"Match score: {best:.3f}")
+        return measured_score(best, self.options.threshold, f"Match score: {best:.3f}")
 
 
 _MARKERS = {
@@ -123,28 +123,28 @@ class Citations(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Count the markers."""
-        wanted = self.options.citation_format
-        formats = (wanted,) if wanted in _MARKERS else tuple(_MARKERS)
-        found = _citations("\n".join(response_texts(evidence, self.options.json_path)), formats)
-        return measured(
-            len(found),
+        chosen_format = self.options.citation_format
+        formats = (chosen_format,) if chosen_format in _MARKERS else tuple(_MARKERS)
+        citations = _find_citations("\n".join(response_texts(evidence, self.options.json_path)), formats)
+        return measured_score(
+            len(citations),
             self.options.threshold,
-            f"citations found: {len(found)}, needed: {self.options.threshold}",
-            count=len(found),
-            format=wanted,
-            citations=found[:_LISTED_CITATIONS],
+            f"citations found: {len(citations)}, needed: {self.options.threshold}",
+            count=len(citations),
+            format=chosen_format,
+            citations=citations[:_MAX_LISTED],
         )
 
 
-def _citations(text: str, formats: tuple[str, ...]) -> list[dict[str, object]]:
+def _find_citations(text: str, formats: tuple[str, ...]) -> list[dict[str, object]]:
     """Each marker once, in the order of first appearance."""
-    first: dict[tuple[str, str], re.Match[str]] = {}
-    for form in formats:
-        for match in _MARKERS[form].finditer(text):
-            first.setdefault((form, match["label"]), match)
-    ordered = sorted(first.values(), key=lambda match: match.start())
+    first_matches: dict[tuple[str, str], re.Match[str]] = {}
+    for marker_format in formats:
+        for match in _MARKERS[marker_format].finditer(text):
+            first_matches.setdefault((marker_format, match["label"]), match)
+    ordered = sorted(first_matches.values(), key=lambda match: match.start())
     return [
-        {"index": int(label) if (label := match["label"]).isdecimal() else place, "text": label}
+        {"index": int(label) if (label := match["label"]).isdecimal() else position, "text": label}
         | ({"source": match["source"]} if match["source"] else {})
-        for place, match in enumerate(ordered, start=1)
+        for position, match in enumerate(ordered, start=1)
     ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Result, Score, as_text
+from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
 from .choices import (
     INVALID,
     NUMBERED,
@@ -22,7 +22,7 @@ from .choices import (
     quoted_choices,
 )
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
-from .judging import chat_to_text, is_chat
+from .judging import chat_to_text, is_chat, without_thoughts
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -82,23 +82,23 @@ class ModelGradedOptions(JudgedOptions):
 
     @model_validator(mode="after")
     def _usable(self) -> ModelGradedOptions:
-        _check(self, effective_spec(self))
+        _check_options(self, effective_spec(self))
         return self
 
 
 def effective_spec(options: ModelGradedOptions) -> Spec:
     """The spec the options name, with the parts they replace; or the parts alone."""
-    given: dict[str, Any] = {part: value for part in _OVERRIDES if (value := getattr(options, part)) is not None}
+    overrides: dict[str, Any] = {part: value for part in _OVERRIDES if (value := getattr(options, part)) is not None}
     if options.spec is None:
         if options.prompt is None or options.choice_strings is None:
             raise SpecError("ModelGraded needs a spec (a shipped name or a YAML file), or prompt and choice_strings")
-        return Spec(name="inline", **given)
+        return Spec(name="inline", **overrides)
     spec = load_spec(options.spec)
     if options.prompt is not None:  # the instruction the spec's author wrote stood in the prompt that is replaced
-        given |= {"eval_type": None, "default_eval_type": spec.eval_type or spec.default_eval_type}
+        overrides |= {"eval_type": None, "default_eval_type": spec.eval_type or spec.default_eval_type}
     if options.choice_strings is not None or options.choice_scores is not None:
-        given["passing"] = None  # the spec's passing choices may mean something else now, or be gone
-    return replace(spec, **given)
+        overrides["passing"] = None  # the spec's passing choices may mean something else now, or be gone
+    return replace(spec, **overrides)
 
 
 def answers_at_once(options: ModelGradedOptions, spec: Spec) -> int | Literal["from_models"]:
@@ -106,7 +106,7 @@ def answers_at_once(options: ModelGradedOptions, spec: Spec) -> int | Literal["f
     return options.multicomp_n or ("from_models" if "n" in spec.fields else 1)
 
 
-def _check(options: ModelGradedOptions, spec: Spec) -> None:
+def _check_options(options: ModelGradedOptions, spec: Spec) -> None:
     """Refuse, before anything is spent, what could not be graded."""
     if not spec.messages or not all(message["content"].strip() for message in spec.messages):
         raise SpecError("the prompt, or a message of it, is empty; write what the judge is asked")
@@ -129,14 +129,13 @@ def _check(options: ModelGradedOptions, spec: Spec) -> None:
     expand_args(spec.args)
 
 
-_UNFIT = "evaluatorConfigurationError"
 _WORST_FIRST: tuple[Result | None, ...] = ("fail", "error", None)
-_REASON = 300  # characters
+_MAX_REASON = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class _Metric:
-    """What one grading call came to."""
+class _MetricResult:
+    """The result of one grading call."""
 
     choice: str
     score: float | None
@@ -147,8 +146,8 @@ class _Metric:
     @property
     def details(self) -> dict[str, object]:
         """The record as plain data."""
-        found: dict[str, object] = {"choice": self.choice, "score": self.score, "reply": self.reply}
-        return found if self.agrees is None else {**found, "metascore": float(self.agrees)}
+        details: dict[str, object] = {"choice": self.choice, "score": self.score, "reply": self.reply}
+        return details if self.agrees is None else {**details, "metascore": float(self.agrees)}
 
 
 class ModelGraded(Evaluator):
@@ -192,22 +191,22 @@ class ModelGraded(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """Ask the judge once for every combination of args."""
         answers = self._answers(evidence)
-        given = {name: (_text(value),) for name, value in evidence.variables.items()}
-        texts = {**self._inputs(evidence), **answers, **given}
-        templates = {name: template for name in answers.keys() - given.keys() if (template := self._template(name))}
+        variables = {name: (_prompt_text(value),) for name, value in evidence.variables.items()}
+        texts = {**self._inputs(evidence), **answers, **variables}
+        templates = {name: template for name in answers.keys() - variables.keys() if (template := self._template(name))}
         n = len(answers.get(self.outputs[0], ())) if len(self.outputs) == 1 else 1
         n = n or (self.count if isinstance(self.count, int) else 1)
         try:
             choices = self.spec.choices(n)
         except ValueError as problem:
-            raise CannotJudge(_UNFIT, str(problem)) from None
+            raise Misconfigured(str(problem)) from None
         instruction = "" if self.spec.eval_type else answer_instruction(choices, self._eval_type)
         metrics = {}
         for metric, values in self._calls(evidence).items():
             expected = self._expected(metric, evidence)
             trusted = {**values, "n": str(n)}
-            asked = grading_question(self.spec, texts, trusted, templates, instruction, self.options.judge)
-            metrics[metric] = self._metric(await self.ask(asked), choices, expected)
+            question = grading_question(self.spec, texts, trusted, templates, instruction, self.options.judge)
+            metrics[metric] = self._metric(await self.ask(question), choices, expected)
         return self._record(metrics, choices)
 
     @property
@@ -218,12 +217,12 @@ class ModelGraded(Evaluator):
         return self.spec.template_for(name if name in self.outputs else self.outputs[0])
 
     def _inputs(self, evidence: Evidence) -> dict[str, Sequence[str]]:
-        """What was asked and what would be right, under the names of their fields."""
-        asked = ({"role": "user", "content": evidence.prompt},) if evidence.prompt else ()
-        found: dict[str, Sequence[str]] = {}
-        if messages := (*evidence.history, *asked):
-            found |= dict.fromkeys(("input", *self.spec.input_outputs), (chat_to_text(messages),))
-        return found | ({"ideal": evidence.references} if evidence.references else {})
+        """The conversation and the references, under the names of their prompt fields."""
+        request = ({"role": "user", "content": evidence.prompt},) if evidence.prompt else ()
+        inputs: dict[str, Sequence[str]] = {}
+        if messages := (*evidence.history, *request):
+            inputs |= dict.fromkeys(("input", *self.spec.input_outputs), (chat_to_text(messages),))
+        return inputs | ({"ideal": evidence.references} if evidence.references else {})
 
     def _answers(self, evidence: Evidence) -> dict[str, Sequence[str]]:
         """The answers to judge under the names of their fields; none where the item's variables hold them all."""
@@ -232,21 +231,21 @@ class ModelGraded(Evaluator):
         if self.scope == "answer" and evidence.response is None:
             raise CannotJudge("agentRequestFailed", f"{self.name} has no answer to judge")
         answers = (evidence.response or "",) if self.scope == "answer" else evidence.completions
-        several = len(self.outputs) > 1
-        wanted = len(self.outputs) if several else self.count
-        if len(answers) < 2 if wanted == "from_models" else len(answers) != wanted:
-            number = "at least 2" if wanted == "from_models" else wanted
+        one_field_each = len(self.outputs) > 1
+        expected = len(self.outputs) if one_field_each else self.count
+        if len(answers) < 2 if expected == "from_models" else len(answers) != expected:
+            number = "at least 2" if expected == "from_models" else expected
             reason = f"{self.spec.name} judges {number} answers of a group together, and there are {len(answers)}"
-            raise CannotJudge(_UNFIT, reason)
+            raise Misconfigured(reason)
         if not any(answer.strip() for answer in answers):
             raise CannotJudge("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
-        if several:
+        if one_field_each:
             return {output: (answer,) for output, answer in zip(self.outputs, answers, strict=True)}
         return dict.fromkeys(("completion", *self.outputs), answers)
 
     def _calls(self, evidence: Evidence) -> dict[str, dict[str, str]]:
         """The trusted values of each grading call, under the name of its metric."""
-        spec_args = {name: _text(value) for name, value in self.options.spec_args.items()}
+        spec_args = {name: _prompt_text(value) for name, value in self.options.spec_args.items()}
         open_args = {
             name: values
             for name, values in self.spec.args.items()
@@ -254,9 +253,11 @@ class ModelGraded(Evaluator):
         }
         calls = expand_args(open_args)
         return {
-            metric if len(calls) > 1 else "choice": {name: _text(value) for name, (_, value) in picked.items()}
+            metric if len(calls) > 1 else "choice": {
+                name: _prompt_text(value) for name, (_, value) in combination.items()
+            }
             | spec_args
-            for metric, picked in calls.items()
+            for metric, combination in calls.items()
         }
 
     def _expected(self, metric: str, evidence: Evidence) -> str | None:
@@ -264,21 +265,20 @@ class ModelGraded(Evaluator):
         if not self.options.metaeval:
             return None
         if metric not in evidence.variables:
-            raise CannotJudge(_UNFIT, f"metaeval compares with the item's variable {metric!r}, and there is none")
+            raise Misconfigured(f"metaeval compares with the item's variable {metric!r}, and there is none")
         return as_text(evidence.variables[metric])
 
-    def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _Metric:
+    def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
         """The choice in a reply, its score and whether it passes."""
-        options, said = self.options, reply
+        options, text = self.options, reply
         if not options.compat:
-            thoughts, end, rest = reply.lstrip().partition("</think>")
-            said = rest if end and thoughts.startswith("<think>") else reply
+            text = without_thoughts(reply)
             if self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
                 choices = sorted(choices, key=len, reverse=True)
-        choice = parse_choice(said, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
+        choice = parse_choice(text, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
         score = choice_score(choice, choice_scores(choices, self.spec.choice_scores), options.invalid)
         agrees = None if expected is None else choice == expected
-        return _Metric(choice, score, self._result(choice, score), reply, agrees)
+        return _MetricResult(choice, score, self._result(choice, score), reply, agrees)
 
     def _result(self, choice: str, score: float | None) -> Result | None:
         if choice == INVALID and self.options.invalid == "exclude":
@@ -289,38 +289,38 @@ class ModelGraded(Evaluator):
             return "pass" if score >= self.threshold and choice != INVALID else "fail"
         return None
 
-    def _record(self, metrics: Mapping[str, _Metric], choices: Sequence[str]) -> Score:
+    def _record(self, metrics: Mapping[str, _MetricResult], choices: Sequence[str]) -> Score:
         """One record of all metrics: the mean of their scores, and a pass only if all pass."""
-        found = tuple(metrics.values())
-        results = [metric.result for metric in found]
+        outcomes = tuple(metrics.values())
+        results = [metric.result for metric in outcomes]
         result: Result | None = next((worse for worse in _WORST_FIRST if worse in results), "pass")
-        scores = [metric.score for metric in found if metric.score is not None]
+        scores = [metric.score for metric in outcomes if metric.score is not None]
         details: dict[str, object] = {"metrics": {name: metric.details for name, metric in metrics.items()}}
         if result == "error":
             details["code"] = "judgeOutputUnparseable"
         if self.options.metaeval:
-            details["metascore"] = sum(metric.agrees is True for metric in found) / len(found)
+            details["metascore"] = sum(metric.agrees is True for metric in outcomes) / len(outcomes)
         return Score(
             score=sum(scores) / len(scores) if scores and result != "error" else None,
             result=result,
             threshold=self.threshold,
-            label="/".join(metric.choice for metric in found),
+            label="/".join(metric.choice for metric in outcomes),
             reason=_reason(metrics, choices),
             details=details,
         )
 
 
-def _reason(metrics: Mapping[str, _Metric], choices: Sequence[str]) -> str:
+def _reason(metrics: Mapping[str, _MetricResult], choices: Sequence[str]) -> str:
     """One sentence about what the judge chose."""
     if len(metrics) > 1:
         chosen = ", ".join(f"{metric.choice} for {name}" for name, metric in metrics.items())
-        return f"the judge chose {chosen}"[:_REASON]
+        return f"the judge chose {chosen}"[:_MAX_REASON]
     (metric,) = metrics.values()
     if metric.choice == INVALID:
         return f"the judge's reply makes none of the choices {quoted_choices(choices)}"
     return f"the judge chose {metric.choice}" + ("" if metric.score is None else f", which scores {metric.score:g}")
 
 
-def _text(value: object) -> str:
+def _prompt_text(value: object) -> str:
     """A value as a grading prompt shows it; a list of chat messages as the conversation it is."""
     return chat_to_text(value) if isinstance(value, list | tuple) and is_chat(value) else as_text(value)

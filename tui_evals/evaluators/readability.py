@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured
+from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured_score
 from .values import response_texts
 
-LOOKED_UP = 150_000
+MAX_LOOKED_UP = 150_000
 """How many characters of distinct words are looked up in a dictionary before an answer counts as too large."""
 
 
@@ -45,50 +45,54 @@ class Reading:
 
 def flesch_reading_ease(text: str) -> float:
     """The reading ease of an English text; `CannotJudge` where it holds too many different words to look up."""
-    return reading(text).ease
+    return measure_reading(text).ease
 
 
-def reading(text: str) -> Reading:
+def measure_reading(text: str) -> Reading:
     """The words, sentences and syllables of a text; one or two words before a full stop are no sentence."""
     shape = _shape(text)
     sentences = len(re.findall(r"w w w[^.]*", shape))
-    return Reading(_words_in(shape), max(1, sentences), syllable_count(text))
+    return Reading(_count_words(shape), max(1, sentences), syllable_count(text))
 
 
 def word_count(text: str) -> int:
     """How many words a text has: what white space separates once all punctuation is deleted."""
-    return _words_in(_shape(text))
+    return _count_words(_shape(text))
 
 
 def syllable_count(text: str) -> int:
     """How many syllables a text has: each word one more than the points where it can be hyphenated."""
     dictionary = _hyphenation()
-    words = mapped(text.lower(), lambda char: char if in_word(char) or char.isspace() else None).split()
-    syllables = sum(times * (len(dictionary.positions(word)) + 1) for word, times in distinct(words).items())
+    words = map_characters(
+        text.lower(), lambda char: char if is_word_character(char) or char.isspace() else None
+    ).split()
+    syllables = sum(
+        times * (len(dictionary.positions(word)) + 1) for word, times in count_distinct_words(words).items()
+    )
     dictionary.hd.cache.clear()  # the library keeps every word it ever saw
     return syllables
 
 
-def distinct(words: list[str]) -> Counter[str]:
+def count_distinct_words(words: list[str]) -> Counter[str]:
     """How often each word occurs; `CannotJudge` where looking each of them up would take too long."""
     tally = Counter(words)
-    if (size := sum(map(len, tally))) > LOOKED_UP:
+    if (size := sum(map(len, tally))) > MAX_LOOKED_UP:
         reason = f"the answer's different words are {size:,} characters together, too many to look each of them up"
         raise CannotJudge("responseTooLarge", reason)
     return tally
 
 
-def in_word(char: str) -> bool:
+def is_word_character(char: str) -> bool:
     """Whether a character belongs to words: a letter, a digit or the underscore."""
     return char.isalnum() or char == "_"
 
 
-def mapped(text: str, kind: Callable[[str], str | None]) -> str:
+def map_characters(text: str, kind: Callable[[str], str | None]) -> str:
     """The text with every character replaced by its kind, or dropped where that is None."""
-    return text.translate(_Kinds(kind))
+    return text.translate(_CharacterKinds(kind))
 
 
-class _Kinds(dict[int, str | None]):
+class _CharacterKinds(dict[int, str | None]):
     """A translation table that asks for the kind of a character once."""
 
     def __init__(self, kind: Callable[[str], str | None]) -> None:
@@ -96,28 +100,28 @@ class _Kinds(dict[int, str | None]):
         self.kind = kind
 
     def __missing__(self, code: int) -> str | None:
-        self[code] = found = self.kind(chr(code))
-        return found
+        self[code] = kind = self.kind(chr(code))
+        return kind
 
 
 def _shape(text: str) -> str:
     """The text as `w` for a word, a blank and `.` for the end of a sentence, each run of one kind as one of it."""
-    shape = mapped(text, _kind)
+    shape = map_characters(text, _character_kind)
     for run in ("ww", "  "):
         while run in shape:
             shape = shape.replace(run, run[0])
     return shape
 
 
-def _kind(char: str) -> str | None:
-    if in_word(char):
+def _character_kind(char: str) -> str | None:
+    if is_word_character(char):
         return "w"
     if char.isspace():
         return " "
     return "." if char in ".!?" else None
 
 
-def _words_in(shape: str) -> int:
+def _count_words(shape: str) -> int:
     return f" {shape.replace('.', '')}".count(" w")
 
 
@@ -163,15 +167,15 @@ class Readability(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """The reading ease of the answer."""
-        found = reading(answer_text(evidence, self.options.json_path))
-        return measured(
-            found.ease,
+        reading = measure_reading(answer_text(evidence, self.options.json_path))
+        return measured_score(
+            reading.ease,
             self.options.threshold,
-            f"reading ease {found.ease:g}: {found.words_per_sentence:g} words a sentence, "
-            f"{found.syllables_per_word:g} syllables a word",
-            words=found.words,
-            sentences=found.sentences,
-            syllables=found.syllables,
+            f"reading ease {reading.ease:g}: {reading.words_per_sentence:g} words a sentence, "
+            f"{reading.syllables_per_word:g} syllables a word",
+            words=reading.words,
+            sentences=reading.sentences,
+            syllables=reading.syllables,
         )
 
 
@@ -213,7 +217,7 @@ class WordCountMatch(Evaluator):
         """The match with the closest reference."""
         words = word_count(answer_text(evidence, self.options.json_path))
         closest = max(map(word_count, evidence.references), key=lambda count: word_count_match(words, count))
-        return measured(
+        return measured_score(
             word_count_match(words, closest),
             self.options.threshold,
             f"the answer has {words} words, the reference {closest}",

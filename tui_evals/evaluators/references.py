@@ -10,13 +10,22 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, ValueOptions, as_text, verdict
-from .values import listed, quoted, response_texts
+from .base import (
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    Score,
+    TextOptions,
+    ValueOptions,
+    as_text,
+    verdict_score,
+)
+from .values import quoted, quoted_list, response_texts
 
 _CHOICES = len(ascii_uppercase)
 
 
-def pick(answer: str, options: Iterable[str], separator: Callable[[str], bool] | None = None) -> str | None:
+def starting_option(answer: str, options: Iterable[str], separator: Callable[[str], bool] | None = None) -> str | None:
     """The first option the answer starts with; the next character, if any, must satisfy the separator."""
     for option in options:
         after = answer[len(option) : len(option) + 1]
@@ -25,7 +34,7 @@ def pick(answer: str, options: Iterable[str], separator: Callable[[str], bool] |
     return None
 
 
-def _fold(options: TextOptions) -> Callable[[str], str]:
+def _case_folding(options: TextOptions) -> Callable[[str], str]:
     return str.lower if options.ignore_case else str
 
 
@@ -44,13 +53,15 @@ class Match(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Pick the first reference that fits."""
-        fold = _fold(self.options)
+        fold = _case_folding(self.options)
         texts = response_texts(evidence, self.options.json_path)
         for text in map(fold, texts):
             for reference in evidence.references:
-                if pick(text, (fold(reference),)) is not None:
-                    return verdict(True, f"the answer starts with {quoted(reference)}", picked=reference)
-        return verdict(False, f"expected a start of {listed(evidence.references)}, got {listed(texts)}", picked=None)
+                if starting_option(text, (fold(reference),)) is not None:
+                    return verdict_score(True, f"the answer starts with {quoted(reference)}", picked=reference)
+        return verdict_score(
+            False, f"expected a start of {quoted_list(evidence.references)}, got {quoted_list(texts)}", picked=None
+        )
 
 
 class Includes(Evaluator):
@@ -67,12 +78,12 @@ class Includes(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look for each reference."""
-        fold = _fold(self.options)
+        fold = _case_folding(self.options)
         texts = [fold(text) for text in response_texts(evidence, self.options.json_path)]
         for reference in evidence.references:
             if any(fold(reference) in text for text in texts):
-                return verdict(True, f"the answer includes {quoted(reference)}", picked=reference)
-        return verdict(False, f"the answer includes none of {listed(evidence.references)}", picked=None)
+                return verdict_score(True, f"the answer includes {quoted(reference)}", picked=reference)
+        return verdict_score(False, f"the answer includes none of {quoted_list(evidence.references)}", picked=None)
 
 
 class MultipleChoiceOptions(TextOptions):
@@ -101,43 +112,46 @@ class MultipleChoice(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Compare the letter given with the letters that are right."""
-        choices = _choices(evidence, self.options.choices)
+        choices = _known_choices(evidence, self.options.choices)
         letters = ascii_uppercase[: len(choices) or None]
-        fold = _fold(self.options)
-        right = {_letter(reference, choices, letters, fold) for reference in evidence.references}
+        fold = _case_folding(self.options)
+        right = {_right_letter(reference, choices, letters, fold) for reference in evidence.references}
         options = {fold(letter): letter for letter in letters}
         answers = [
-            pick(fold(text), options, _ends_a_letter) for text in response_texts(evidence, self.options.json_path)
+            starting_option(fold(text), options, _ends_a_letter)
+            for text in response_texts(evidence, self.options.json_path)
         ]
-        given = [options[answer] for answer in answers if answer is not None]
-        picked = next((letter for letter in given if letter in right), given[0] if given else None)
-        wanted = " or ".join(sorted(right))
-        found = f"chose {picked}" if picked else "starts with no letter of a choice"
-        return verdict(picked in right, f"the answer {found}, right is {wanted}", picked=picked, right=sorted(right))
+        chosen = [options[answer] for answer in answers if answer is not None]
+        picked = next((letter for letter in chosen if letter in right), chosen[0] if chosen else None)
+        right_letters = " or ".join(sorted(right))
+        choice_words = f"chose {picked}" if picked else "starts with no letter of a choice"
+        return verdict_score(
+            picked in right, f"the answer {choice_words}, right is {right_letters}", picked=picked, right=sorted(right)
+        )
 
 
 def _ends_a_letter(character: str) -> bool:
     return not (character.islower() or character.isupper() or character.isdigit())
 
 
-def _choices(evidence: Evidence, given: Sequence[str] | None) -> list[str]:
-    found = evidence.variables.get("choices") if given is None else given
-    if found is None:
+def _known_choices(evidence: Evidence, choices: Sequence[str] | None) -> list[str]:
+    values = evidence.variables.get("choices") if choices is None else choices
+    if values is None:
         return []
-    if not isinstance(found, list) or len(found) > _CHOICES:
+    if not isinstance(values, list) or len(values) > _CHOICES:
         reason = f"the variable `choices` must be a list of at most {_CHOICES} choices"
-        raise CannotJudge("evaluatorConfigurationError", reason)
-    return [as_text(choice) for choice in found]
+        raise Misconfigured(reason)
+    return [as_text(choice) for choice in values]
 
 
-def _letter(reference: str, choices: Sequence[str], letters: str, fold: Callable[[str], str]) -> str:
+def _right_letter(reference: str, choices: Sequence[str], letters: str, fold: Callable[[str], str]) -> str:
     if reference in choices:
         return letters[choices.index(reference)]
     letter = next((letter for letter in letters if fold(letter) == fold(reference)), None)
     if letter is None:
-        known = f"one of the choices {listed(choices)}" if choices else "known: the item gives no choices"
+        known = f"one of the choices {quoted_list(choices)}" if choices else "known: the item gives no choices"
         reason = f"the expected response {quoted(reference)} is neither a letter from A to {letters[-1]} nor {known}"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
     return letter
 
 
@@ -158,8 +172,8 @@ def normalize(text: str, *, compat: bool = False) -> str:
 
 def overlap_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
     """F1 of two lists of tokens, each token counted as often as it stands in both; 0 when they share none."""
-    wanted = Counter(reference)
-    shared = sum((wanted & Counter(filter(wanted.__contains__, answer))).values())
+    reference_counts = Counter(reference)
+    shared = sum((reference_counts & Counter(filter(reference_counts.__contains__, answer))).values())
     return 2 * shared / (len(answer) + len(reference)) if shared else 0.0
 
 
@@ -168,8 +182,8 @@ def token_f1(answer: str, reference: str) -> float:
     return overlap_f1(normalize(answer).split(), normalize(reference).split())
 
 
-def _contain(one: str, other: str) -> bool:
-    return one == other if not one or not other else one in other or other in one
+def _contains_either(left: str, right: str) -> bool:
+    return left == right if not left or not right else left in right or right in left
 
 
 class FuzzyMatchOptions(ValueOptions):
@@ -197,7 +211,9 @@ class FuzzyMatch(Evaluator):
         compat = self.options.compat
         answers = [normalize(text, compat=compat) for text in response_texts(evidence, self.options.json_path)]
         references = [normalize(reference, compat=compat) for reference in evidence.references]
-        passed = any(_contain(answer, reference) for answer in answers for reference in references)
+        passed = any(_contains_either(answer, reference) for answer in answers for reference in references)
         f1 = max(overlap_f1(answer.split(), reference.split()) for answer in answers for reference in references)
         outcome = "fuzzily matches" if passed else "does not fuzzily match"
-        return verdict(passed, f"the answer {outcome} {listed(evidence.references)}, token F1 {f1:.3f}", f1=f1)
+        return verdict_score(
+            passed, f"the answer {outcome} {quoted_list(evidence.references)}, token F1 {f1:.3f}", f1=f1
+        )

@@ -16,9 +16,8 @@ from tui_evals.text.nearest import did_you_mean
 
 from .base import Ask, Evaluator
 from .compliance import discover_metrics, metric_evaluator
-from .custom import custom_evaluator, discover, name_problem
+from .custom import custom_evaluator, discover_custom_evaluators, name_problem
 from .trust import Trust
-from .unit_tests import PythonUnitTests
 
 GROUP = "tui_evals.evaluators"
 _MODULES = (
@@ -91,38 +90,31 @@ def built_in() -> Mapping[str, type[Evaluator]]:
     return {name: kind for kind in kinds for name in (kind.name, *kind.aliases)}
 
 
-def registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
+def load_registry(root: Path | None = None, trust: Trust | None = None, prompt_folder: Path | None = None) -> Registry:
     """The evaluators of the project at `root`, with the metrics beside its prompt under test."""
     trust = trust or Trust()
-    found = dict(built_in())
+    installed = dict(built_in())
     problems: list[str] = []
-    found |= _installed(problems)
+    installed |= _installed_evaluators(problems)
     own: dict[str, type[Evaluator]] = {}
-    for name, folder in discover(root).items() if root else ():
+    for name, folder in discover_custom_evaluators(root).items() if root else ():
         if problem := name_problem(name, built_in()):
             problems.append(problem)
         else:
             own[name] = custom_evaluator(name, folder, trust)
-    return beside(Registry({**found, **own}, tuple(own), tuple(problems)), prompt_folder)
+    return with_prompt_metrics(Registry({**installed, **own}, tuple(own), tuple(problems)), prompt_folder)
 
 
-def beside(registry: Registry, prompt_folder: Path | None) -> Registry:
+def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Registry:
     """The registry with the metrics beside a prompt under test; a name that is known keeps its meaning."""
     metrics = discover_metrics(prompt_folder) if prompt_folder else {}
     added = {name: metric_evaluator(name, path) for name, path in metrics.items() if name not in registry.by_name}
     return replace(registry, by_name={**registry.by_name, **added}) if added else registry
 
 
-def allowing_code(registry: Registry, root: Path) -> Registry:
-    """The registry with PythonUnitTests switched on for a project."""
-    allowed = type(PythonUnitTests.__name__, (PythonUnitTests,), {"allowed": True, "root": root})
-    names = (PythonUnitTests.name, *PythonUnitTests.aliases)
-    return Registry({**registry.by_name, **dict.fromkeys(names, allowed)}, registry.own, registry.problems)
-
-
-def _installed(problems: list[str]) -> dict[str, type[Evaluator]]:
+def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:
     """Evaluators of installed packages; a package that cannot be loaded is a problem, not the end."""
-    found: dict[str, type[Evaluator]] = {}
+    installed: dict[str, type[Evaluator]] = {}
     for point in entry_points(group=GROUP):
         try:
             kind = point.load()
@@ -134,5 +126,5 @@ def _installed(problems: list[str]) -> dict[str, type[Evaluator]]:
         elif kind.name in built_in():
             problems.append(f"the installed evaluator '{kind.name}' has the name of a built-in one and is left out")
         else:
-            found |= dict.fromkeys((kind.name, *kind.aliases), kind)
-    return found
+            installed |= dict.fromkeys((kind.name, *kind.aliases), kind)
+    return installed

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Options, Score, measured
-from .judging import Unreadable, ask_for, question, spoken, verdict_object
-from .values import listed, quoted
+from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Options, Score, measured_score
+from .judging import ask_judge, judge_question, required_verdict
+from .values import quoted, quoted_list
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -64,9 +64,9 @@ class Hit:
     folded: tuple[str, ...]
 
 
-def _rows(value: object) -> list[Mapping[str, Any]]:
+def _object_rows(value: object) -> list[Mapping[str, Any]]:
     """The objects in a list; whatever else stands there counts as absent."""
-    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list | tuple) else []
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def _executions(evidence: Evidence, capability: str, code: str) -> list[Mapping[str, Any]]:
@@ -74,8 +74,8 @@ def _executions(evidence: Evidence, capability: str, code: str) -> list[Mapping[
     executions = (evidence.diagnostics or {}).get("retrieval_executions")
     if not isinstance(executions, list | tuple):
         reason = "the diagnostics hold no list of retrieval_executions, so what was retrieved is not known"
-        raise CannotJudge("evaluatorConfigurationError", reason, diagnostic_code=code)
-    return [row for row in _rows(executions) if row.get("capability") == capability]
+        raise Misconfigured(reason, diagnostic_code=code)
+    return [row for row in _object_rows(executions) if row.get("capability") == capability]
 
 
 def _all_failed(executions: Sequence[Mapping[str, Any]]) -> bool:
@@ -84,7 +84,7 @@ def _all_failed(executions: Sequence[Mapping[str, Any]]) -> bool:
     return not any(status is None or str(status).strip().casefold() in _SUCCESS for status in statuses)
 
 
-def _held(parts: Sequence[str], folded: Sequence[str]) -> list[str]:
+def _parts_in(parts: Sequence[str], folded: Sequence[str]) -> list[str]:
     """The parts that stand in some of the texts, which are folded already."""
     return [part for part in parts if any(part.casefold() in text for text in folded)]
 
@@ -112,36 +112,38 @@ class RetrievalQuery(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look at the queries."""
-        wanted = self.options
-        executions = _executions(evidence, wanted.capability, "retrieval_failure")
-        said = [query.get("queryString") for row in executions for query in _rows(row.get("queries"))]
-        queries = [query for query in said if isinstance(query, str)]
-        matched = [query for query in queries if wanted.selector.casefold() in query.casefold()]
+        options = self.options
+        executions = _executions(evidence, options.capability, "retrieval_failure")
+        values = [query.get("queryString") for row in executions for query in _object_rows(row.get("queries"))]
+        queries = [query for query in values if isinstance(query, str)]
+        matched = [query for query in queries if options.selector.casefold() in query.casefold()]
         texts = [query.casefold() for query in matched]
-        present, found = _held(wanted.includes, texts), _held(wanted.excludes, texts)
-        missing = [part for part in wanted.includes if part not in present]
+        included, excluded = _parts_in(options.includes, texts), _parts_in(options.excludes, texts)
+        missing = [part for part in options.includes if part not in included]
         if _all_failed(executions):
-            code, reason = "retrieval_failure", f"no successful retrieval by {quoted(wanted.capability)}"
+            code, reason = "retrieval_failure", f"no successful retrieval by {quoted(options.capability)}"
         elif not matched:
-            code, reason = "no_matching_query", f"none of the {len(queries)} queries holds {quoted(wanted.selector)}"
-        elif missing or found:
-            both = "mixed_term_failure" if missing and found else None
-            code = both or ("required_terms_missing" if missing else "excluded_terms_found")
-            faults = [f"{word} {listed(parts)}" for word, parts in (("lack", missing), ("hold", found)) if parts]
+            code, reason = "no_matching_query", f"none of the {len(queries)} queries holds {quoted(options.selector)}"
+        elif missing or excluded:
+            mixed = "mixed_term_failure" if missing and excluded else None
+            code = mixed or ("required_terms_missing" if missing else "excluded_terms_found")
+            faults = [
+                f"{word} {quoted_list(parts)}" for word, parts in (("lack", missing), ("hold", excluded)) if parts
+            ]
             reason = f"the matching queries {' and '.join(faults)}"
         else:
             code, reason = "pass", "the matching queries hold all that is wanted and nothing unwanted"
-        lists: dict[str, Any] = {"matched_queries": matched, "includes_missing": missing, "excludes_found": found}
-        return measured(float(code == "pass"), 1.0, reason, diagnostic_code=code, **lists)
+        lists: dict[str, Any] = {"matched_queries": matched, "includes_missing": missing, "excludes_found": excluded}
+        return measured_score(float(code == "pass"), 1.0, reason, diagnostic_code=code, **lists)
 
 
 def _hits(executions: Sequence[Mapping[str, Any]], max_rank: int) -> list[Hit]:
     """The hits up to a rank, best first; a hit without a rank has the rank of its place."""
     hits = []
     for row in executions:
-        for place, hit in enumerate(_rows(row.get("retrievalHits")), 1):
+        for place, hit in enumerate(_object_rows(row.get("retrievalHits")), 1):
             rank, url = hit.get("rank"), hit.get("webUrl")
-            extracts = [extract.get("text") for extract in _rows(hit.get("extracts"))]
+            extracts = [extract.get("text") for extract in _object_rows(hit.get("extracts"))]
             texts = tuple(text for text in extracts if isinstance(text, str))
             folded = tuple(map(str.casefold, texts))
             hits.append(Hit(rank if type(rank) is int else place, url if isinstance(url, str) else None, texts, folded))
@@ -169,10 +171,10 @@ class Finding:
         return {key: value for key, value in entry.items() if value is not None}
 
 
-def _found_as_text(claim: str, hits: Sequence[Hit]) -> Finding:
+def _find_text(claim: str, hits: Sequence[Hit]) -> Finding:
     """The best hit with an extract that contains the claim, word for word."""
     for hit in hits:
-        if _held([claim], hit.folded):
+        if _parts_in([claim], hit.folded):
             return Finding(claim, True, hit)
     return Finding(claim, False, None, "no extract contains it")
 
@@ -191,15 +193,10 @@ ENTAILMENT_SCHEMA: Mapping[str, Any] = {
 
 def read_entailment(reply: str, judged: Collection[str] = ()) -> tuple[bool, int | None, str]:
     """Whether a judge calls a claim supported, by which hit, and why."""
-    try:
-        said = verdict_object(spoken(reply), "supported", lambda value: isinstance(value, bool), judged)
-        if said is None:
-            raise Unreadable("it holds no JSON object")
-    except Unreadable as problem:
-        form = '{"reason": "...", "supported": true or false, "hit": number or null}'
-        raise Unreadable(f"{problem}; one JSON object {form} was expected") from None
-    hit, reason = said.get("hit"), said.get("reason")
-    return said["supported"], hit if type(hit) is int else None, reason if isinstance(reason, str) else ""
+    form = '{"reason": "...", "supported": true or false, "hit": number or null}'
+    verdict = required_verdict(reply, "supported", lambda value: isinstance(value, bool), judged, form)
+    hit, reason = verdict.get("hit"), verdict.get("reason")
+    return verdict["supported"], hit if type(hit) is int else None, reason if isinstance(reason, str) else ""
 
 
 class RetrievalResult(Evaluator):
@@ -232,44 +229,46 @@ class RetrievalResult(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Look at the hits."""
-        wanted = self.options
-        executions = _executions(evidence, wanted.capability, "error")
-        hits = _hits(executions, wanted.max_rank)
-        mode = wanted.mode if wanted.mode != "auto" else "judge" if self._ask else "substring"
-        findings = [await self._find(item.claim, hits, mode) for item in wanted.expected_items]
-        return _record(wanted, findings, hits, mode, bool(executions) and _all_failed(executions))
+        options = self.options
+        executions = _executions(evidence, options.capability, "error")
+        hits = _hits(executions, options.max_rank)
+        mode = options.mode if options.mode != "auto" else "judge" if self._ask else "substring"
+        findings = [await self._find(item.claim, hits, mode) for item in options.expected_items]
+        return _result_score(options, findings, hits, mode, bool(executions) and _all_failed(executions))
 
     async def _find(self, claim: str, hits: Sequence[Hit], mode: str) -> Finding:
         """Look for one claim in the hits."""
         if not hits:
             return Finding(claim, False, None, "there is no hit to look in")
         if mode == "substring":
-            return _found_as_text(claim, hits)
-        shown = [f"Hit {number}\n" + "\n".join(hit.extracts) for number, hit in enumerate(hits, 1)]
-        texts = {"claim": claim, "extracts": "\n\n".join(shown)}
-        asked = question("entailment", texts, schema=ENTAILMENT_SCHEMA, judge=self.options.judge)
-        (supported, number, reason), _ = await ask_for(self.ask, asked, partial(read_entailment, judged=texts.values()))
+            return _find_text(claim, hits)
+        hit_texts = [f"Hit {number}\n" + "\n".join(hit.extracts) for number, hit in enumerate(hits, 1)]
+        texts = {"claim": claim, "extracts": "\n\n".join(hit_texts)}
+        question = judge_question("entailment", texts, schema=ENTAILMENT_SCHEMA, judge=self.options.judge)
+        (supported, number, reason), _ = await ask_judge(
+            self.ask, question, partial(read_entailment, judged=texts.values())
+        )
         hit = hits[number - 1] if supported and number and 0 < number <= len(hits) else None
         return Finding(claim, supported, hit, reason)
 
 
-def _record(
-    wanted: RetrievalResultOptions, findings: Sequence[Finding], hits: Sequence[Hit], mode: str, failed: bool
+def _result_score(
+    options: RetrievalResultOptions, findings: Sequence[Finding], hits: Sequence[Hit], mode: str, failed: bool
 ) -> Score:
     """The share of expected items that was found; it passes only when there are hits enough as well."""
-    few = len(hits) < (wanted.min_expected_count or 0)
+    too_few = len(hits) < (options.min_expected_count or 0)
     matched = [finding.entry for finding in findings if finding.supported]
     missing = [finding.entry for finding in findings if not finding.supported]
-    within = f"{len(hits)} hits of {quoted(wanted.capability)} within rank {wanted.max_rank}"
+    within = f"{len(hits)} hits of {quoted(options.capability)} within rank {options.max_rank}"
     if failed and not hits:
-        code, reason = "error", f"no retrieval by {quoted(wanted.capability)} succeeded"
-    elif few:
-        code, reason = "count_below_minimum", f"{within}, and at least {wanted.min_expected_count} were expected"
+        code, reason = "error", f"no retrieval by {quoted(options.capability)} succeeded"
+    elif too_few:
+        code, reason = "count_below_minimum", f"{within}, and at least {options.min_expected_count} were expected"
     elif missing:
         code, reason = "not_retrieved", f"{len(matched)} of {len(findings)} expected items found in {within}"
     else:
         code, reason = "pass", f"all that was expected found in {within}"
-    score = len(matched) / len(findings) if findings else float(not few)
+    score = len(matched) / len(findings) if findings else float(not too_few)
     details = {
         "diagnostic_code": code,
         "mode": mode,

@@ -1,4 +1,4 @@
-"""Judging by rows of plain JSON: one row of evidence in, one record out; what scripts and tests speak."""
+"""Score rows of plain JSON, for scripts and tests: one row of evidence in, one record out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .base import Ask, Evaluator, Evidence, Question, Score, ToolCall, error, evaluate
+from .base import Ask, Evaluator, Evidence, Question, Score, ToolCall, error_score, evaluate
 from .registry import Registry, UnknownEvaluator
 
-_TEXTS = {
+_TEXT_FIELDS = {
     "prompt": "prompt",
     "response": "response",
     "expected": "expected",
@@ -24,49 +24,53 @@ _TEXTS = {
     "promptTemplate": "prompt_template",
     "groundtruth": "groundtruth",
 }
-_NUMBERS = {"latency_ms": "latency_ms", "cost": "cost", "tokens": "tokens"}
+_NUMBER_FIELDS = {"latency_ms": "latency_ms", "cost": "cost", "tokens": "tokens"}
 
 
 class BadRow(ValueError):
     """The row does not have the form of evidence; the message names the field."""
 
 
-class Replies:
-    """Stands in for a judge: gives the replies of a row in order, the last one again and again."""
+class RecordedReplies:
+    """A judge that gives the replies of a row in order, then the last one again and again."""
 
     def __init__(self, replies: list[str]) -> None:
         self._replies = replies
-        self._asked = 0
+        self._given = 0
 
     async def __call__(self, question: Question) -> str:
         """The next reply."""
-        self._asked += 1
-        return self._replies[min(self._asked, len(self._replies)) - 1]
+        self._given += 1
+        return self._replies[min(self._given, len(self._replies)) - 1]
 
 
 def evidence_of(row: Mapping[str, Any]) -> Evidence:
     """The evidence of a row; absent and null fields are absent evidence."""
-    given = {key: value for key, value in row.items() if value is not None}
-    found: dict[str, Any] = {field: _text(given[key], key) for key, field in _TEXTS.items() if key in given}
-    found |= {field: _number(given[key], key) for key, field in _NUMBERS.items() if key in given}
-    if "ideal" in given:
-        ideal = given["ideal"]
-        references = _texts([ideal] if isinstance(ideal, str) else ideal, "ideal")
-        found["alternatives"] = references
-        if "expected" not in found and references:
-            found["expected"] = references[0]
-    if "completions" in given:
-        found["completions"] = _texts(given["completions"], "completions")
+    present = {key: value for key, value in row.items() if value is not None}
+    fields: dict[str, Any] = {
+        field: _require_text(present[key], key) for key, field in _TEXT_FIELDS.items() if key in present
+    }
+    fields |= {field: _require_number(present[key], key) for key, field in _NUMBER_FIELDS.items() if key in present}
+    if "ideal" in present:
+        ideal = present["ideal"]
+        references = _require_texts([ideal] if isinstance(ideal, str) else ideal, "ideal")
+        fields["alternatives"] = references
+        if "expected" not in fields and references:
+            fields["expected"] = references[0]
+    if "completions" in present:
+        fields["completions"] = _require_texts(present["completions"], "completions")
     for key in ("variables", "diagnostics"):
-        if key in given:
-            found[key] = _object(given[key], key)
-    if "history" in given:
-        found["history"] = tuple(_object(message, "history") for message in _list(given["history"], "history"))
-    if "tool_calls" in given:
-        found["tool_calls"] = tuple(tool_call(call) for call in _list(given["tool_calls"], "tool_calls"))
-    found["from_cache"] = given.get("from_cache") is True
-    found["json_response"] = given.get("json_response") is True
-    return Evidence(**found)
+        if key in present:
+            fields[key] = _require_object(present[key], key)
+    if "history" in present:
+        fields["history"] = tuple(
+            _require_object(message, "history") for message in _require_list(present["history"], "history")
+        )
+    if "tool_calls" in present:
+        fields["tool_calls"] = tuple(tool_call(call) for call in _require_list(present["tool_calls"], "tool_calls"))
+    fields["from_cache"] = present.get("from_cache") is True
+    fields["json_response"] = present.get("json_response") is True
+    return Evidence(**fields)
 
 
 def tool_call(call: Any) -> ToolCall:
@@ -95,13 +99,13 @@ def record_of(score: Score) -> dict[str, Any]:
     }
 
 
-class Scorer:
-    """Judges rows; an evaluator that two rows ask for alike is made once."""
+class RowScorer:
+    """Scores rows; an evaluator with the same options is built once."""
 
     def __init__(self, registry: Registry, ask: Ask | None = None) -> None:
         self._registry = registry
         self._ask = ask
-        self._made: dict[str, Evaluator] = {}
+        self._evaluators: dict[str, Evaluator] = {}
 
     async def score(self, row: object) -> Score:
         """The record of one row; a row that cannot be judged is an error record."""
@@ -111,24 +115,24 @@ class Scorer:
             evidence = evidence_of(row)
             evaluator = self._evaluator(row)
         except (BadRow, UnknownEvaluator) as problem:
-            return error("invalidRow", str(problem))
+            return error_score("invalidRow", str(problem))
         except ValidationError as problem:
-            return error("evaluatorConfigurationError", options_problem(problem))
+            return error_score("evaluatorConfigurationError", options_problem(problem))
         return await evaluate(evaluator, evidence)
 
     def _evaluator(self, row: Mapping[str, Any]) -> Evaluator:
         name, options = row.get("evaluator"), row.get("options") or {}
         if not isinstance(name, str):
             raise BadRow("evaluator: the name of an evaluator is missing")
-        options = {key: value for key, value in _object(options, "options").items() if key != "type"}
+        options = {key: value for key, value in _require_object(options, "options").items() if key != "type"}
         reply = row.get("judge_reply")
         if reply is not None:
-            replies = [reply] if isinstance(reply, str) else list(_texts(reply, "judge_reply"))
-            return self._registry.build(name, options, Replies(replies or [""]))
-        mark = json.dumps([name, options])
-        if mark not in self._made:
-            self._made[mark] = self._registry.build(name, options, self._ask)
-        return self._made[mark]
+            replies = [reply] if isinstance(reply, str) else list(_require_texts(reply, "judge_reply"))
+            return self._registry.build(name, options, RecordedReplies(replies or [""]))
+        cache_key = json.dumps([name, options])
+        if cache_key not in self._evaluators:
+            self._evaluators[cache_key] = self._registry.build(name, options, self._ask)
+        return self._evaluators[cache_key]
 
 
 def options_problem(problem: ValidationError) -> str:
@@ -141,30 +145,30 @@ def options_problem(problem: ValidationError) -> str:
     return "; ".join(faults)
 
 
-def _text(value: object, key: str) -> str:
+def _require_text(value: object, key: str) -> str:
     if not isinstance(value, str):
         raise BadRow(f"{key}: must be text")
     return value
 
 
-def _number(value: object, key: str) -> int | float:
+def _require_number(value: object, key: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadRow(f"{key}: must be a number")
     return value
 
 
-def _list(value: object, key: str) -> list[Any]:
+def _require_list(value: object, key: str) -> list[Any]:
     if not isinstance(value, list):
         raise BadRow(f"{key}: must be a list")
     return value
 
 
-def _texts(value: object, key: str) -> tuple[str, ...]:
-    found: Iterable[object] = _list(value, key)
-    return tuple(_text(part, key) for part in found)
+def _require_texts(value: object, key: str) -> tuple[str, ...]:
+    values: Iterable[object] = _require_list(value, key)
+    return tuple(_require_text(part, key) for part in values)
 
 
-def _object(value: object, key: str) -> dict[str, Any]:
+def _require_object(value: object, key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRow(f"{key}: must be an object")
     return value

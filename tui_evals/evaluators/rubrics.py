@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, measured
-from .judging import Unreadable, ask_for, chat_to_text, question, score_line, spoken, verdict_object
+from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
+from .judging import UnreadableReply, ask_judge, chat_to_text, judge_question, reply_text, score_line, verdict_object
 
 RATING_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -45,27 +45,27 @@ class RubricOptions(RatingOptions):
 def read_rating(reply: str, judged: Collection[str] = ()) -> Rating:
     """The rating in a judge's reply to the texts that were judged."""
     try:
-        said = spoken(reply)
-        found = verdict_object(said, "score", lambda value: type(value) in (int, float), judged)
-        score = score_line(said, judged) if found is None else found["score"]
+        text = reply_text(reply)
+        verdict = verdict_object(text, "score", lambda value: type(value) in (int, float), judged)
+        score = score_line(text, judged) if verdict is None else verdict["score"]
         if not 1 <= score <= 5:
-            raise Unreadable(f"its score is {str(score)[:20]}")
-    except Unreadable as problem:
+            raise UnreadableReply(f"its score is {str(score)[:20]}")
+    except UnreadableReply as problem:
         form = '{"reason": "...", "score": n}'
-        raise Unreadable(f"{problem}; one JSON object {form} with n from 1 to 5 was expected") from None
-    reason = found.get("reason") if found else said
+        raise UnreadableReply(f"{problem}; one JSON object {form} with n from 1 to 5 was expected") from None
+    reason = verdict.get("reason") if verdict else text
     return Rating(float(score), reason if isinstance(reason, str) else "")
 
 
-def references(evidence: Evidence) -> str:
+def reference_text(evidence: Evidence) -> str:
     """The acceptable references as one text, numbered when there are several."""
-    found = evidence.references
-    if len(found) < 2:
-        return "".join(found)
-    return "\n\n".join(f"Reference {number}\n{text}" for number, text in enumerate(found, 1))
+    references = evidence.references
+    if len(references) < 2:
+        return "".join(references)
+    return "\n\n".join(f"Reference {number}\n{text}" for number, text in enumerate(references, 1))
 
 
-async def rated(
+async def rate_answer(
     evaluator: Evaluator,
     evidence: Evidence,
     texts: Mapping[str, str] | None = None,
@@ -73,13 +73,13 @@ async def rated(
     **details: Any,
 ) -> Score:
     """The record of a rating by the prompt that bears the evaluator's name."""
-    shown = {"conversation": chat_to_text(evidence.history), "request": evidence.prompt, **(texts or {})}
-    shown["answer"] = evidence.response or ""
+    judged_texts = {"conversation": chat_to_text(evidence.history), "request": evidence.prompt, **(texts or {})}
+    judged_texts["answer"] = evidence.response or ""
     options = evaluator.options
-    asked = question(evaluator.name.lower(), shown, trusted, schema=RATING_SCHEMA, judge=options.judge)
-    rating, reply = await ask_for(evaluator.ask, asked, partial(read_rating, judged=shown.values()))
+    question = judge_question(evaluator.name.lower(), judged_texts, trusted, schema=RATING_SCHEMA, judge=options.judge)
+    rating, reply = await ask_judge(evaluator.ask, question, partial(read_rating, judged=judged_texts.values()))
     reason = rating.reason.strip() or f"the judge gave {rating.score:g} of 5 and no reason"
-    return measured(rating.score, options.threshold, reason, **details, reply=reply)
+    return measured_score(rating.score, options.threshold, reason, **details, reply=reply)
 
 
 class Relevance(Evaluator):
@@ -103,7 +103,7 @@ class Relevance(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Rate the relevance."""
-        return await rated(self, evidence)
+        return await rate_answer(self, evidence)
 
 
 class Coherence(Evaluator):
@@ -125,7 +125,7 @@ class Coherence(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Rate the coherence."""
-        return await rated(self, evidence)
+        return await rate_answer(self, evidence)
 
 
 class Groundedness(Evaluator):
@@ -148,12 +148,12 @@ class Groundedness(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Rate the grounding."""
-        sources = {"context": evidence.context or "", "expected": references(evidence)}
+        sources = {"context": evidence.context or "", "expected": reference_text(evidence)}
         for name, source in sources.items():
             if source.strip():
-                return await rated(self, evidence, {"source": source}, grounded_in=name)
+                return await rate_answer(self, evidence, {"source": source}, grounded_in=name)
         reason = "Groundedness needs context or an expected response to hold the answer against, and there is neither"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
 
 
 class Similarity(Evaluator):
@@ -177,7 +177,7 @@ class Similarity(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Rate the similarity."""
-        return await rated(self, evidence, {"reference": references(evidence)})
+        return await rate_answer(self, evidence, {"reference": reference_text(evidence)})
 
 
 class Rubric(Evaluator):
@@ -200,5 +200,5 @@ class Rubric(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Rate against the criteria."""
-        texts = {"reference": references(evidence), "context": evidence.context or ""}
-        return await rated(self, evidence, texts, {"criteria": self.options.criteria})
+        texts = {"reference": reference_text(evidence), "context": evidence.context or ""}
+        return await rate_answer(self, evidence, texts, {"criteria": self.options.criteria})

@@ -1,4 +1,4 @@
-"""Code of others in a process of its own.
+"""Run other people's code in a process of its own.
 
 This is fault isolation, not a sandbox against hostile code: a loop, a crash, a flood of output or a memory hog ends
 its own process and becomes a record. The process sees no environment but an allow-list (so no key), no terminal and
@@ -27,9 +27,9 @@ CHILD = Path(__file__).with_name("sandbox_child.py")
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 START_SECONDS = 30.0
 MAX_LINE = 2_000_000
-PRINTED = 2_000
+MAX_PRINTED = 2_000
 
-Answer = Callable[[dict[str, Any]], Awaitable[object]]
+AnswerQuestion = Callable[[dict[str, Any]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,64 +41,66 @@ class Limits:
     processes: int = 16
 
 
-class Stopped(Exception):
+class CodeStopped(Exception):
     """The code gave no result; the message says why, `printed` is the end of what it printed."""
 
     printed = ""
 
 
-async def run(
-    job: Mapping[str, object], files: Mapping[str, bytes], limits: Limits, answer: Answer | None = None
+async def run_job(
+    job: Mapping[str, object], files: Mapping[str, bytes], limits: Limits, answer: AnswerQuestion | None = None
 ) -> tuple[dict[str, Any], str]:
     """The result of a job run beside these files, and the end of what it printed; `answer` serves its questions."""
     with tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
-        _lay_out(folder, files)
+        _write_files(folder, files)
         with tempfile.TemporaryFile() as printed:
             try:
-                done = await _run(job, folder, printed, limits, answer)
-            except Stopped as stopped:
-                stopped.printed = _end_of(printed, folder)
+                result = await _run_child(job, folder, printed, limits, answer)
+            except CodeStopped as stopped:
+                stopped.printed = _printed_end(printed, folder)
                 raise
-            return done, _end_of(printed, folder)
+            return result, _printed_end(printed, folder)
 
 
-async def _run(
-    job: Mapping[str, object], folder: Path, printed: IO[bytes], limits: Limits, answer: Answer | None
+async def _run_child(
+    job: Mapping[str, object], folder: Path, printed: IO[bytes], limits: Limits, answer: AnswerQuestion | None
 ) -> dict[str, Any]:
-    ours, theirs = socket.socketpair()
-    with theirs:
+    own_end, child_end = socket.socketpair()
+    with child_end:
         try:
-            async with _gate():
-                process = await _start(folder, theirs, printed)
+            async with _cpu_gate():
+                process = await _start_child(folder, child_end, printed)
         except BaseException:
-            ours.close()
+            own_end.close()
             raise
-    talk = None
+    conversation = None
     try:
-        talk = _Talk(*await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE), limits.seconds)
-        await talk.ready()
-        done = await talk.through({**job, "limits": asdict(limits)}, answer)
+        conversation = _ChildConversation(
+            *await asyncio.open_unix_connection(sock=own_end, limit=MAX_LINE), limits.seconds
+        )
+        await conversation.wait_until_ready()
+        result = await conversation.run_job({**job, "limits": asdict(limits)}, answer)
     finally:
-        if talk is not None:
-            talk.close()
-        await _end(process)
-    if done is None:
-        raise Stopped(f"its process ended without a result ({_how(process.returncode)})")
-    return done
+        if conversation is not None:
+            conversation.close()
+        await _kill_child(process)
+    if result is None:
+        raise CodeStopped(f"its process ended without a result ({_exit_text(process.returncode)})")
+    return result
 
 
-class _Talk:
-    """One conversation with a child, in which only the child's own time is counted."""
+class _ChildConversation:
+    """The messages to and from a child; only the child's own time is counted."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
         self._reader, self._writer = reader, writer
         self._seconds = seconds
         self._spent = 0.0
 
-    async def ready(self) -> None:
-        """Wait for the child's first word, which is not the fault of the code it will run."""
-        with suppress(Stopped):
+    async def wait_until_ready(self) -> None:
+        """Wait for the child's first message; a failed start is not the fault of the code it will run."""
+        with suppress(CodeStopped):
             if await self._exchange(START_SECONDS) is not None:
                 return
         raise CannotJudge("evaluatorError", f"Evaluator failed: {sys.executable} did not start to run it")
@@ -107,20 +109,20 @@ class _Talk:
         """Hang up."""
         self._writer.transport.abort()
 
-    async def through(self, job: Mapping[str, object], answer: Answer | None) -> dict[str, Any] | None:
-        """From the job to the result; None when the child hangs up before."""
+    async def run_job(self, job: Mapping[str, object], answer: AnswerQuestion | None) -> dict[str, Any] | None:
+        """Send the job, answer its questions and return its result; None when the child hangs up before."""
         clock = asyncio.get_running_loop().time
         message: object = job
         while True:
-            async with _gate():
+            async with _cpu_gate():
                 started = clock()
-                heard = await self._exchange(self._seconds - self._spent, message)
+                reply = await self._exchange(self._seconds - self._spent, message)
                 self._spent += clock() - started
-            if heard is None or isinstance(heard.get("done"), dict):
-                return heard and heard["done"]
-            if answer is None or not isinstance(heard.get("ask"), dict):
-                raise Stopped("it wrote something to its result channel that is not a result")
-            message = await answer(heard["ask"])
+            if reply is None or isinstance(reply.get("done"), dict):
+                return reply and reply["done"]
+            if answer is None or not isinstance(reply.get("ask"), dict):
+                raise CodeStopped("it wrote something to its result channel that is not a result")
+            message = await answer(reply["ask"])
 
     async def _exchange(self, seconds: float, *messages: object) -> dict[str, Any] | None:
         try:
@@ -129,21 +131,21 @@ class _Talk:
                     self._writer.write(json.dumps(message).encode() + b"\n")
                     await self._writer.drain()
                 line = await self._reader.readline()
-                heard = json.loads(line) if line else None
+                reply = json.loads(line) if line else None
         except TimeoutError:
-            raise Stopped(f"it gave no result within {self._seconds:g} s and was stopped") from None
+            raise CodeStopped(f"it gave no result within {self._seconds:g} s and was stopped") from None
         except OSError:
             return None
         except (ValueError, RecursionError):
-            raise Stopped("its result is not JSON or longer than 2 MB") from None
-        if heard is not None and not isinstance(heard, dict):
-            raise Stopped("it wrote something to its result channel that is not a result")
-        return heard
+            raise CodeStopped("its result is not JSON or longer than 2 MB") from None
+        if reply is not None and not isinstance(reply, dict):
+            raise CodeStopped("it wrote something to its result channel that is not a result")
+        return reply
 
 
-async def _start(folder: Path, theirs: socket.socket, printed: IO[bytes]) -> asyncio.subprocess.Process:
+async def _start_child(folder: Path, child_end: socket.socket, printed: IO[bytes]) -> asyncio.subprocess.Process:
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    channel = theirs.fileno()
+    channel = child_end.fileno()
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-B", "-u", "-X", "utf8", str(CHILD), str(channel)),
         stdin=asyncio.subprocess.DEVNULL,
@@ -156,36 +158,36 @@ async def _start(folder: Path, theirs: socket.socket, printed: IO[bytes]) -> asy
     )
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _kill_child(process: asyncio.subprocess.Process) -> None:
     """Kill the child and whatever it started that stayed in its group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 
-_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_cpu_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-def _gate() -> asyncio.Semaphore:
+def _cpu_gate() -> asyncio.Semaphore:
     """As many children compute at once as there are processors, so that a full machine is not mistaken for a hang."""
-    return _gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(max(os.cpu_count() or 1, 2)))
+    return _cpu_gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(max(os.cpu_count() or 1, 2)))
 
 
-def _lay_out(folder: Path, files: Mapping[str, bytes]) -> None:
+def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
 
 
-def _end_of(printed: IO[bytes], folder: Path) -> str:
+def _printed_end(printed: IO[bytes], folder: Path) -> str:
     """The end of what was printed, without the name of the folder, which is another one every time."""
     size = printed.seek(0, os.SEEK_END)
-    printed.seek(max(size - 2 * PRINTED, 0))
-    return printed.read().decode("utf-8", "replace").replace(f"{folder}/", "")[-PRINTED:]
+    printed.seek(max(size - 2 * MAX_PRINTED, 0))
+    return printed.read().decode("utf-8", "replace").replace(f"{folder}/", "")[-MAX_PRINTED:]
 
 
-def _how(code: int | None) -> str:
+def _exit_text(code: int | None) -> str:
     if code is None or code >= 0:
         return f"exit code {code}"
     try:

@@ -1,4 +1,4 @@
-"""The other side of the sandbox: one job, answered over a private socket. It starts alone: standard library only."""
+"""The child process of the sandbox: runs one job from a private socket. It imports the standard library only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 MAX_FILE = 16_000_000
-_STARTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
+_PROCESS_EVENTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
 
 
 class Channel:
@@ -34,7 +34,7 @@ class Channel:
         """Write one message."""
         if os.getpid() != self._owner:
             os._exit(1)
-        self._lines.write(json.dumps(message, default=_plain).encode() + b"\n")
+        self._lines.write(json.dumps(message, default=_json_default).encode() + b"\n")
         self._lines.flush()
 
     def receive(self) -> Any:
@@ -53,7 +53,7 @@ class Channel:
         return answer
 
 
-def _plain(value: object) -> object:
+def _json_default(value: object) -> object:
     """Numbers of array libraries as numbers, anything else as the text it prints as."""
     item = getattr(value, "item", None)
     return item() if callable(item) else str(value)
@@ -77,12 +77,12 @@ class ModelConfig(dict[str, object]):
         return self.load_flow(self._prompty)(**values)
 
     def load_flow(self, source: str | os.PathLike[str], **_: object) -> Callable[..., Any]:
-        """The same for any .prompty, under the name that evaluators written for promptflow call."""
+        """`ask_prompty` for any .prompty, under the name that evaluators written for promptflow call."""
         text = Path(source).read_text(encoding="utf-8")
         return lambda **values: self._channel.ask({"prompty": text, "values": values})
 
 
-def _execute(name: str, file: Path, module: types.ModuleType | None = None) -> types.ModuleType:
+def _execute_file(name: str, file: Path, module: types.ModuleType | None = None) -> types.ModuleType:
     """Run a file as a module, or inside the module of an earlier one."""
     loader = importlib.machinery.SourceFileLoader(name, str(file))
     if module is None:
@@ -105,12 +105,12 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
             sys.modules[module_name] = stand_in
     sys.path.append(str(folder))
     try:
-        module = _execute(f"custom_evaluator_{name}", folder / f"{name}.py")
+        module = _execute_file(f"custom_evaluator_{name}", folder / f"{name}.py")
         own = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
         if not own:
             raise ImportError(f"{name}.py defines no class at its top level")
     except BaseException as problem:
-        return {"unloadable": _told(problem)}
+        return {"unloadable": _exception_line(problem)}
     return {"result": own[0](**keywords)(**job["arguments"])}
 
 
@@ -121,15 +121,15 @@ def unit_test(job: dict[str, Any], channel: Channel) -> dict[str, object]:
     try:
         compile(test.read_bytes(), test.name, "exec")
         part = "answer"
-        module = _execute("answer", answer)
+        module = _execute_file("answer", answer)
         part = "test"
-        _execute("answer", test, module)
+        _execute_file("answer", test, module)
     except BaseException as problem:
-        return {"failed": part, "why": _told(problem)}
+        return {"failed": part, "why": _exception_line(problem)}
     return {"passed": True}
 
 
-def _told(problem: BaseException) -> str:
+def _exception_line(problem: BaseException) -> str:
     """An exception in one line; its traceback goes where prints go."""
     with suppress(BaseException):
         traceback.print_exception(problem)
@@ -139,14 +139,14 @@ def _told(problem: BaseException) -> str:
         return type(problem).__name__
 
 
-def _limit(seconds: float, memory: int, processes: int) -> None:
+def _set_limits(seconds: float, memory: int, processes: int) -> None:
     """What keeps an accident small, even when the parent is gone."""
     cpu = math.ceil(seconds * (os.cpu_count() or 1)) + 1
     limits = {"RLIMIT_DATA": memory, "RLIMIT_CPU": cpu, "RLIMIT_FSIZE": MAX_FILE, "RLIMIT_CORE": 0}
     for name, value in limits.items():
         kind = getattr(resource, name)
-        _, most = resource.getrlimit(kind)
-        allowed = value if most == resource.RLIM_INFINITY else min(value, most)
+        _, hard_limit = resource.getrlimit(kind)
+        allowed = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
         resource.setrlimit(kind, (allowed, allowed))
     signal.alarm(math.ceil(seconds) + 5)
     os.register_at_fork(after_in_child=lambda: signal.alarm(math.ceil(seconds) + 5) and None)
@@ -154,7 +154,7 @@ def _limit(seconds: float, memory: int, processes: int) -> None:
 
     def watch(event: str, _: object) -> None:
         nonlocal left
-        if event in _STARTS:
+        if event in _PROCESS_EVENTS:
             left -= 1
             if left < 0 or os.getpid() != owner:
                 raise PermissionError(f"code run here may start at most {processes} processes, and they none")
@@ -167,12 +167,12 @@ def main() -> NoReturn:
     channel = Channel(int(sys.argv[1]))
     channel.send({"ready": True})
     job = channel.receive()
-    _limit(**job["limits"])
+    _set_limits(**job["limits"])
     try:
         done = {"custom": custom, "unit_test": unit_test}[job["kind"]](job, channel)
         channel.send({"done": done})
     except BaseException as problem:
-        channel.send({"done": {"raised": _told(problem)}})
+        channel.send({"done": {"raised": _exception_line(problem)}})
     os._exit(0)
 
 

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured
-from .readability import answer_text, distinct, in_word, mapped, word_count
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
+from .readability import answer_text, count_distinct_words, is_word_character, map_characters, word_count
 
 _VAGUE = (  # "most" stands twice, as in the original, which counts it twice
     "around about almost basically approximately nearly roughly some most least good bad nice great may could certain"
     " most might usually typically like sure"
 )
-_COMMON = 0.001
+_COMMON_FREQUENCY = 0.001
 
 
 def not_vague(text: str, words: int) -> float:
@@ -29,20 +29,24 @@ def not_vague(text: str, words: int) -> float:
 
 def rarity(text: str) -> float:
     """1 where the words are rare in English on average, 0 where they are very common."""
-    frequency = _frequency()
-    plain = mapped(
-        text.replace("/", " "), lambda char: char if in_word(char) or char.isspace() or char == "'" else None
+    frequency = _load_word_frequency()
+    plain = map_characters(
+        text.replace("/", " "), lambda char: char if is_word_character(char) or char.isspace() or char == "'" else None
     )
-    tally = distinct(plain.split())
+    tally = count_distinct_words(plain.split())
     total = tally.total()
-    mean = sum(times * min(frequency(word), _COMMON) for word, times in tally.items()) / total if total else _COMMON
+    mean = (
+        sum(times * min(frequency(word), _COMMON_FREQUENCY) for word, times in tally.items()) / total
+        if total
+        else _COMMON_FREQUENCY
+    )
     return min(1.0, max(0.0, 2.0 - mean / 0.0004))
 
 
 def names_and_numbers(text: str, words: int) -> float:
     """1 where a fifth of the words or more hold a digit or begin upper-case elsewhere than at a sentence's start."""
     plain = f". {text}".replace("\n", ". ").replace("’", "'").replace(" I'", " i'").replace(" I ", " i ")
-    shape = mapped(plain, _kind)
+    shape = map_characters(plain, _character_kind)
     while "  " in shape:
         shape = shape.replace("  ", " ")
     numbers = len(re.findall(r"1[^ ]*", shape))
@@ -50,27 +54,27 @@ def names_and_numbers(text: str, words: int) -> float:
     return min(1.0, 5.0 * (numbers + names) / words)
 
 
-def combined(unvague: float, rare: float, named: float) -> float:
+def specificity_score(clarity: float, rarity: float, naming: float) -> float:
     """The score: a third of each part, 0.99 at most."""
-    return 0.33 * unvague + 0.33 * rare + 0.33 * named
+    return 0.33 * clarity + 0.33 * rarity + 0.33 * naming
 
 
-def _kind(char: str) -> str | None:
+def _character_kind(char: str) -> str | None:
     """`A` for upper case, `1` for digits, `a` for what else is in words, a blank, or `.` for the end of a sentence."""
     if char.isspace():
         return " "
-    if in_word(char):
+    if is_word_character(char):
         return "1" if char.isdigit() else "A" if char.isupper() else "a"
     return "." if char in ".!?" else None
 
 
 @cache
-def _frequency() -> Callable[[str], float]:
+def _load_word_frequency() -> Callable[[str], float]:
     try:
         wordfreq: Any = import_module("wordfreq")
     except ImportError:
         reason = "Specificity needs the wordfreq library: pip install 'tui-evals[specificity]'"
-        raise CannotJudge("evaluatorConfigurationError", reason) from None
+        raise Misconfigured(reason) from None
     return lambda word: float(wordfreq.word_frequency(word.encode("utf-8", "replace").decode(), "en"))
 
 
@@ -105,15 +109,15 @@ class Specificity(Evaluator):
         text = answer_text(evidence, self.options.json_path)
         words = word_count(text)
         if not words:
-            return measured(0.0, self.options.threshold, "there is no word that could be specific", words=0)
-        unvague, rare, named = not_vague(text, words), rarity(text), names_and_numbers(text, words)
-        reason = f"not vague {unvague:.2f}, rare words {rare:.2f}, names and numbers {named:.2f}"
-        return measured(
-            combined(unvague, rare, named),
+            return measured_score(0.0, self.options.threshold, "there is no word that could be specific", words=0)
+        clarity, rare_words, naming = not_vague(text, words), rarity(text), names_and_numbers(text, words)
+        reason = f"not vague {clarity:.2f}, rare words {rare_words:.2f}, names and numbers {naming:.2f}"
+        return measured_score(
+            specificity_score(clarity, rare_words, naming),
             self.options.threshold,
             reason,
             words=words,
-            not_vague=unvague,
-            rarity=rare,
-            names_and_numbers=named,
+            not_vague=clarity,
+            rarity=rare_words,
+            names_and_numbers=naming,
         )

@@ -20,13 +20,24 @@ from referencing.jsonschema import specification_with
 from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternError, PatternTimeout, compile_pattern
 
-from .base import CannotJudge, Evaluator, Evidence, Options, Score, Unmet, ValueOptions, response_values, verdict
-from .values import Patience, listed, quoted, same_json
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    NoValueToJudge,
+    Options,
+    Score,
+    ValueOptions,
+    response_values,
+    verdict_score,
+)
+from .values import PatternBudget, quoted, quoted_list, same_json
 
-STEPS = 50_000  # about a second
-LISTED = 10
-_REFERRING = {"$ref", "$dynamicRef", "$recursiveRef"}
-_WALKING = {
+MAX_STEPS = 50_000  # about a second
+MAX_LISTED = 10
+_REFERENCE_KEYWORDS = {"$ref", "$dynamicRef", "$recursiveRef"}
+_WALKING_KEYWORDS = {
     *("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "propertyNames"),
     *("patternProperties", "additionalProperties", "unevaluatedProperties"),
 }
@@ -41,8 +52,8 @@ class _Exhausted(Exception):
 
 @dataclass(slots=True)
 class _Budget:
-    steps: int = STEPS
-    patience: Patience = field(default_factory=Patience)
+    steps: int = MAX_STEPS
+    pattern_budget: PatternBudget = field(default_factory=PatternBudget)
 
 
 _budget: ContextVar[_Budget] = ContextVar("budget")
@@ -55,22 +66,22 @@ def _spend(steps: int) -> None:
         raise _Exhausted
 
 
-def _size(value: object) -> int:
+def _container_size(value: object) -> int:
     return len(value) if isinstance(value, dict | list) else 0
 
 
-def _clipped(message: str) -> str:
+def _clip_message(message: str) -> str:
     return message if len(message) <= 200 else message[:199] + "…"
 
 
 def _matches(pattern: str, text: str) -> bool:
     _spend(1)
-    return _budget.get().patience.wait(lambda name: compile_pattern(pattern).search(name), text)
+    return _budget.get().pattern_budget.search(lambda name: compile_pattern(pattern).search(name), text)
 
 
 def _pattern(_: Any, value: str, instance: object, __: object) -> Iterator[ValidationError]:
     if isinstance(instance, str) and not _matches(value, instance):
-        yield ValidationError(f"{_clipped(repr(instance))} does not match {value!r}")
+        yield ValidationError(f"{_clip_message(repr(instance))} does not match {value!r}")
 
 
 def _pattern_properties(validator: Any, value: Schema, instance: object, _: object) -> Iterator[ValidationError]:
@@ -94,21 +105,21 @@ def _additional_properties(validator: Any, value: Any, instance: object, schema:
 
 
 def _unique_items(_: Any, value: bool, instance: object, __: object) -> Iterator[ValidationError]:
-    if value and isinstance(instance, list) and len({_frozen(item) for item in instance}) < len(instance):
+    if value and isinstance(instance, list) and len({_hashable(item) for item in instance}) < len(instance):
         yield ValidationError("some items are the same")
 
 
-def _frozen(value: object) -> object:
+def _hashable(value: object) -> object:
     """A hashable stand-in, equal exactly for equal JSON values."""
     _spend(1)
     if isinstance(value, dict):
-        return frozenset((name, _frozen(part)) for name, part in value.items())
+        return frozenset((name, _hashable(part)) for name, part in value.items())
     if isinstance(value, list):
-        return tuple(map(_frozen, value))
+        return tuple(map(_hashable, value))
     return (isinstance(value, bool), value)
 
 
-_OURS: Mapping[str, Keyword] = {
+_OWN_KEYWORDS: Mapping[str, Keyword] = {
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,
@@ -116,12 +127,12 @@ _OURS: Mapping[str, Keyword] = {
 }
 
 
-def _metered(name: str, keyword: Keyword) -> Keyword:
+def _metered_keyword(name: str, keyword: Keyword) -> Keyword:
     """The keyword, paying for itself, for the parts it walks over and for the messages it writes."""
-    price, walks = (5 if name in _REFERRING else 1), name in _WALKING
+    price, walks = (5 if name in _REFERENCE_KEYWORDS else 1), name in _WALKING_KEYWORDS
 
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        _spend(price + _size(value) // 10 + (_size(instance) // 2 if walks else 0))
+        _spend(price + _container_size(value) // 10 + (_container_size(instance) // 2 if walks else 0))
         for violation in keyword(validator, value, instance, schema) or ():
             yield violation
             _spend(len(violation.message) // 100)
@@ -130,29 +141,31 @@ def _metered(name: str, keyword: Keyword) -> Keyword:
 
 
 @cache
-def _safe(dialect: Any) -> Any:
+def _safe_validator(dialect: Any) -> Any:
     """The validator of a draft with our own patterns, every keyword counted."""
-    keywords = {name: _metered(name, _OURS.get(name, keyword)) for name, keyword in dialect.VALIDATORS.items()}
+    keywords = {
+        name: _metered_keyword(name, _OWN_KEYWORDS.get(name, keyword)) for name, keyword in dialect.VALIDATORS.items()
+    }
     return extend(dialect, keywords)  # type: ignore[no-untyped-call]
 
 
-def _dialect(schema: Schema) -> Any:
-    named = schema.get("$schema", Draft202012Validator.META_SCHEMA["$schema"])
-    found = validator_for({"$schema": named}, Draft202012Validator) if isinstance(named, str) else None
-    if found is None or found.META_SCHEMA["$schema"].rstrip("#") != named.rstrip("#"):
-        raise ValueError(f"$schema names the draft {named!r}, which is not known; leave it out for draft 2020-12")
-    return found
+def _schema_dialect(schema: Schema) -> Any:
+    uri = schema.get("$schema", Draft202012Validator.META_SCHEMA["$schema"])
+    dialect = validator_for({"$schema": uri}, Draft202012Validator) if isinstance(uri, str) else None
+    if dialect is None or dialect.META_SCHEMA["$schema"].rstrip("#") != uri.rstrip("#"):
+        raise ValueError(f"$schema names the draft {uri!r}, which is not known; leave it out for draft 2020-12")
+    return dialect
 
 
-def check(schema: Schema) -> None:
+def check_schema(schema: Schema) -> None:
     """Raise ValueError with a sentence when the schema cannot be used."""
-    dialect = _dialect(schema)
+    dialect = _schema_dialect(schema)
     create = specification_with(dialect.META_SCHEMA["$schema"]).create_resource
     try:
         dialect.check_schema(schema, format_checker=FormatChecker(formats=()))
-        parts = list(_parts(schema, Registry().resolver_with_root(create(schema)), create))
+        parts = list(_schema_parts(schema, Registry().resolver_with_root(create(schema)), create))
     except SchemaError as problem:
-        raise ValueError(f"not a JSON Schema at {problem.json_path}: {_clipped(problem.message)}") from None
+        raise ValueError(f"not a JSON Schema at {problem.json_path}: {_clip_message(problem.message)}") from None
     except RecursionError:
         raise ValueError("the schema is nested too deeply to check") from None
     if any(isinstance(part.get("$schema"), str) for part, _ in parts[1:]):
@@ -162,20 +175,20 @@ def check(schema: Schema) -> None:
         # the library would run those patterns itself, in an engine that can hang
         raise ValueError("unevaluatedProperties and patternProperties cannot be checked together; use one of them")
     for part, resolver in parts:
-        _check_part(part, resolver)
+        _check_references(part, resolver)
 
 
-def _parts(node: object, resolver: Any, create: Callable[[Any], Any]) -> Iterator[tuple[Schema, Any]]:
+def _schema_parts(node: object, resolver: Any, create: Callable[[Any], Any]) -> Iterator[tuple[Schema, Any]]:
     """Every object, whatever keyword it stands under (a reference may point anywhere), and what resolves it."""
     if isinstance(node, dict):
         if isinstance(create(node).id(), str):
             resolver = resolver.in_subresource(create(node))
         yield node, resolver
     for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        yield from _parts(part, resolver, create)
+        yield from _schema_parts(part, resolver, create)
 
 
-def _check_part(part: Schema, resolver: Any) -> None:
+def _check_references(part: Schema, resolver: Any) -> None:
     for reference in (part.get("$ref"), part.get("$dynamicRef")):
         try:
             if isinstance(reference, str):
@@ -192,25 +205,25 @@ def _check_part(part: Schema, resolver: Any) -> None:
             raise ValueError(str(problem)) from None
 
 
-class Conformity:
+class SchemaValidator:
     """A schema that passed `check`, ready to be compared with answers."""
 
     def __init__(self, schema: Schema) -> None:
         # a `$schema` met on the way would swap in the library's own validator, patterns and all
         plain = {name: part for name, part in schema.items() if name != "$schema"}
-        self._validator = _safe(_dialect(schema))(plain, registry=Registry())
+        self._validator = _safe_validator(_schema_dialect(schema))(plain, registry=Registry())
 
     def violations(self, values: Iterable[object]) -> list[dict[str, str]]:
         """The first violations, each with its JSON path and a message."""
-        found: list[dict[str, str]] = []
+        violations: list[dict[str, str]] = []
         token = _budget.set(_Budget())
         try:
             for violation in (each for value in values for each in self._validator.iter_errors(value)):
-                found.append({"path": violation.json_path, "message": _clipped(violation.message)})
-                if len(found) == LISTED:
+                violations.append({"path": violation.json_path, "message": _clip_message(violation.message)})
+                if len(violations) == MAX_LISTED:
                     break
         except _Exhausted:
-            if not found:
+            if not violations:
                 raise CannotJudge("responseTooLarge", "the answer is too large to check against this schema") from None
         except RecursionError:
             reason = "the answer is nested too deeply for this schema, or the schema refers to itself without end"
@@ -219,10 +232,10 @@ class Conformity:
             raise CannotJudge("patternTimeout", str(problem)) from None
         finally:
             _budget.reset(token)
-        return found
+        return violations
 
 
-def _where(problem: strictjson.JsonError) -> str:
+def _json_problem(problem: strictjson.JsonError) -> str:
     column = f", column {problem.column}" if problem.column else ""
     return f"{problem} (line {problem.line}{column})" if problem.line else str(problem)
 
@@ -234,7 +247,7 @@ def json_values(evidence: Evidence, json_path: str | None) -> tuple[object, ...]
     try:
         return (strictjson.loads(evidence.response or "", duplicates=True),)
     except strictjson.JsonError as problem:
-        raise Unmet(f"the answer cannot be read as JSON: {_where(problem)}") from None
+        raise NoValueToJudge(f"the answer cannot be read as JSON: {_json_problem(problem)}") from None
 
 
 class JsonValidOptions(Options):
@@ -261,30 +274,30 @@ class JsonValid(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Parse it."""
-        return (_python_parses if self.options.compat else _parses)(evidence.response or "")
+        return (_python_parse_score if self.options.compat else _strict_parse_score)(evidence.response or "")
 
 
-def _parses(text: str) -> Score:
+def _strict_parse_score(text: str) -> Score:
     try:
         try:
             strictjson.loads(text)
         except strictjson.DuplicateKey as twice:
             strictjson.loads(text, duplicates=True)
-            return verdict(True, f"the answer is valid JSON, although {twice}", duplicate_key=str(twice))
+            return verdict_score(True, f"the answer is valid JSON, although {twice}", duplicate_key=str(twice))
     except strictjson.JsonError as problem:
-        return verdict(False, _where(problem), line=problem.line, column=problem.column)
-    return verdict(True, "the answer is valid JSON")
+        return verdict_score(False, _json_problem(problem), line=problem.line, column=problem.column)
+    return verdict_score(True, "the answer is valid JSON")
 
 
-def _python_parses(text: str) -> Score:
+def _python_parse_score(text: str) -> Score:
     try:
         json.loads(text)
     except (ValueError, RecursionError) as problem:
-        return verdict(False, f"Python's parser refuses the answer: {problem}")
-    return verdict(True, "Python's parser reads the answer")
+        return verdict_score(False, f"Python's parser refuses the answer: {problem}")
+    return verdict_score(True, "Python's parser reads the answer")
 
 
-def _matching(left: object, right: object) -> bool:
+def _scalars_match(left: object, right: object) -> bool:
     return left is not None and left == right
 
 
@@ -304,20 +317,20 @@ class JsonMatch(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Compare the values."""
-        references = {reference: _reference(reference) for reference in evidence.references}
+        references = {reference: _reference_value(reference) for reference in evidence.references}
         values = json_values(evidence, self.options.json_path)
         for text, reference in references.items():
-            if any(same_json(value, reference, _matching) for value in values):
-                return verdict(True, f"the answer is the JSON value {quoted(text)}", picked=text)
-        return verdict(False, f"the answer is not the JSON value {listed(evidence.references)}", picked=None)
+            if any(same_json(value, reference, _scalars_match) for value in values):
+                return verdict_score(True, f"the answer is the JSON value {quoted(text)}", picked=text)
+        return verdict_score(False, f"the answer is not the JSON value {quoted_list(evidence.references)}", picked=None)
 
 
-def _reference(text: str) -> object:
+def _reference_value(text: str) -> object:
     try:
         return strictjson.loads(text, duplicates=True)
     except strictjson.JsonError as problem:
-        reason = f"the reference {quoted(text)} cannot be read as JSON: {_where(problem)}"
-        raise CannotJudge("evaluatorConfigurationError", reason) from None
+        reason = f"the reference {quoted(text)} cannot be read as JSON: {_json_problem(problem)}"
+        raise Misconfigured(reason) from None
 
 
 class JsonSchemaOptions(ValueOptions):
@@ -331,8 +344,7 @@ class JsonSchemaOptions(ValueOptions):
     @field_validator("json_schema")
     @classmethod
     def _usable(cls, schema: dict[str, Any]) -> dict[str, Any]:
-
-        check(schema)
+        check_schema(schema)
         return schema
 
 
@@ -349,13 +361,12 @@ class JsonSchema(Evaluator):
     example: ClassVar = {"options": {"schema": {"type": "object", "required": ["name"]}}, "response": '{"name": "Ada"}'}
 
     @cached_property
-    def _conformity(self) -> Conformity:
-
-        return Conformity(self.options.json_schema)
+    def _validator(self) -> SchemaValidator:
+        return SchemaValidator(self.options.json_schema)
 
     def score(self, evidence: Evidence) -> Score:
         """List the violations."""
-        found = self._conformity.violations(json_values(evidence, self.options.json_path))
-        if not found:
-            return verdict(True, "the answer conforms to the schema", violations=[])
-        return verdict(False, f"at {found[0]['path']}: {found[0]['message']}", violations=found)
+        violations = self._validator.violations(json_values(evidence, self.options.json_path))
+        if not violations:
+            return verdict_score(True, "the answer conforms to the schema", violations=[])
+        return verdict_score(False, f"at {violations[0]['path']}: {violations[0]['message']}", violations=violations)

@@ -10,22 +10,32 @@ from pydantic import AliasChoices, Field, model_validator
 from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternError, PatternTimeout, compile_pattern
 
-from .base import CannotJudge, Evaluator, Evidence, Score, TextOptions, as_text, response_values, verdict
-from .values import Patience, listed, quoted, response_texts, same_json
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    Misconfigured,
+    Score,
+    TextOptions,
+    as_text,
+    response_values,
+    verdict_score,
+)
+from .values import PatternBudget, quoted, quoted_list, response_texts, same_json
 
 Fold = Callable[[str], str]
 
 
-def _fold(options: TextOptions) -> Fold:
+def _case_folding(options: TextOptions) -> Fold:
     return str.casefold if options.ignore_case else str
 
 
-def _targets(evidence: Evidence, given: Sequence[str] | None, option: str) -> tuple[str, ...]:
-    if given is not None:
-        return tuple(given)
+def _target_texts(evidence: Evidence, values: Sequence[str] | None, option: str) -> tuple[str, ...]:
+    if values is not None:
+        return tuple(values)
     if not evidence.references:
         reason = f"nothing to compare with: give the option {option}, or the item an expected_response or ideal"
-        raise CannotJudge("evaluatorConfigurationError", reason)
+        raise Misconfigured(reason)
     return evidence.references
 
 
@@ -39,7 +49,7 @@ class ValueTextOptions(TextOptions):
     )
 
     @property
-    def given(self) -> tuple[str, ...] | None:
+    def value_list(self) -> tuple[str, ...] | None:
         """The value as a list, like the references."""
         return None if self.value is None else (self.value,)
 
@@ -98,7 +108,7 @@ class Equals(Evaluator):
     def score(self, evidence: Evidence) -> Score:
         """Compare the whole text, then what it stands for where a path chose it."""
         fold = self.options.fold
-        targets = _targets(evidence, self.options.given, "value")
+        targets = _target_texts(evidence, self.options.value_list, "value")
         values = response_values(evidence, self.options.json_path)
         folded = {fold(target) for target in targets}
         texts = [as_text(value) for value in values]
@@ -106,23 +116,23 @@ class Equals(Evaluator):
             self.options.json_path is not None and _any_same_value(values, targets, fold)
         )
         if passed:
-            return verdict(True, f"the answer equals {listed(targets)}")
-        return verdict(False, f"expected {listed(targets)}, got {listed(texts)}")
+            return verdict_score(True, f"the answer equals {quoted_list(targets)}")
+        return verdict_score(False, f"expected {quoted_list(targets)}, got {quoted_list(texts)}")
 
 
 def _any_same_value(values: Sequence[object], targets: Sequence[str], fold: Fold) -> bool:
     parsed = []
     for target in targets:
         try:
-            parsed.append(_folded_value(strictjson.loads(target, duplicates=True), fold))
+            parsed.append(_fold_value(strictjson.loads(target, duplicates=True), fold))
         except strictjson.JsonError:
             continue
     return bool(parsed) and any(
-        same_json(value, target) for value in (_folded_value(value, fold) for value in values) for target in parsed
+        same_json(value, target) for value in (_fold_value(value, fold) for value in values) for target in parsed
     )
 
 
-def _folded_value(value: object, fold: Fold) -> object:
+def _fold_value(value: object, fold: Fold) -> object:
     return value if fold is str else strictjson.loads(fold(strictjson.dumps(value)), duplicates=True)
 
 
@@ -140,19 +150,19 @@ class StartsWith(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Compare the beginning."""
-        fold = _fold(self.options)
-        targets = _targets(evidence, self.options.given, "value")
+        fold = _case_folding(self.options)
+        targets = _target_texts(evidence, self.options.value_list, "value")
         starts = tuple(map(fold, targets))
         texts = response_texts(evidence, self.options.json_path)
         if any(fold(text).startswith(starts) for text in texts):
-            return verdict(True, f"the answer starts with {listed(targets)}")
-        return verdict(False, f"expected a start of {listed(targets)}, got {listed(texts)}")
+            return verdict_score(True, f"the answer starts with {quoted_list(targets)}")
+        return verdict_score(False, f"expected a start of {quoted_list(targets)}, got {quoted_list(texts)}")
 
 
-def _found(evidence: Evidence, options: ValuesTextOptions) -> tuple[list[str], list[str]]:
+def _split_by_occurrence(evidence: Evidence, options: ValuesTextOptions) -> tuple[list[str], list[str]]:
     """The targets that occur in the answer, and those that do not."""
-    fold = _fold(options)
-    targets = _targets(evidence, options.values, "values")
+    fold = _case_folding(options)
+    targets = _target_texts(evidence, options.values, "values")
     texts = [fold(text) for text in response_texts(evidence, options.json_path)]
     occurs = {target: any(fold(target) in text for text in texts) for target in targets}
     return [target for target in occurs if occurs[target]], [target for target in occurs if not occurs[target]]
@@ -173,9 +183,13 @@ class ContainsAll(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look for each."""
-        found, missing = _found(evidence, self.options)
-        reason = f"not in the answer: {listed(missing)}" if missing else f"the answer contains all {len(found)} values"
-        return verdict(not missing, reason, missing=missing)
+        present, missing = _split_by_occurrence(evidence, self.options)
+        reason = (
+            f"not in the answer: {quoted_list(missing)}"
+            if missing
+            else f"the answer contains all {len(present)} values"
+        )
+        return verdict_score(not missing, reason, missing=missing)
 
 
 class ContainsAny(Evaluator):
@@ -192,10 +206,12 @@ class ContainsAny(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look for each."""
-        found, missing = _found(evidence, self.options)
-        if found:
-            return verdict(True, f"the answer contains {listed(found)}", found=found)
-        return verdict(False, f"none of them is in the answer: {listed(missing) or '(no values)'}", found=found)
+        present, missing = _split_by_occurrence(evidence, self.options)
+        if present:
+            return verdict_score(True, f"the answer contains {quoted_list(present)}", found=present)
+        return verdict_score(
+            False, f"none of them is in the answer: {quoted_list(missing) or '(no values)'}", found=present
+        )
 
 
 class RegexOptions(TextOptions):
@@ -230,11 +246,11 @@ class Regex(Evaluator):
         """Try each text."""
         pattern = compile_pattern(self.options.pattern, ignore_case=self.options.ignore_case)
         matches = pattern.fullmatch if self.options.mode == "fullmatch" else pattern.search
-        patience = Patience()
+        pattern_budget = PatternBudget()
         try:
             texts = response_texts(evidence, self.options.json_path)
-            passed = any(patience.wait(matches, text) for text in texts)
+            passed = any(pattern_budget.search(matches, text) for text in texts)
         except PatternTimeout as problem:
             raise CannotJudge("patternTimeout", str(problem)) from None
         outcome = "matches" if passed else "does not match"
-        return verdict(passed, f"the answer {outcome} the pattern {quoted(self.options.pattern)}")
+        return verdict_score(passed, f"the answer {outcome} the pattern {quoted(self.options.pattern)}")

@@ -8,11 +8,21 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .base import CannotJudge, Evaluator, Evidence, Options, Score, ToolCall, Unmet, measured, verdict
-from .values import listed
+from .base import (
+    CannotJudge,
+    Evaluator,
+    Evidence,
+    NoValueToJudge,
+    Options,
+    Score,
+    ToolCall,
+    measured_score,
+    verdict_score,
+)
+from .values import quoted_list
 
 Text = Annotated[str, Field(min_length=1)]
-Name = tuple[str | None, str | None]
+FunctionName = tuple[str | None, str | None]
 
 MAX_CALLS = 1_000
 
@@ -35,7 +45,7 @@ class ExpectedCall(BaseModel):
     tool: Tool = Field(description="The function that is expected.")
 
     @property
-    def name(self) -> Name:
+    def name(self) -> FunctionName:
         """Plugin and function, trimmed as the evidence is."""
         return self.tool.plugin_name.strip(), self.tool.function_name.strip()
 
@@ -52,17 +62,17 @@ class ToolCallSelectionOptions(ToolCallExecutionOptions):
     allow_additional_calls: bool = Field(True, description="Whether other functions may be chosen as well.")
 
 
-def _unclear(reason: str) -> CannotJudge:
+def _indeterminate(reason: str) -> CannotJudge:
     return CannotJudge("toolCallEvidenceIndeterminate", reason)
 
 
-def _rows(evidence: Evidence, key: str) -> list[Mapping[str, Any]] | None:
-    """One list of the tool-call evidence, None where it is not known; a malformed row is one that says nothing."""
+def _call_rows(evidence: Evidence, key: str) -> list[Mapping[str, Any]] | None:
+    """One list of the tool-call evidence, None where it is not known; a malformed row counts as an empty one."""
     calls = (evidence.diagnostics or {}).get("tool_calls")
     if not isinstance(calls, Mapping):
-        raise _unclear("the answer came without diagnostics.tool_calls")
+        raise _indeterminate("the answer came without diagnostics.tool_calls")
     if calls.get("evidence_error"):
-        raise _unclear(f"the tool calls could not be observed: {str(calls['evidence_error'])[:200]}")
+        raise _indeterminate(f"the tool calls could not be observed: {str(calls['evidence_error'])[:200]}")
     rows = calls.get(key)
     if not isinstance(rows, list | tuple):
         return None
@@ -71,7 +81,7 @@ def _rows(evidence: Evidence, key: str) -> list[Mapping[str, Any]] | None:
     return [row if isinstance(row, Mapping) else {} for row in rows]
 
 
-def _name(row: Mapping[str, Any]) -> Name:
+def _function_name(row: Mapping[str, Any]) -> FunctionName:
     plugin, function = (
         value.strip() or None if isinstance(value, str) else None
         for value in (row.get("plugin_name"), row.get("function_name"))
@@ -79,12 +89,12 @@ def _name(row: Mapping[str, Any]) -> Name:
     return plugin, function
 
 
-def _may_be(one: Name, other: Name) -> bool:
+def _could_be_same(left: FunctionName, right: FunctionName) -> bool:
     """Whether two names can mean the same function; a part that is not known can mean anything."""
-    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+    return all(a is None or b is None or a == b for a, b in zip(left, right, strict=True))
 
 
-def _spelled(names: Iterable[Name]) -> list[str]:
+def _dotted_names(names: Iterable[FunctionName]) -> list[str]:
     return [".".join(part or "?" for part in name) for name in names]
 
 
@@ -109,26 +119,28 @@ class ToolCallSelection(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Compare the chosen functions with the expected ones, as sets."""
-        rows = _rows(evidence, "selected_functions")
+        rows = _call_rows(evidence, "selected_functions")
         if rows is None:
-            raise _unclear("diagnostics.tool_calls does not say which functions were selected")
-        selected = [_name(row) for row in rows]
-        ran = [_name(row) for row in _rows(evidence, "executions") or ()]
-        unchosen = [name for name in ran if not any(_may_be(name, other) for other in selected)]
-        doubtful = [name for name in selected if None in name] + unchosen
+            raise _indeterminate("diagnostics.tool_calls does not say which functions were selected")
+        selected = [_function_name(row) for row in rows]
+        ran = [_function_name(row) for row in _call_rows(evidence, "executions") or ()]
+        unselected = [name for name in ran if not any(_could_be_same(name, other) for other in selected)]
+        uncertain = [name for name in selected if None in name] + unselected
         certain = dict.fromkeys(name for name in selected if None not in name)
-        wanted = dict.fromkeys(call.name for call in self.options.calls)
-        missing = [name for name in wanted if name not in certain]
-        beside = [] if self.options.allow_additional_calls else [name for name in certain if name not in wanted]
-        details: dict[str, Any] = {"missing": _spelled(missing), "additional": _spelled(beside)}
-        if beside:
-            return measured(0.0, 1.0, f"also selected: {listed(_spelled(beside))}", **details)
-        if not all(any(_may_be(name, other) for other in doubtful) for name in missing):
-            return measured(0.0, 1.0, f"not selected: {listed(_spelled(missing))}", **details)
-        might_be_beside = any(name not in wanted for name in doubtful)
-        if missing or (might_be_beside and not self.options.allow_additional_calls):
-            raise _unclear(f"what is not certain could change the verdict: {listed(_spelled(doubtful))}")
-        return measured(1.0, 1.0, "every expected function was selected", **details)
+        expected = dict.fromkeys(call.name for call in self.options.calls)
+        missing = [name for name in expected if name not in certain]
+        additional = [] if self.options.allow_additional_calls else [name for name in certain if name not in expected]
+        details: dict[str, Any] = {"missing": _dotted_names(missing), "additional": _dotted_names(additional)}
+        if additional:
+            return measured_score(0.0, 1.0, f"also selected: {quoted_list(_dotted_names(additional))}", **details)
+        if not all(any(_could_be_same(name, other) for other in uncertain) for name in missing):
+            return measured_score(0.0, 1.0, f"not selected: {quoted_list(_dotted_names(missing))}", **details)
+        uncertain_additional = any(name not in expected for name in uncertain)
+        if missing or (uncertain_additional and not self.options.allow_additional_calls):
+            raise _indeterminate(
+                f"what is not certain could change the verdict: {quoted_list(_dotted_names(uncertain))}"
+            )
+        return measured_score(1.0, 1.0, "every expected function was selected", **details)
 
 
 class ToolCallExecution(Evaluator):
@@ -154,33 +166,33 @@ class ToolCallExecution(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Compare the successful executions with the expected calls, as multisets."""
-        rows = _rows(evidence, "executions")
+        rows = _call_rows(evidence, "executions")
         if rows is None:
-            raise _unclear("diagnostics.tool_calls does not say which functions were executed")
-        chosen = _rows(evidence, "selected_functions")
-        selected = None if chosen is None else [_name(row) for row in chosen]
-        certain: Counter[Name] = Counter()
-        doubtful: list[Name] = []
+            raise _indeterminate("diagnostics.tool_calls does not say which functions were executed")
+        selected_rows = _call_rows(evidence, "selected_functions")
+        selected = None if selected_rows is None else [_function_name(row) for row in selected_rows]
+        certain: Counter[FunctionName] = Counter()
+        uncertain: list[FunctionName] = []
         for row in rows:
-            name, status = _name(row), _status(row)
-            consistent = selected is None or any(_may_be(name, other) for other in selected)
+            name, status = _function_name(row), _response_status(row)
+            consistent = selected is None or any(_could_be_same(name, other) for other in selected)
             if status is not None and not 200 <= status < 300:
                 continue
             if status is None or None in name or not consistent:
-                doubtful.append(name)
+                uncertain.append(name)
             else:
                 certain[name] += 1
-        short = Counter(call.name for call in self.options.calls) - certain
-        missing = _spelled(short.elements())
-        if not short:
-            return measured(1.0, 1.0, "every expected call was executed with success", missing=missing)
-        if all(sum(_may_be(name, other) for other in doubtful) >= count for name, count in short.items()):
+        shortfall = Counter(call.name for call in self.options.calls) - certain
+        missing = _dotted_names(shortfall.elements())
+        if not shortfall:
+            return measured_score(1.0, 1.0, "every expected call was executed with success", missing=missing)
+        if all(sum(_could_be_same(name, other) for other in uncertain) >= count for name, count in shortfall.items()):
             reason = "executions without a clear name or status, or of functions that were not selected, could be"
-            raise _unclear(f"{reason} the missing ones: {listed(missing)}")
-        return measured(0.0, 1.0, f"not executed with success: {listed(missing)}", missing=missing)
+            raise _indeterminate(f"{reason} the missing ones: {quoted_list(missing)}")
+        return measured_score(0.0, 1.0, f"not executed with success: {quoted_list(missing)}", missing=missing)
 
 
-def _status(row: Mapping[str, Any]) -> int | None:
+def _response_status(row: Mapping[str, Any]) -> int | None:
     status = row.get("response_status")
     return status if type(status) is int else None
 
@@ -228,11 +240,11 @@ class ToolCalled(Evaluator):
         """Look for the call."""
         called = [call.name for call in evidence.tool_calls or ()]
         tool = self.options.tool_name
-        return verdict(tool in called, _called(tool, called), called=called)
+        return verdict_score(tool in called, _called_reason(tool, called), called=called)
 
 
-def _called(tool: str, called: Sequence[str]) -> str:
-    others = listed(list(dict.fromkeys(called))) or "no tool at all"
+def _called_reason(tool: str, called: Sequence[str]) -> str:
+    others = quoted_list(list(dict.fromkeys(called))) or "no tool at all"
     return f"{tool} was called" if tool in called else f"{tool} was not called; called was {others}"
 
 
@@ -255,37 +267,39 @@ class ToolCalledWith(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Look for a call with the arguments."""
-        wanted = self.options
-        calls = [call for call in evidence.tool_calls or () if call.name == wanted.tool_name]
+        options = self.options
+        calls = [call for call in evidence.tool_calls or () if call.name == options.tool_name]
         if not calls:
-            return verdict(False, _called(wanted.tool_name, [call.name for call in evidence.tool_calls or ()]))
-        given = [{} if call.arguments is None else call.arguments for call in calls]
-        readable = [arguments for arguments in given if isinstance(arguments, Mapping)]
+            return verdict_score(
+                False, _called_reason(options.tool_name, [call.name for call in evidence.tool_calls or ()])
+            )
+        arguments_of_calls = [{} if call.arguments is None else call.arguments for call in calls]
+        readable = [arguments for arguments in arguments_of_calls if isinstance(arguments, Mapping)]
         if any(self._fits(arguments) for arguments in readable):
-            return verdict(True, f"{wanted.tool_name} was called with what was asked for")
-        if len(readable) < len(given):
-            raise Unmet(f"the arguments of a call to {wanted.tool_name} are not a JSON object")
-        names = listed(sorted({name for arguments in readable for name in arguments})) or "none"
-        return verdict(False, f"no call to {wanted.tool_name} has what was asked for; its arguments are {names}")
+            return verdict_score(True, f"{options.tool_name} was called with what was asked for")
+        if len(readable) < len(arguments_of_calls):
+            raise NoValueToJudge(f"the arguments of a call to {options.tool_name} are not a JSON object")
+        names = quoted_list(sorted({name for arguments in readable for name in arguments})) or "none"
+        return verdict_score(False, f"no call to {options.tool_name} has what was asked for; its arguments are {names}")
 
     def _fits(self, arguments: Mapping[str, object]) -> bool:
-        wanted = dict(self.options.arguments or {})
+        expected = dict(self.options.arguments or {})
         name = self.options.arg_key_name
         if self.options.ignore_case:
             arguments = {key.casefold(): value for key, value in arguments.items()}
-            wanted = {key.casefold(): value for key, value in wanted.items()}
+            expected = {key.casefold(): value for key, value in expected.items()}
             name = name and name.casefold()
-        return (name is None or name in arguments) and _within(wanted, arguments)
+        return (name is None or name in arguments) and _contains_json(expected, arguments)
 
 
-def _within(wanted: object, given: object) -> bool:
+def _contains_json(expected: object, actual: object) -> bool:
     """Whether a JSON value holds everything of another; lists agree place by place, and true is not 1."""
-    if isinstance(wanted, Mapping):
-        return isinstance(given, Mapping) and all(
-            key in given and _within(value, given[key]) for key, value in wanted.items()
+    if isinstance(expected, Mapping):
+        return isinstance(actual, Mapping) and all(
+            key in actual and _contains_json(value, actual[key]) for key, value in expected.items()
         )
-    if isinstance(wanted, list | tuple):
-        if not isinstance(given, list | tuple) or len(given) != len(wanted):
+    if isinstance(expected, list | tuple):
+        if not isinstance(actual, list | tuple) or len(actual) != len(expected):
             return False
-        return all(map(_within, wanted, given))
-    return wanted == given and isinstance(wanted, bool) == isinstance(given, bool)
+        return all(map(_contains_json, expected, actual))
+    return expected == actual and isinstance(expected, bool) == isinstance(actual, bool)

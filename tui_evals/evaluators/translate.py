@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions
 from .values import response_texts
 
 READ_CHARS = 100_000
@@ -16,7 +16,7 @@ READ_CHARS = 100_000
 
 
 @cache
-def loaded() -> Any:
+def load_bleu() -> Any:
     """What computes BLEU, or None where the library is not installed."""
     try:
         return import_module("sacrebleu.metrics.bleu").BLEU(effective_order=True)
@@ -49,10 +49,10 @@ class Translate(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """The best BLEU of any text of the answer."""
-        bleu = loaded()
+        bleu = load_bleu()
         if bleu is None:
-            said = "BLEU is computed by the library sacrebleu, which is not installed: pip install sacrebleu"
-            raise CannotJudge("evaluatorConfigurationError", said)
+            reason = "BLEU is computed by the library sacrebleu, which is not installed: pip install sacrebleu"
+            raise Misconfigured(reason)
         references = [reference[:READ_CHARS] for reference in evidence.references]
         texts = response_texts(evidence, self.options.json_path)
         best = max(float(bleu.sentence_score(text[:READ_CHARS], references).score) for text in texts)

@@ -17,11 +17,11 @@ MAX_BYTES = 16_000_000
 
 
 class TrustError(ValueError):
-    """Nothing can be said about trust: a path without code, or a list of trusted code that cannot be read."""
+    """Trust cannot be checked: a path without code, or a list of trusted code that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trusted:
+class TrustedCode:
     """One entry of the list; `unchanged` is whether the code there is still the code that was trusted."""
 
     path: Path
@@ -29,86 +29,88 @@ class Trusted:
     unchanged: bool
 
 
-def unit(path: str | Path) -> Path:
-    """What is trusted as one thing: a file, or a folder; `x/x.py` stands for the whole folder `x`."""
-    found = Path(path).resolve()
-    return found.parent if found.suffix == ".py" and found.stem == found.parent.name else found
+def trust_unit(path: str | Path) -> Path:
+    """The file or folder that is trusted as a whole; `x/x.py` stands for the folder `x`."""
+    resolved = Path(path).resolve()
+    return resolved.parent if resolved.suffix == ".py" and resolved.stem == resolved.parent.name else resolved
 
 
-def contents(path: str | Path) -> dict[str, bytes]:
+def code_files(path: str | Path) -> dict[str, bytes]:
     """Every file of a unit that can run or steer a run, by name; hidden files and bytecode take no part."""
-    root = unit(path)
-    found: dict[str, bytes] = {}
+    root = trust_unit(path)
+    files: dict[str, bytes] = {}
     left = MAX_BYTES
     for file in [root] if root.is_file() else sorted(root.rglob("*")):
         name = file.relative_to(root) if file != root else Path(file.name)
         if any(part.startswith(".") or part == "__pycache__" for part in name.parts) or not file.is_file():
             continue
         left -= file.stat().st_size
-        if left < 0 or len(found) == MAX_FILES:
+        if left < 0 or len(files) == MAX_FILES:
             raise TrustError(f"{root} holds more than {MAX_FILES} files or 16 MB; keep only code and prompts there")
-        found[name.as_posix()] = file.read_bytes()
-    if not found:
+        files[name.as_posix()] = file.read_bytes()
+    if not files:
         raise TrustError(f"there is no code at {root}; name a Python file or the folder of a custom evaluator")
-    return found
+    return files
 
 
-def digest(files: Mapping[str, bytes]) -> str:
+def code_digest(files: Mapping[str, bytes]) -> str:
     """One fingerprint of names and contents."""
     parts = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def holds(path: str | Path, mark: str) -> bool:
+def has_digest(path: str | Path, digest: str) -> bool:
     """Whether the code now at a path has this digest."""
     try:
-        return digest(contents(path)) == mark
+        return code_digest(code_files(path)) == digest
     except (OSError, TrustError):
         return False
 
 
 class Trust:
-    """The user's list of trusted code; `always` trusts everything, `marks` these digests; neither is kept."""
+    """The user's list of trusted code; `always` trusts everything, `digests` some more code; neither is stored."""
 
-    def __init__(self, folder: Path | None = None, *, always: bool = False, marks: Collection[str] = ()) -> None:
+    def __init__(self, folder: Path | None = None, *, always: bool = False, digests: Collection[str] = ()) -> None:
         self._folder = folder or user_state_path("tui_evals")
         self._file = self._folder / "trusted.json"
         self._always = always
-        self._marks = frozenset(marks)
+        self._digests = frozenset(digests)
 
     def is_trusted(self, path: str | Path) -> bool:
         """Whether the code now at a path is the code the user agreed to."""
-        return self.accepts(path, contents(path))
+        return self.accepts(path, code_files(path))
 
     def accepts(self, path: str | Path, files: Mapping[str, bytes]) -> bool:
-        """The same for contents already read, so that what is checked is what runs."""
+        """Whether files that were already read are trusted, so that what is checked is what runs."""
         if self._always:
             return True
-        mark = digest(files)
-        return mark in self._marks or self._read().get(str(unit(path))) == mark
+        digest = code_digest(files)
+        return digest in self._digests or self._read().get(str(trust_unit(path))) == digest
 
-    def knows(self, mark: str) -> bool:
+    def knows_digest(self, digest: str) -> bool:
         """Whether code of this digest was agreed to, wherever it lay."""
-        return self._always or mark in self._marks or mark in self._read().values()
+        return self._always or digest in self._digests or digest in self._read().values()
 
     def trust(self, path: str | Path) -> None:
         """Agree to the code now at a path."""
-        self._write({**self._read(), str(unit(path)): digest(contents(path))})
+        self._write({**self._read(), str(trust_unit(path)): code_digest(code_files(path))})
 
-    def listed(self) -> list[Trusted]:
+    def trusted_code(self) -> list[TrustedCode]:
         """Everything ever agreed to, by path."""
-        return [Trusted(Path(path), mark, holds(path, mark)) for path, mark in sorted(self._read().items())]
+        return [
+            TrustedCode(Path(path), digest, has_digest(path, digest)) for path, digest in sorted(self._read().items())
+        ]
 
     def _read(self) -> dict[str, str]:
         try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
+            entries = json.loads(self._file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as problem:
             raise TrustError(f"{self._file} cannot be read ({problem}); delete it and trust your code again") from None
-        if not isinstance(found, dict) or not all(isinstance(mark, str) for mark in found.values()):
+        if not isinstance(entries, dict) or not all(isinstance(digest, str) for digest in entries.values()):
             raise TrustError(f"{self._file} is not a list of trusted code; delete it and trust your code again")
-        return found
+        return entries
 
     def _write(self, entries: Mapping[str, str]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)

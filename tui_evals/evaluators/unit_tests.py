@@ -9,11 +9,11 @@ from typing import ClassVar
 from pydantic import Field
 
 from . import sandbox
-from .base import CannotJudge, Evaluator, Evidence, Options, Score, error, verdict
+from .base import Evaluator, Evidence, Misconfigured, Options, Score, error_score, verdict_score
 
-SWITCH = "TUI_EVALS_ALLOW_CODE"
-MAX_TEST = 1_000_000
-MEMORY = 512_000_000
+ALLOW_CODE_VARIABLE = "TUI_EVALS_ALLOW_CODE"
+MAX_TEST_BYTES = 1_000_000
+MAX_MEMORY = 512_000_000
 
 
 class PythonUnitTestsOptions(Options):
@@ -55,47 +55,50 @@ class PythonUnitTests(Evaluator):
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the answer and its test, once."""
-        if not (self.allowed or os.environ.get(SWITCH) == "1"):
-            return error(
+        if not (self.allowed or os.environ.get(ALLOW_CODE_VARIABLE) == "1"):
+            return error_score(
                 "evaluatorConfigurationError",
                 f"{self.name} would run code that a model wrote, on this machine and with your rights; "
-                f"set {SWITCH}=1 to allow it",
+                f"set {ALLOW_CODE_VARIABLE}=1 to allow it",
             )
         test = self._test(evidence)
         files = {
-            "answer.py": unfenced(evidence.response or "").encode("utf-8", "surrogatepass"),
+            "answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass"),
             "answer_test.py": test.encode("utf-8", "surrogatepass"),
         }
-        limits = sandbox.Limits(seconds=self.options.timeout, memory=MEMORY, processes=0)
+        limits = sandbox.Limits(seconds=self.options.timeout, memory=MAX_MEMORY, processes=0)
         try:
-            done, printed = await sandbox.run({"kind": "unit_test"}, files, limits)
-        except sandbox.Stopped as stopped:
-            return verdict(False, f"the code did not finish: {stopped}", printed=stopped.printed)
-        if done.get("failed") == "unusable":
-            raise CannotJudge("evaluatorConfigurationError", f"the test is not Python: {done.get('why')}")
-        if done.get("passed") is True:
-            return verdict(True, "the test ran without an exception", printed=printed)
-        what = "the test failed" if done.get("failed") == "test" else "the code of the answer does not run"
-        return verdict(False, f"{what}: {str(done.get('why') or done.get('raised'))[:200]}", printed=printed)
+            outcome, printed = await sandbox.run_job({"kind": "unit_test"}, files, limits)
+        except sandbox.CodeStopped as stopped:
+            return verdict_score(False, f"the code did not finish: {stopped}", printed=stopped.printed)
+        if outcome.get("failed") == "unusable":
+            raise Misconfigured(f"the test is not Python: {outcome.get('why')}")
+        if outcome.get("passed") is True:
+            return verdict_score(True, "the test ran without an exception", printed=printed)
+        failure = "the test failed" if outcome.get("failed") == "test" else "the code of the answer does not run"
+        return verdict_score(
+            False, f"{failure}: {str(outcome.get('why') or outcome.get('raised'))[:200]}", printed=printed
+        )
 
     def _test(self, evidence: Evidence) -> str:
         """The test of this item, wherever it is written."""
-        options, picked = self.options, evidence.variables.get("unit_test")
+        options, selector = self.options, evidence.variables.get("unit_test")
         if options.test is not None:
             return str(options.test)
         if options.unit_test_dir is not None:
             tests = self._folder(options.unit_test_dir)
         else:
-            given = options.unit_tests or ()
-            tests = {str(at): text for at, text in enumerate((given,) if isinstance(given, str) else given, 1)}
-        if not tests and isinstance(picked, str):
-            return picked
+            listed = options.unit_tests or ()
+            tests = {
+                str(number): text for number, text in enumerate((listed,) if isinstance(listed, str) else listed, 1)
+            }
+        if not tests and isinstance(selector, str):
+            return selector
         if not tests:
-            raise CannotJudge(
-                "evaluatorConfigurationError",
+            raise Misconfigured(
                 f"{self.name} has no test; give `test`, `unit_tests`, `unit_test_dir` or the variable `unit_test`",
             )
-        return _pick(tests, picked)
+        return _pick_test(tests, selector)
 
     def _folder(self, path: str) -> dict[str, str]:
         """The tests of a folder by file name; nothing outside the project is read."""
@@ -106,31 +109,30 @@ class PythonUnitTests(Evaluator):
             outside = [file for file in (folder, *files) if not file.resolve().is_relative_to(root)]
             if outside:
                 raise ValueError(f"{outside[0]} is outside the project {root}")
-            if large := [file for file in files if file.stat().st_size > MAX_TEST]:
+            if large := [file for file in files if file.stat().st_size > MAX_TEST_BYTES]:
                 raise ValueError(f"{large[0]} is larger than 1 MB")
             return {file.name: file.read_text(encoding="utf-8") for file in files}
         except (OSError, ValueError) as problem:
             reason = f"the tests in unit_test_dir cannot be read: {problem}"
-            raise CannotJudge("evaluatorConfigurationError", reason) from None
+            raise Misconfigured(reason) from None
 
 
-def _pick(tests: dict[str, str], picked: object) -> str:
+def _pick_test(tests: dict[str, str], selector: object) -> str:
     """The test an item names by file name or number; the only one needs no name."""
-    name = str(picked)
-    if picked is None and len(tests) == 1:
+    name = str(selector)
+    if selector is None and len(tests) == 1:
         name = next(iter(tests))
     elif name not in tests and name.isdecimal() and 1 <= int(name[:9]) <= len(tests):
         name = list(tests)[int(name[:9]) - 1]
     if name in tests:
         return tests[name]
-    said = "nothing says which is this item's" if picked is None else f"the variable unit_test is {name[:60]!r}"
-    raise CannotJudge(
-        "evaluatorConfigurationError",
-        f"there are {len(tests)} tests and {said}; set it to a number from 1 to {len(tests)} or a file name",
+    problem = "nothing says which is this item's" if selector is None else f"the variable unit_test is {name[:60]!r}"
+    raise Misconfigured(
+        f"there are {len(tests)} tests and {problem}; set it to a number from 1 to {len(tests)} or a file name",
     )
 
 
-def unfenced(text: str) -> str:
+def strip_code_fence(text: str) -> str:
     """A text without the Markdown code fence around the whole of it, if there is one."""
     lines = text.strip().split("\n")
     fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```"

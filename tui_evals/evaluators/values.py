@@ -16,14 +16,14 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
-def listed(texts: Sequence[str]) -> str:
+def quoted_list(texts: Sequence[str]) -> str:
     """The first three of some texts and how many more there are."""
     more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     return ", ".join(map(quoted, texts[:3])) + more
 
 
 def response_texts(evidence: Evidence, json_path: str | None) -> tuple[str, ...]:
-    """What of the answer is compared, as text."""
+    """`response_values` as text."""
     return tuple(map(as_text, response_values(evidence, json_path)))
 
 
@@ -36,31 +36,31 @@ def same_json(left: object, right: object, scalars: Callable[[object, object], b
     """Whether two JSON values are the same: objects whatever the order of their keys, arrays in order."""
     pending = [(left, right)]
     while pending:  # no recursion, so no depth of nesting breaks it
-        one, other = pending.pop()
-        if isinstance(one, dict) and isinstance(other, dict):
-            if one.keys() != other.keys():
+        first, second = pending.pop()
+        if isinstance(first, dict) and isinstance(second, dict):
+            if first.keys() != second.keys():
                 return False
-            pending.extend((one[key], other[key]) for key in one)
-        elif isinstance(one, list) and isinstance(other, list):
-            if len(one) != len(other):
+            pending.extend((first[key], second[key]) for key in first)
+        elif isinstance(first, list) and isinstance(second, list):
+            if len(first) != len(second):
                 return False
-            pending.extend(zip(one, other, strict=True))
-        elif not scalars(one, other):
+            pending.extend(zip(first, second, strict=True))
+        elif not scalars(first, second):
             return False
     return True
 
 
 @dataclass(slots=True)
-class Patience:
+class PatternBudget:
     """The time all patterns together may take on one answer."""
 
     seconds: float = 1.0
 
-    def wait(self, search: Callable[[str], bool], text: str) -> bool:
-        """What the search says of the text; PatternTimeout when the time was used up before it."""
+    def search(self, pattern: Callable[[str], bool], text: str) -> bool:
+        """Whether the pattern matches the text; PatternTimeout when the time was already used up."""
         if self.seconds < 0:
             raise PatternTimeout("the patterns took more than a second on this answer; make them simpler")
         start = perf_counter()
-        found = search(text)
+        result = pattern(text)
         self.seconds -= perf_counter() - start
-        return found
+        return result

@@ -1,4 +1,4 @@
-"""From tests to a dataset of ordinary items; what a person changed in it stays as that person left it."""
+"""Makes a dataset of the tests; what the user changed in an earlier version stays."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from typing import Any
 
 from tui_evals.datasets.discover import project_of
 from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.save import save
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.text import strictjson
 
 from .asking import CannotGenerate
-from .reviewing import evals_of
-from .shapes import Rule, Test, TestEval, Truth, label, lines_of, short_hash
-from .subject import Unbindable, bound
-from .truth import BAD
+from .reviewing import known_test_evals
+from .shapes import Rule, Test, TestEval, Truth, evaluator_key, rule_lines, short_hash
+from .subject import Unbindable, bind_inputs
+from .truth import BAD_SCORE
 from .work import Generation
 
 Data = dict[str, Any]
-_FACTS = ("ruleid", "rule", "inverse", "scenario", "generation", "baseline", "testid", "testinput")
+_TEST_FACTS = ("ruleid", "rule", "inverse", "scenario", "generation", "baseline", "testid", "testinput")
 _MORE_FACTS = ("testinputOriginal", "expectedoutput", "reasoning")
 
 
-def dataset_file(work: Generation) -> Path:
+def dataset_path(work: Generation) -> Path:
     """Where the dataset of a generation lies."""
     return work.folder.path / f"{work.subject.name}.json"
 
 
-def built(work: Generation) -> Data:
-    """The dataset as the files of the folder make it."""
+def build_dataset(work: Generation) -> Data:
+    """The dataset made from the files of the folder."""
     rules = {rule.number: rule for rule in work.rules}
-    evals, truths = evals_of(work), work.truths
+    evals, truths = known_test_evals(work), work.truths
     items = []
     for test in work.tests:
         truth = truths.get(test.testuid or "")
-        known = truth if truth is not None and truth.testinput == test.testinput else None
+        current = truth if truth is not None and truth.testinput == test.testinput else None
         try:
-            items.append(_item(work, test, rules, known, evals.get(test.testuid or "")))
+            items.append(_item(work, test, rules, current, evals.get(test.testuid or "")))
         except Unbindable as problem:
             work.tell(f"dataset: the test {test.testuid} is left out: {problem}")
     if not items:
@@ -56,7 +56,7 @@ def built(work: Generation) -> Data:
     }
     if work.options.runs_per_test > 1:
         data["repeats"] = work.options.runs_per_test
-    return {**data, "extensions": {"promptpex": _facts(work)}, "items": items}
+    return {**data, "extensions": {"promptpex": _prompt_facts(work)}, "items": items}
 
 
 def _description(work: Generation) -> str:
@@ -80,137 +80,143 @@ def _evaluators(work: Generation) -> Data:
     if work.options.groundtruth:
         names += [] if "accuracy" in names else ["accuracy"]
     judges = [judge.config.name for judge in work.models.judges]
-    found: Data = {}
+    evaluators: Data = {}
     for name in names:
-        key = label(name)
-        own: Data = {} if key == name else {"type": name}
+        key = evaluator_key(name)
+        settings: Data = {} if key == name else {"type": name}
         if len(judges) < 2:
-            found[key] = own
+            evaluators[key] = settings
             continue
         for judge in judges:
-            found[f"{key}_{label(judge)}"] = {"type": name, "judge": judge}
-    return found
+            evaluators[f"{key}_{evaluator_key(judge)}"] = {"type": name, "judge": judge}
+    return evaluators
 
 
-def _facts(work: Generation) -> Data:
-    """What is known about the prompt, which judges are shown."""
+def _prompt_facts(work: Generation) -> Data:
+    """The facts about the prompt, which judges are shown."""
     facts: Data = {"prompt": work.subject.name, "promptid": work.subject.id}
     for key, file in (("intent", "intent.txt"), ("inputSpec", "input_spec.txt")):
         facts[key] = work.text(file)
     for key, file in (("rules", "rules.txt"), ("inverseRules", "inverse_rules.txt")):
-        facts[key] = "\n".join(lines_of(work.folder.read(file)))
+        facts[key] = "\n".join(rule_lines(work.folder.read(file)))
     if text := work.folder.read("rule_evals.json"):
         facts["ruleEvals"] = json.loads(text)
     return facts
 
 
-def _item(work: Generation, test: Test, rules: Mapping[int, Rule], truth: Truth | None, known: TestEval | None) -> Data:
+def _item(
+    work: Generation, test: Test, rules: Mapping[int, Rule], truth: Truth | None, evaluation: TestEval | None
+) -> Data:
     rule = rules.get(test.ruleid or 0)
     category = "baseline" if test.baseline else f"rule-{test.ruleid}" if test.ruleid else "no-rule"
     item: Data = {"testId": test.testuid, "category": category}
     if tags := [*([test.scenario] if test.scenario else []), *(["inverse"] if test.inverse else [])]:
         item["tags"] = tags
     if work.subject.declared:
-        item["variables"] = bound(work.subject, work.subject.scenario(test.scenario), test.testinput)
+        item["variables"] = bind_inputs(work.subject, work.subject.scenario(test.scenario), test.testinput)
     else:
         item["prompt"] = test.testinput
-    trusted = truth is not None and (truth.groundtruthScore is None or truth.groundtruthScore >= BAD)
+    trusted = truth is not None and (truth.groundtruthScore is None or truth.groundtruthScore >= BAD_SCORE)
     expected = truth.output if truth is not None and trusted else test.expectedoutput
     if expected:
         item["expected_response"] = expected
-    own = test.dumped()
-    facts: Data = {name: own[name] for name in (*_FACTS, *_MORE_FACTS) if name in own}
+    columns = test.dumped()
+    facts: Data = {name: columns[name] for name in (*_TEST_FACTS, *_MORE_FACTS) if name in columns}
     if rule is not None:
         facts |= {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
     if truth is not None:
         facts |= {"groundtruth": truth.output, "groundtruthModel": truth.model}
         facts |= {} if truth.groundtruthScore is None else {"groundtruthScore": truth.groundtruthScore}
-    if known is not None:
-        facts |= {name: value for name in ("validity", "coverage") if (value := getattr(known, name)) is not None}
+    if evaluation is not None:
+        facts |= {name: value for name in ("validity", "coverage") if (value := getattr(evaluation, name)) is not None}
     return {**item, "extensions": {"promptpex": facts}}
 
 
-# -- what a person changed
-
-
 def write_dataset(work: Generation) -> str:
-    """Write the dataset, or bring the one that is there up to date; what came of it, in a sentence."""
-    fresh, file = _encodable(built(work)), dataset_file(work)
+    """Write the dataset, or bring an existing one up to date; a sentence about it."""
+    fresh, file = _replace_surrogates(build_dataset(work)), dataset_path(work)
     if stray := [item["testId"] for item in fresh["items"] if item["category"] == "no-rule"]:
         shown = ", ".join(stray[:3]) + (", …" if len(stray) > 3 else "")
         work.tell(
-            f"dataset: {_many(stray)} of no rule that is tested ({shown}); delete from tests.json those whose "
+            f"dataset: {_count_items(stray)} of no rule that is tested ({shown}); delete from tests.json those whose "
             "rule is gone"
         )
-    before = work.folder.record.get("items")
-    known = before if isinstance(before, dict) else {}
+    recorded = work.folder.record.get("items")
+    written_hashes = recorded if isinstance(recorded, dict) else {}
     if not file.exists():
-        work.folder.write(file.name, pretty(fresh))
-        said = _many(fresh["items"])
+        work.folder.write(file.name, pretty_json(fresh))
+        summary = _count_items(fresh["items"])
     else:
         document = load(file)
-        own = work.folder.record.get("root") != _mark(_root(document.data))
-        merged, kept = _merged(document.data, fresh, known, own)
+        settings_edited = work.folder.record.get("root") != _item_hash(_dataset_settings(document.data))
+        merged, edited = _merge_edits(document.data, fresh, written_hashes, settings_edited)
         save(document, merged)
-        said = _many(merged["items"]) + (f", {kept} of them as you changed them" if kept else "")
-    items = {item["testId"]: _mark(item) for item in fresh["items"]}
-    work.folder.note(items=items, root=_mark(_root(fresh)))
-    return said
+        summary = _count_items(merged["items"]) + (f", {edited} of them as you changed them" if edited else "")
+    items = {item["testId"]: _item_hash(item) for item in fresh["items"]}
+    work.folder.note(items=items, root=_item_hash(_dataset_settings(fresh)))
+    return summary
 
 
-def _many(items: Sequence[object]) -> str:
+def _count_items(items: Sequence[object]) -> str:
     return f"{len(items)} item{'' if len(items) == 1 else 's'}"
 
 
-def _encodable(data: Data) -> Data:
-    """The data with a question mark for each half of a pair of surrogates, which no file can hold."""
-    found: Data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
-    return found
+def _replace_surrogates(data: Data) -> Data:
+    """The data with question marks for lone surrogates, which no file can hold."""
+    encodable: Data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+    return encodable
 
 
-def _mark(value: Mapping[str, Any]) -> str:
+def _item_hash(value: Mapping[str, Any]) -> str:
     return short_hash(strictjson.dumps(dict(sorted(value.items()))))
 
 
-def _root(data: Data) -> Data:
+def _dataset_settings(data: Data) -> Data:
     return {key: value for key, value in data.items() if key not in ("items", "extensions", "schemaVersion")}
 
 
-def _merged(there: Data, fresh: Data, known: Mapping[str, Any], own: bool) -> tuple[Data, int]:
+def _merge_edits(
+    current: Data, fresh: Data, written_hashes: Mapping[str, Any], settings_edited: bool
+) -> tuple[Data, int]:
     """The fresh dataset, except where the one that is there was changed by hand; how many items that are.
 
     An item that was changed or added stays; one that was deleted stays deleted as long as its test is the same; one
     that nobody touched is replaced by its fresh version, or goes when its test is gone. With `own`, how the dataset is
     asked and judged was changed too, and stays.
     """
-    made = {item["testId"]: item for item in fresh["items"]}
+    fresh_items = {item["testId"]: item for item in fresh["items"]}
     items: list[Data] = []
-    mine: dict[str, int] = {}
-    kept = 0
-    for item in there.get("items", []):
+    places: dict[str, int] = {}
+    edited_count = 0
+    for item in current.get("items", []):
         name = str(item.get("testId"))
-        theirs = known.get(name) != _mark(item) and item != made.get(name)
-        if theirs or name in made:
-            items.append(item if theirs else made[name])
-            kept += theirs
-        mine[name] = len(items)
-    facts = {**there.get("extensions", {}), **fresh["extensions"]}
-    items = _with_new(items, mine, made, known)
-    return {**fresh, **(_root(there) if own else {}), "extensions": facts, "items": items}, kept
+        edited = written_hashes.get(name) != _item_hash(item) and item != fresh_items.get(name)
+        if edited or name in fresh_items:
+            items.append(item if edited else fresh_items[name])
+            edited_count += edited
+        places[name] = len(items)
+    facts = {**current.get("extensions", {}), **fresh["extensions"]}
+    items = _insert_new(items, places, fresh_items, written_hashes)
+    return {
+        **fresh,
+        **(_dataset_settings(current) if settings_edited else {}),
+        "extensions": facts,
+        "items": items,
+    }, edited_count
 
 
-def _with_new(
-    items: list[Data], mine: Mapping[str, int], made: Mapping[str, Data], known: Mapping[str, Any]
+def _insert_new(
+    items: list[Data], places: Mapping[str, int], fresh_items: Mapping[str, Data], written_hashes: Mapping[str, Any]
 ) -> list[Data]:
     """The items with the new ones, each behind all that come before it; one that a person deleted is not new."""
-    behind: dict[int, list[Data]] = {}
+    items_after: dict[int, list[Data]] = {}
     place = 0
-    for name, item in made.items():
-        if name in mine:
-            place = max(place, mine[name])
-        elif known.get(name) != _mark(item):
-            behind.setdefault(place, []).append(item)
-    found = behind.get(0, [])
+    for name, item in fresh_items.items():
+        if name in places:
+            place = max(place, places[name])
+        elif written_hashes.get(name) != _item_hash(item):
+            items_after.setdefault(place, []).append(item)
+    merged = items_after.get(0, [])
     for number, item in enumerate(items, 1):
-        found += [item, *behind.get(number, [])]
-    return found
+        merged += [item, *items_after.get(number, [])]
+    return merged

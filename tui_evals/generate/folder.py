@@ -1,4 +1,4 @@
-"""The folder of a generation: a file for each step, and what wrote it from what."""
+"""The folder of a generation: a file for each step, and a record of what each file was made from."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ EARLIER = "earlier"
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def made(folder: Path) -> None:
-    """Make a folder where there is none; CannotSave says why it cannot be made."""
+def make_folder(folder: Path) -> None:
+    """Make a folder unless it exists; CannotSave says why it cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise CannotSave(f"the folder {folder} cannot be made: {problem.strerror}") from None
 
 
-class Folder:
+class GenerationFolder:
     """The files of a generation; what replaces a file keeps the one before under `earlier/`."""
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class Folder:
 
     def write(self, name: str, text: str) -> None:
         """Put a text into a file, whole or not at all."""
-        made(self.path)
+        make_folder(self.path)
         write_atomically(self.path / name, text.encode("utf-8", "backslashreplace"))
 
     def set_aside(
@@ -64,7 +64,7 @@ class Folder:
         stamp, number = (now or datetime.now()).strftime("%Y%m%d-%H%M%S"), 0
         while (place := self.path / EARLIER / f"{stamp}{f'-{number}' if number else ''}").exists():
             number += 1
-        made(place)
+        make_folder(place)
         try:
             for file in copied:
                 shutil.copy2(file, place / file.name)
@@ -74,18 +74,16 @@ class Folder:
             raise CannotSave(f"{file} cannot be put into {place}: {problem.strerror}") from None
         return place
 
-    # -- what wrote what
-
     @property
     def record(self) -> Mapping[str, Any]:
-        """What is known of the generation besides its files: prompt, options, models, and who wrote which file."""
+        """The facts kept beside the files: prompt, options, models, and who wrote which file from what."""
         if self._record is None:
             text = self.read(RECORD)
             try:
-                found = strictjson.loads(text) if text else {}
+                record = strictjson.loads(text) if text else {}
             except strictjson.JsonError as problem:
                 raise UnreadableFile(f"{self.path / RECORD} cannot be read: {problem}; delete it to go on") from None
-            self._record = found if isinstance(found, dict) else {}
+            self._record = record if isinstance(record, dict) else {}
         return self._record
 
     def note(self, **facts: Any) -> None:
@@ -93,40 +91,40 @@ class Folder:
         self._record = {**self.record, **facts}
         self.write(RECORD, json.dumps(self._record, ensure_ascii=False, indent=2) + "\n")
 
-    def wrote(
+    def write_result(
         self, name: str, text: str, made_from: Iterable[str], by: str | None, texts: Mapping[str, str] = _NONE
     ) -> None:
-        """Write the file of a step, and keep what it was made from; a step that only adds to a file names nothing.
+        """Write the file of a step and record its sources; a step that only adds to a file names none.
 
         `texts` are sources that are no files of the folder, such as the prompt.
         """
         self.write(name, text)
         sources = {
-            source: short_hash(found) for source in made_from if (found := texts.get(source) or self.read(source))
+            source: short_hash(content) for source in made_from if (content := texts.get(source) or self.read(source))
         }
-        sources = sources or self._told(name).get("from", {})
+        sources = sources or self._file_record(name).get("from", {})
         # A file may read back otherwise than it was written, where it held line breaks of another kind.
-        told = {"wrote": short_hash(self.read(name) or ""), "from": sources, "by": by, "time": round(time.time(), 3)}
-        self.note(files={**self._files(), name: {key: value for key, value in told.items() if value}})
+        facts = {"wrote": short_hash(self.read(name) or ""), "from": sources, "by": by, "time": round(time.time(), 3)}
+        self.note(files={**self._files(), name: {key: value for key, value in facts.items() if value}})
 
     def _files(self) -> dict[str, Any]:
-        known = self.record.get("files")
-        return known if isinstance(known, dict) else {}
+        files = self.record.get("files")
+        return files if isinstance(files, dict) else {}
 
-    def _told(self, name: str) -> dict[str, Any]:
-        known = self._files().get(name)
-        return known if isinstance(known, dict) else {}
+    def _file_record(self, name: str) -> dict[str, Any]:
+        record = self._files().get(name)
+        return record if isinstance(record, dict) else {}
 
     def edited(self, name: str) -> bool:
-        """Whether somebody changed a file since a step wrote it."""
-        text, told = self.read(name), self._told(name)
-        return bool(text and told) and short_hash(text or "") != told.get("wrote")
+        """Whether the user changed a file since a step wrote it."""
+        text, facts = self.read(name), self._file_record(name)
+        return bool(text and facts) and short_hash(text or "") != facts.get("wrote")
 
     def outdated(self, name: str, texts: Mapping[str, str] = _NONE) -> list[str]:
-        """The files, and those of the `texts`, that have changed since this file was made from them."""
+        """The sources, files or `texts`, that have changed since this file was made from them."""
         if self.read(name) is None:
             return []
-        sources = self._told(name).get("from")
+        sources = self._file_record(name).get("from")
         known = sources if isinstance(sources, dict) else {}
         now = {source: texts.get(source) or self.read(source) for source in known}
-        return [source for source, mark in known.items() if (found := now[source]) and short_hash(found) != mark]
+        return [source for source, mark in known.items() if (content := now[source]) and short_hash(content) != mark]

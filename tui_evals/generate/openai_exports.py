@@ -12,24 +12,24 @@ from typing import Any
 from tui_evals.datasets.prompts import PARAMETERS, github_text
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import Prompty, PromptyError, Section, parse_prompty
-from tui_evals.text.templates import render
+from tui_evals.text.templates import render_template
 
 from .parsing import model_slug
 from .shapes import Test, Truth
-from .subject import ONLY_INPUT, Subject, Unbindable, bound
-from .truth import BAD
+from .subject import ONLY_INPUT, Subject, Unbindable, bind_inputs
+from .truth import BAD_SCORE
 
 JUDGE = "gpt-4o"
 _NAME = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
 _COMPUTED = re.compile(r"\{\{|\{%|\{#")
 _MODEL = re.compile(r"([a-z_]+)[:/](.+)")
 
-Spell = Callable[[str], str]
+Spelling = Callable[[str], str]
 Messages = list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PromptFacts:
     """The texts of the first steps."""
 
     intent: str = ""
@@ -39,7 +39,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file to write, and what could not be put in it: a sentence for each test or metric."""
+    """A file to write, and a sentence for each test or metric that could not be put in it."""
 
     filename: str
     text: str
@@ -47,7 +47,7 @@ class Export:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExportRow:
     """A test with a value for every input."""
 
     test: Test
@@ -56,64 +56,64 @@ class Row:
     expected: str
 
 
-def model_of(model: str, *providers: str) -> str | None:
+def provider_model(model: str, *providers: str) -> str | None:
     """The model without its provider, when it is one of these."""
-    found = _MODEL.fullmatch(model)
-    return found[2] if found and found[1] in providers else None
+    match = _MODEL.fullmatch(model)
+    return match[2] if match and match[1] in providers else None
 
 
-def messages_of(subject: Subject, spell: Spell) -> tuple[Messages, dict[str, str]]:
-    """The prompt's messages with its names spelled for a reader, and what must be rendered for each test before."""
+def export_messages(subject: Subject, spell: Spelling) -> tuple[Messages, dict[str, str]]:
+    """The prompt's messages with names spelled for another program, and the templates to render for each test."""
     sections = subject.prompty.sections
     if not subject.declared:
         sections = (*sections, Section("user", f"{{{{{ONLY_INPUT}}}}}", 0))
     messages, computed = [], {}
     for number, section in enumerate(sections, 1):
-        text = _spelled(section.text, spell)
+        text = _respell(section.text, spell)
         if text is None:
-            key = free(f"message_{number}", subject)
+            key = free_name(f"message_{number}", subject)
             computed[key] = section.text
             text = spell(key)
         messages.append({"role": section.role, "content": text})
     return messages, computed
 
 
-def _spelled(text: str, spell: Spell) -> str | None:
+def _respell(text: str, spell: Spelling) -> str | None:
     """A template with its names spelled otherwise; None where it holds more than text and names."""
     if _COMPUTED.search(_NAME.sub(" ", text)):
         return None
-    return _NAME.sub(lambda found: spell(found[1]), text)
+    return _NAME.sub(lambda match: spell(match[1]), text)
 
 
-def rows_of_tests(
+def export_rows(
     subject: Subject, tests: Sequence[Test], truths: Sequence[Truth], computed: Mapping[str, str]
-) -> tuple[list[Row], tuple[str, ...]]:
+) -> tuple[list[ExportRow], tuple[str, ...]]:
     """The tests whose input fits the prompt, and a sentence for each other one."""
-    known = {truth.testuid: truth for truth in truths}
+    truth_by_test = {truth.testuid: truth for truth in truths}
     rows, left_out = [], []
     for place, test in enumerate(tests, 1):
         try:
-            values = bound(subject, subject.scenario(test.scenario), test.testinput)
+            values = bind_inputs(subject, subject.scenario(test.scenario), test.testinput)
             values = {name: "" if value is None else value for name, value in values.items()}
-            rendered = {key: render(template, values) for key, template in computed.items()}
+            rendered = {key: render_template(template, values) for key, template in computed.items()}
         except (Unbindable, TemplateError) as problem:
             left_out.append(f"{test.testuid or f'test {place}'}: {problem}")
             continue
-        rows.append(Row(test, values, rendered, _expected(test, known.get(test.testuid or ""))))
+        rows.append(ExportRow(test, values, rendered, _expected_text(test, truth_by_test.get(test.testuid or ""))))
     return rows, tuple(left_out)
 
 
-def _expected(test: Test, truth: Truth | None) -> str:
+def _expected_text(test: Test, truth: Truth | None) -> str:
     """The groundtruth unless its judges found it poor or the test was changed since, else what the test expects."""
     if truth is None or truth.testinput != test.testinput:
         return test.expectedoutput or ""
-    poor = truth.groundtruthScore is not None and truth.groundtruthScore < BAD
+    poor = truth.groundtruthScore is not None and truth.groundtruthScore < BAD_SCORE
     return test.expectedoutput or "" if poor else truth.output
 
 
-def readable(metrics: Mapping[str, Path], left_out: list[str], tag: str = "") -> list[tuple[str, Prompty]]:
-    """The metrics that carry a tag, all without one; those that cannot be read are left out."""
-    found = []
+def read_metrics(metrics: Mapping[str, Path], left_out: list[str], tag: str = "") -> list[tuple[str, Prompty]]:
+    """The metrics with a tag, or all; those that cannot be read are left out."""
+    readable = []
     for name, path in metrics.items():
         try:
             prompt = parse_prompty(path.read_text(encoding="utf-8"))
@@ -121,33 +121,33 @@ def readable(metrics: Mapping[str, Path], left_out: list[str], tag: str = "") ->
             left_out.append(f"the metric {name} cannot be read: {problem}")
             continue
         if not tag or tag in tags_of(prompt):
-            found.append((name, prompt))
-    return found
+            readable.append((name, prompt))
+    return readable
 
 
-def judging(name: str, prompt: Prompty, spell: Spell, left_out: list[str]) -> Messages:
-    """The messages of a metric, none when it computes what no reader of the export can."""
-    texts = [(section.role, _spelled(section.text, spell)) for section in prompt.sections]
+def metric_messages(name: str, prompt: Prompty, spell: Spelling, left_out: list[str]) -> Messages:
+    """The messages of a metric; none when it computes what other programs cannot."""
+    texts = [(section.role, _respell(section.text, spell)) for section in prompt.sections]
     if not texts or any(text is None for _, text in texts):
         left_out.append(f"the metric {name} is left out: it must hold text, and of {{{{ }}}} and {{% %}} only names")
         return []
     return [{"role": role, "content": text} for role, text in texts if text is not None]
 
 
-def constants(subject: Subject, facts: Facts) -> dict[str, str]:
-    """What metrics may name that is the same for every test."""
+def metric_constants(subject: Subject, facts: PromptFacts) -> dict[str, str]:
+    """The values metrics may name that are the same for every test."""
     prompt = "\n\n".join(section.text for section in subject.prompty.sections)
     return {"prompt": prompt, "intent": facts.intent, "inputSpec": facts.input_spec, "rules": facts.rules}
 
 
-def free(name: str, subject: Subject) -> str:
+def free_name(name: str, subject: Subject) -> str:
     """The name, lengthened where an input of the prompt has it already."""
     while any(one.name == name for one in subject.inputs):
         name += "_"
     return name
 
 
-def braced(name: str) -> str:
+def template_name(name: str) -> str:
     """A name as a template has it."""
     return f"{{{{{name}}}}}"
 
@@ -162,18 +162,18 @@ def github_prompt(
     subject: Subject,
     tests: Sequence[Test],
     truths: Sequence[Truth],
-    facts: Facts,
+    facts: PromptFacts,
     model: str,
     metrics: Mapping[str, Path],
 ) -> Export | None:
     """The prompt file for a model of GitHub, with the tests and evaluators; None for any other model."""
-    name = model_of(model, "github")
+    name = provider_model(model, "github")
     if not name:
         return None
-    messages, computed = messages_of(subject, braced)
-    rows, unbound = rows_of_tests(subject, tests, truths, computed)
+    messages, computed = export_messages(subject, template_name)
+    rows, unbound = export_rows(subject, tests, truths, computed)
     left_out = list(unbound)
-    expected = free("expected", subject)
+    expected = free_name("expected", subject)
     shown = "\n\n".join(message["content"] for message in messages)
     front = subject.prompty.front
     document = {
@@ -182,31 +182,33 @@ def github_prompt(
         "model": name,
         "modelParameters": _parameters(front.get("model")),
         "messages": messages,
-        "testData": [_datum(subject, row, expected) for row in rows],
+        "testData": [_test_datum(subject, row, expected) for row in rows],
         "evaluators": [
-            {"name": "like-expected", "llm": _likeness(_inputs_shown(subject), expected)},
-            *_github_metrics(subject, constants(subject, facts) | {"prompt": shown}, metrics, expected, left_out),
+            {"name": "like-expected", "llm": _likeness_judge(_inputs_shown(subject), expected)},
+            *_github_metrics(
+                subject, metric_constants(subject, facts) | {"prompt": shown}, metrics, expected, left_out
+            ),
         ],
     }
     text = github_text({key: value for key, value in document.items() if value is not None})
     return Export(f"{model_slug('github:' + name)}.prompt.yml", text, tuple(left_out))
 
 
-def _datum(subject: Subject, row: Row, expected: str) -> dict[str, Any]:
-    reasoning = {free("reasoning", subject): row.test.reasoning} if row.test.reasoning else {}
+def _test_datum(subject: Subject, row: ExportRow, expected: str) -> dict[str, Any]:
+    reasoning = {free_name("reasoning", subject): row.test.reasoning} if row.test.reasoning else {}
     return {**row.values, **row.computed, **reasoning, expected: row.expected}
 
 
 def _parameters(model: object) -> dict[str, Any] | None:
     """The parameters of the front matter's model as GitHub Models spells them."""
-    given = model.get("parameters") if isinstance(model, dict) else None
-    if not isinstance(given, dict):
+    parameters = model.get("parameters") if isinstance(model, dict) else None
+    if not isinstance(parameters, dict):
         return None
-    spelled = {ours: theirs for theirs, ours in PARAMETERS.items()}
-    return {spelled.get(str(name), str(name)): value for name, value in given.items()}
+    spelled = {our_name: their_name for their_name, our_name in PARAMETERS.items()}
+    return {spelled.get(str(name), str(name)): value for name, value in parameters.items()}
 
 
-def _likeness(inputs: str, expected: str) -> dict[str, Any]:
+def _likeness_judge(inputs: str, expected: str) -> dict[str, Any]:
     """A judge that compares the completion with what was expected, from 1 to 5."""
     return {
         "modelId": f"openai/{JUDGE}",
@@ -228,43 +230,48 @@ def _github_metrics(
     subject: Subject, texts: Mapping[str, str], metrics: Mapping[str, Path], expected: str, left_out: list[str]
 ) -> list[dict[str, Any]]:
     """An evaluator for each metric tagged `github`."""
-    known = {"output": "{{completion}}", "groundtruth": braced(expected), "input": _inputs_shown(subject)}
-    known = {one.name: braced(one.name) for one in subject.inputs} | known | dict(texts)
-    found = []
-    for name, prompt in readable(metrics, left_out, tag="github"):
-        if messages := judging(name, prompt, lambda word: known.get(word, ""), left_out):
-            found.append({"name": name, "llm": _verdict(messages)})
-    return found
+    spellings = {"output": "{{completion}}", "groundtruth": template_name(expected), "input": _inputs_shown(subject)}
+    spellings = {one.name: template_name(one.name) for one in subject.inputs} | spellings | dict(texts)
+    evaluators = []
+    for name, prompt in read_metrics(metrics, left_out, tag="github"):
+        if messages := metric_messages(name, prompt, lambda word: spellings.get(word, ""), left_out):
+            evaluators.append({"name": name, "llm": _ok_err_judge(messages)})
+    return evaluators
 
 
-def _verdict(messages: Messages) -> dict[str, Any]:
+def _ok_err_judge(messages: Messages) -> dict[str, Any]:
     """A judge that ends with OK or ERR; only its prompt is a template, so a system message with names moves there."""
-    told = [one["content"] for one in messages if one["role"] == "system" and "{{" not in one["content"]]
-    asked = [one["content"] for one in messages if one["role"] != "system" or "{{" in one["content"]]
+    system_texts = [one["content"] for one in messages if one["role"] == "system" and "{{" not in one["content"]]
+    user_texts = [one["content"] for one in messages if one["role"] != "system" or "{{" in one["content"]]
     # ERR stands first because the first choice that is part of a reply is taken, and "looks" holds an OK.
     choices = [{"choice": "ERR", "score": 0}, {"choice": "OK", "score": 1}]
-    system = {"systemPrompt": "\n\n".join(told)} if told and asked else {}
-    return {"modelId": f"openai/{JUDGE}", **system, "prompt": "\n\n".join(asked or told), "choices": choices}
+    system = {"systemPrompt": "\n\n".join(system_texts)} if system_texts and user_texts else {}
+    return {
+        "modelId": f"openai/{JUDGE}",
+        **system,
+        "prompt": "\n\n".join(user_texts or system_texts),
+        "choices": choices,
+    }
 
 
 def _inputs_shown(subject: Subject) -> str:
     names = [one.name for one in subject.inputs]
-    return braced(names[0]) if len(names) == 1 else "\n".join(f"{name}: {braced(name)}" for name in names)
+    return template_name(names[0]) if len(names) == 1 else "\n".join(f"{name}: {template_name(name)}" for name in names)
 
 
-KNOWN = ("prompt", "input", "intent", "inputSpec", "rules", "groundtruth")
+METRIC_NAMES = ("prompt", "input", "intent", "inputSpec", "rules", "groundtruth")
 """What metrics may name besides the inputs of the prompt and the output."""
 
 
-def exports(
+def all_exports(
     subject: Subject,
     tests: Sequence[Test],
     truths: Sequence[Truth],
-    facts: Facts,
+    facts: PromptFacts,
     metrics: Mapping[str, Path],
     models: Sequence[str],
 ) -> list[Export]:
-    """Everything there is to write: for OpenAI how answers are graded, and for each model under test what it takes."""
+    """All files: how OpenAI grades answers, and what each model under test takes."""
     run = evals_run(subject, tests, truths, facts, models)
     prompts = [github_prompt(subject, tests, truths, facts, model, metrics) for model in models]
     return [evals_create(subject, metrics), *(one for one in (run, *prompts) if one is not None)]
@@ -272,8 +279,8 @@ def exports(
 
 def evals_create(subject: Subject, metrics: Mapping[str, Path]) -> Export:
     """The body that creates an eval: what its rows hold, and a grader for each metric."""
-    keys = _keys(subject)
-    computed = messages_of(subject, _item)[1]
+    keys = _item_keys(subject)
+    computed = export_messages(subject, _item_reference)[1]
     properties: dict[str, Any] = {
         one.name: {"type": "string"} | ({"description": one.description} if one.description else {})
         for one in subject.inputs
@@ -290,11 +297,11 @@ def evals_create(subject: Subject, metrics: Mapping[str, Path]) -> Export:
         },
         "testing_criteria": [
             _grader(name, prompt, messages)
-            for name, prompt in readable(metrics, left_out)
-            if (messages := judging(name, prompt, _graded(subject), left_out))
+            for name, prompt in read_metrics(metrics, left_out)
+            if (messages := metric_messages(name, prompt, _grader_spelling(subject), left_out))
         ],
     }
-    return Export("evals.create.json", _json(body), tuple(left_out))
+    return Export("evals.create.json", _dump_json(body), tuple(left_out))
 
 
 def _grader(name: str, prompt: Prompty, messages: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -305,15 +312,15 @@ def _grader(name: str, prompt: Prompty, messages: Sequence[Mapping[str, str]]) -
 
 
 def evals_run(
-    subject: Subject, tests: Sequence[Test], truths: Sequence[Truth], facts: Facts, models: Sequence[str]
+    subject: Subject, tests: Sequence[Test], truths: Sequence[Truth], facts: PromptFacts, models: Sequence[str]
 ) -> Export | None:
     """The bodies that start a run of the eval, one for each model of OpenAI or Azure; None when there is none."""
-    asked = [name for model in models if (name := model_of(model, "openai", "azure"))]
-    if not asked:
+    names = [name for model in models if (name := provider_model(model, "openai", "azure"))]
+    if not names:
         return None
-    messages, computed = messages_of(subject, _item)
-    rows, left_out = rows_of_tests(subject, tests, truths, computed)
-    source = {"type": "file_content", "content": [{"item": _item_of(subject, row, facts)} for row in rows]}
+    messages, computed = export_messages(subject, _item_reference)
+    rows, left_out = export_rows(subject, tests, truths, computed)
+    source = {"type": "file_content", "content": [{"item": _item_values(subject, row, facts)} for row in rows]}
     template = [{"type": "message", **message} for message in messages]
     bodies = [
         {
@@ -325,33 +332,35 @@ def evals_run(
                 "source": source,
             },
         }
-        for name in asked
+        for name in names
     ]
-    return Export("evals.run.json", _json(bodies), left_out)
+    return Export("evals.run.json", _dump_json(bodies), left_out)
 
 
-def _item_of(subject: Subject, row: Row, facts: Facts) -> dict[str, str]:
+def _item_values(subject: Subject, row: ExportRow, facts: PromptFacts) -> dict[str, str]:
     """One row of the data: every value as the text that stands in the prompt."""
-    keys = _keys(subject)
-    known = {**constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
+    keys = _item_keys(subject)
+    metric_values = {**metric_constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
     values = {name: str(value) for name, value in row.values.items()}
-    return {**values, **{keys[name]: known[name] for name in KNOWN}, **row.computed}
+    return {**values, **{keys[name]: metric_values[name] for name in METRIC_NAMES}, **row.computed}
 
 
-def _graded(subject: Subject) -> Spell:
+def _grader_spelling(subject: Subject) -> Spelling:
     """How a metric's names are spelled for OpenAI; a name that no row holds is empty, as in a run of ours."""
-    keys = {one.name: one.name for one in subject.inputs} | _keys(subject)
-    return lambda name: "{{sample.output_text}}" if name == "output" else _item(keys[name]) if name in keys else ""
+    keys = {one.name: one.name for one in subject.inputs} | _item_keys(subject)
+    return lambda name: (
+        "{{sample.output_text}}" if name == "output" else _item_reference(keys[name]) if name in keys else ""
+    )
 
 
-def _keys(subject: Subject) -> dict[str, str]:
-    return {name: free(name, subject) for name in KNOWN}
+def _item_keys(subject: Subject) -> dict[str, str]:
+    return {name: free_name(name, subject) for name in METRIC_NAMES}
 
 
-def _item(name: str) -> str:
+def _item_reference(name: str) -> str:
     return f"{{{{item.{name}}}}}"
 
 
-def _json(value: object) -> str:
-    """The value as a file holds it: halves of surrogate pairs, which no file can hold, are question marks."""
+def _dump_json(value: object) -> str:
+    """The value as JSON, with question marks for lone surrogates, which no file can hold."""
     return json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode("utf-8") + "\n"

@@ -1,4 +1,4 @@
-"""What a generation may be asked for, and the presets of effort; what is given explicitly always wins."""
+"""The options of a generation and the presets of effort; an option given explicitly always wins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 Effort = Literal["min", "low", "medium", "high"]
-_Some = Annotated[int, Field(ge=1)]
+_Positive = Annotated[int, Field(ge=1)]
 _Count = Annotated[int, Field(ge=0)]
 
 
@@ -18,16 +18,16 @@ class Options:
     """The options of a generation, under the names PromptPex gives them, in our spelling."""
 
     effort: Effort = "low"
-    max_rules: _Some | None = None
+    max_rules: _Positive | None = None
     """How many output rules, and how many inverse rules, tests are made for; None is all."""
     split_rules: bool = True
     max_rules_per_test_generation: _Count = 3
     """Rules shown in one question for tests; 0 shows all at once."""
-    test_generations: _Some = 2
-    tests_per_rule: _Some = 3
+    test_generations: _Positive = 2
+    tests_per_rule: _Positive = 3
     test_expansions: _Count = 0
-    runs_per_test: _Some = 2
-    max_tests_to_run: _Some | None = None
+    runs_per_test: _Positive = 2
+    max_tests_to_run: _Positive | None = None
     groundtruth: bool = True
     compliance: bool = True
     baseline_tests: bool = False
@@ -43,7 +43,7 @@ class Options:
     test_expansion_instructions: str = ""
 
     def kept(self) -> dict[str, Any]:
-        """All of them, as a file keeps them."""
+        """The options as a file keeps them."""
         return asdict(self)
 
 
@@ -95,7 +95,7 @@ def saved_options(saved: object) -> Mapping[str, Any]:
     return known
 
 
-def options_of(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Options:
+def effective_options(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Options:
     """The options in force: those given, over the preset of a given effort, over what was saved, over the defaults.
 
     None stands for what was not given. An effort that is not given is the saved one, else low.
@@ -109,6 +109,6 @@ def options_of(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None)
     return Options(**{**PRESETS["low"], **chosen})
 
 
-def separated(text: str) -> list[str]:
-    """The names of a list: only a semicolon separates them."""
+def split_names(text: str) -> list[str]:
+    """The names of a list separated by semicolons."""
     return [piece for part in text.split(";") if (piece := part.strip())]

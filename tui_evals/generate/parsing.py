@@ -1,4 +1,4 @@
-"""Reading what models write for a step: rules, texts between marks, refusals."""
+"""Parses the replies of models: rules, texts between lines of equals signs, refusals."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _CANNOT = re.compile(r"\bcan(?:no|['\u2019])t\b|\bunable\b|\bnot able\b|\bwon['\
 _HEADING = re.compile(r"^[#*\s]*test case\s*[0-9]*\s*[:.]?[*\s]*$|^[#*\s]*test case\s*[0-9]+\s*:[*]*", re.IGNORECASE)
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """The text without a code fence around all of it."""
-    found = _FENCE.fullmatch(text)
-    return found[2] if found else text
+    match = _FENCE.fullmatch(text)
+    return match[2] if match else text
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model declined: in few lines, of which the first says so; an input may well begin with an apology."""
+    """Whether a model declined: in few lines, the first of which says so, as an input may begin with an apology."""
     lines = [line for line in text.split("\n") if line.strip()]
     if not 0 < len(lines) <= 3:
         return False
@@ -31,26 +31,26 @@ def is_refusal(text: str) -> bool:
 
 def tidy_rules(text: str) -> str:
     """One rule a line, without the fence, numbers and bullets that models put around them."""
-    found = []
-    for line in unfenced(text).replace("\r\n", "\n").split("\n"):
+    rules = []
+    for line in strip_fence(text).replace("\r\n", "\n").split("\n"):
         rule = _BULLET.sub("", line, count=1) if _BULLET.match(line) else line
         rule = rule.rstrip()
         if unwrapped := _LIST.fullmatch(rule.strip()):
             rule = unwrapped[1]
         if rule.strip() and rule.strip() != "Rules:":
-            found.append(rule)
-    return "\n".join(found)
+            rules.append(rule)
+    return "\n".join(rules)
 
 
-def baseline_inputs(text: str) -> list[str]:
+def split_baseline_inputs(text: str) -> list[str]:
     """The texts between lines of `===`, without headings such as "Test Case 2"."""
-    found = []
-    for part in re.split(r"^\s*={3,}\s*$", unfenced(text), flags=re.MULTILINE):
+    inputs = []
+    for part in re.split(r"^\s*={3,}\s*$", strip_fence(text), flags=re.MULTILINE):
         lines = part.strip().split("\n")
         lines[0] = _HEADING.sub("", lines[0])
         if plain := "\n".join(lines).strip():
-            found.append(plain)
-    return found
+            inputs.append(plain)
+    return inputs
 
 
 def model_slug(model: str) -> str:

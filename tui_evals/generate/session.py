@@ -1,4 +1,4 @@
-"""A generation in the store: a run that keeps what its questions cost, and the models that are asked in its name."""
+"""A generation in the store: a run that records what its questions cost, and the models it asks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from typing import Any
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
+from tui_evals.runs.engine import STOPPED
 from tui_evals.runs.opening import opened
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import NewRun, RunRow
+from tui_evals.store.records import NewRun, RunRow, StopCode
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
 
-from .folder import Folder
+from .folder import GenerationFolder
 from .shapes import short_hash
 from .subject import Subject
 from .work import Models
@@ -31,7 +32,7 @@ from .work import Models
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """Who is to do what, by configuration; what is not named falls to the one that writes."""
+    """The configured models by what they do; one that is not named is the model that writes the rules."""
 
     rules: TargetConfig
     baseline: TargetConfig | None = None
@@ -40,14 +41,16 @@ class Roles:
     groundtruth_judges: Sequence[TargetConfig] = ()
     under_test: Sequence[TargetConfig] = ()
 
-    def opened(self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None) -> Models:
-        """The models ready to be asked, each once, whatever it does."""
-        known: dict[str, PricedTarget] = {}
+    def open_models(
+        self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None
+    ) -> Models:
+        """The models ready to be asked, each opened once."""
+        opened_models: dict[str, PricedTarget] = {}
 
         def model(config: TargetConfig) -> PricedTarget:
-            if config.name not in known:
-                known[config.name] = opened(config, "judge", budget, environment, root, concurrency)
-            return known[config.name]
+            if config.name not in opened_models:
+                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency)
+            return opened_models[config.name]
 
         return Models(
             rules=model(self.rules),
@@ -59,8 +62,8 @@ class Roles:
 
     @property
     def names(self) -> dict[str, Any]:
-        """What everybody is called, as a file keeps it."""
-        found = {
+        """The names of the models, as a file keeps them."""
+        names = {
             "rules": self.rules.name,
             "baseline": self.baseline and self.baseline.name,
             "groundtruth": self.groundtruth and self.groundtruth.name,
@@ -68,21 +71,24 @@ class Roles:
             "groundtruth_judges": [judge.name for judge in self.groundtruth_judges],
             "under_test": [target.name for target in self.under_test],
         }
-        return {role: named for role, named in found.items() if named}
+        return {role: named for role, named in names.items() if named}
 
 
 @dataclass(slots=True)
-class Session:
-    """A generation that is being executed; `finished` is what its run will say of it."""
+class GenerationSession:
+    """A generation under way; its run ends as finished or interrupted by `finished`."""
 
     run: RunRow
     spent: float
     finished: bool = field(default=False)
+    message: str = ""
+    """Why it is not finished, once that is known."""
+    code: StopCode = "asked"
 
 
 @contextlib.contextmanager
-def claimed(folder: Folder, store: Path) -> Iterator[None]:
-    """Nobody else generates into a folder for a block; what a killed process left half-written in it goes."""
+def claim_folder(folder: GenerationFolder, store: Path) -> Iterator[None]:
+    """Keep other processes out of a folder for a block, and remove what a killed one left half-written."""
     lock = run_lock(store, f"generate-{short_hash(str(folder.path.resolve()))}")
     with contextlib.ExitStack() as stack:
         try:
@@ -99,27 +105,30 @@ def claimed(folder: Folder, store: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def session(
-    subject: Subject, folder: Folder, cast: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
-) -> Iterator[Session]:
+def open_session(
+    subject: Subject, folder: GenerationFolder, roles: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
+) -> Iterator[GenerationSession]:
     """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one."""
-    run = None if anew else _unfinished(folder, reader)
+    run = None if anew else _unfinished_run(folder, reader)
     if run is None:
-        run = _new(subject, folder, cast, writer)
+        run = _new_run(subject, folder, roles, writer)
         folder.note(run=run.key)
     with hold(run_lock(store, run.key)):
         begun = run.started or time.time()
         writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)
-        current = Session(run, reader.spent(run.id)[0])
+        current = GenerationSession(run, reader.spent(run.id)[0])
         try:
             yield current
         finally:
-            ended = {"finished": time.time()} if current.finished else {}
-            writer.run_status(run.id, "finished" if current.finished else "interrupted", **ended)
+            if current.finished:
+                writer.run_status(run.id, "finished", finished=time.time())
+            else:
+                message = current.message or STOPPED.message
+                writer.run_status(run.id, "interrupted", message=message, code=current.code)
             writer.flush()
 
 
-def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:
+def _unfinished_run(folder: GenerationFolder, reader: Reader) -> RunRow | None:
     key = folder.record.get("run")
     try:
         run = reader.find_run(key) if isinstance(key, str) and key else None
@@ -128,8 +137,8 @@ def _unfinished(folder: Folder, reader: Reader) -> RunRow | None:
     return run if run is not None and GENERATION in run.config and run.status != "finished" else None
 
 
-def _new(subject: Subject, folder: Folder, cast: Roles, writer: Writer) -> RunRow:
-    """A run without answers; its snapshot is the prompt, so that one can see what it was about."""
+def _new_run(subject: Subject, folder: GenerationFolder, roles: Roles, writer: Writer) -> RunRow:
+    """A run without answers, whose snapshot shows the prompt."""
     document = {
         "schemaVersion": CURRENT_VERSION,
         "metadata": {"name": subject.name},
@@ -140,7 +149,7 @@ def _new(subject: Subject, folder: Folder, cast: Roles, writer: Writer) -> RunRo
         name=f"generate {subject.name}",
         snapshot=writer.snapshot(document, source),
         source=source,
-        targets=(cast.rules.name,),
+        targets=(roles.rules.name,),
         tags=("generate",),
         config={GENERATION: {"prompt": source, "folder": str(folder.path)}},
     )

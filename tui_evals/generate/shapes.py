@@ -1,4 +1,4 @@
-"""What the files of a generation hold: rules, tests, and what was found out about both."""
+"""The rows in the files of a generation: rules, tests, and the evaluations of both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Row(BaseModel):
 
 
 class Test(_Row):
-    """One test as `tests.json` holds it, with the columns the model wrote besides."""
+    """One test of `tests.json`, with further columns the model wrote."""
 
     __test__ = False
 
@@ -45,7 +45,7 @@ class Test(_Row):
     testid: int | str | None = None
     testuid: str | None = None
     rule: str | None = None
-    """The rule's text when the test was made, so that a test still knows it when rules are edited."""
+    """The rule's text when the test was made, by which it is recognised after rules were edited."""
     inverse: bool | None = None
     baseline: bool | None = None
     scenario: str | None = None
@@ -98,23 +98,23 @@ class UnreadableFile(ValueError):
     """A file of the generation cannot be read; the message says where and what is needed."""
 
 
-def rows_of(kind: type[Row], name: str, text: str) -> list[Row]:
+def parse_rows(kind: type[Row], name: str, text: str) -> list[Row]:
     """The rows of a JSON file, or what is wrong in which of them."""
-    return list(_rows(kind, name, text))
+    return list(_parse_rows(kind, name, text))
 
 
 @lru_cache(maxsize=8)
-def _rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
-    """The same, read once for as long as the file holds the same."""
+def _parse_rows(kind: type[Row], name: str, text: str) -> tuple[Row, ...]:
+    """The rows, parsed once as long as the text stays the same."""
     try:
-        found = strictjson.loads(text)
+        rows = strictjson.loads(text)
     except strictjson.JsonError as problem:
         where = f"line {problem.line}: " if problem.line else ""
         raise UnreadableFile(f"{name} cannot be read: {where}{problem}") from None
-    if not isinstance(found, list):
+    if not isinstance(rows, list):
         raise UnreadableFile(f"{name} must hold a list of objects, such as [{{...}}]")
     try:
-        return tuple(TypeAdapter(list[kind]).validate_python(found))  # type: ignore[valid-type]
+        return tuple(TypeAdapter(list[kind]).validate_python(rows))  # type: ignore[valid-type]
     except ValidationError as errors:
         first = errors.errors(include_url=False)[0]
         place, *path = first["loc"] or ("?",)
@@ -128,28 +128,28 @@ def rows_text(rows: Sequence[_Row]) -> str:
     return json.dumps([row.dumped() for row in rows], ensure_ascii=False, indent=2) + "\n"
 
 
-def lines_of(text: str | None) -> list[str]:
+def rule_lines(text: str | None) -> list[str]:
     """The lines of a file of rules, those without text left out."""
     return [line.strip() for line in (text or "").split("\n") if line.strip()]
 
 
-def numbered(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+def number_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
     """Output rules, then inverse rules, each list cut to `most`, numbered through."""
-    kept, turned = rules[:most], inverse[:most]
-    found = [Rule(number, text, False, number) for number, text in enumerate(kept, 1)]
-    return found + [Rule(len(kept) + place, text, True, place) for place, text in enumerate(turned, 1)]
+    rules_kept, inverse_kept = rules[:most], inverse[:most]
+    numbered = [Rule(number, text, False, number) for number, text in enumerate(rules_kept, 1)]
+    return numbered + [Rule(len(rules_kept) + place, text, True, place) for place, text in enumerate(inverse_kept, 1)]
 
 
-def chunks(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
-    """The rules one question for tests shows at once; `split` keeps inverse rules apart, 0 shows all."""
+def chunk_rules(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule]]:
+    """The rules that one question for tests shows at once; `split` keeps inverse rules apart, 0 shows all."""
     groups = [[rule for rule in rules if rule.inverse == turned] for turned in (False, True)] if split else [rules]
     size = most or max(len(rules), 1)
     return [list(group[at : at + size]) for group in groups for at in range(0, len(group), size)]
 
 
-def every_rule(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
-    """The rules numbered through, and those behind `most`, which no tests are made for, under the number 0."""
-    known = {(rule.inverse, rule.of): rule for rule in numbered(rules, inverse, most)}
+def all_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
+    """All rules, numbered; those beyond `most`, for which no tests are made, have the number 0."""
+    known = {(rule.inverse, rule.of): rule for rule in number_rules(rules, inverse, most)}
     return [
         known.get((turned, place)) or Rule(0, text, turned, place)
         for turned, texts in ((False, rules), (True, inverse))
@@ -157,15 +157,15 @@ def every_rule(rules: Sequence[str], inverse: Sequence[str], most: int | None = 
     ]
 
 
-class RuleTold(NamedTuple):
-    """What a test says of its rule: the text it had when the test was made, whether it is inverse, and its number."""
+class TestRule(NamedTuple):
+    """The rule a test was made for: its text at that time, whether it is inverse, and its number."""
 
     text: str | None
     inverse: bool
     number: int | None
 
 
-def rules_told(tests: Sequence[RuleTold], rules: Sequence[Rule]) -> list[Rule | None]:
+def match_rules(tests: Sequence[TestRule], rules: Sequence[Rule]) -> list[Rule | None]:
     """The rule of each test, as the rules are now; None where there is none.
 
     A test follows the text of its rule. One whose text is gone belongs to the rule that stands in its place now, which
@@ -174,28 +174,28 @@ def rules_told(tests: Sequence[RuleTold], rules: Sequence[Rule]) -> list[Rule | 
     by_text = {(rule.text, rule.inverse): rule for rule in rules}
     by_number = {rule.number: rule for rule in rules if rule.number}
     followed = {by_text.get((test.text or "", test.inverse)) for test in tests}
-    found: list[Rule | None] = []
+    matched: list[Rule | None] = []
     for test in tests:
         rule = by_number.get(test.number or 0)
         if test.text is not None:
             edited = rule if rule is not None and rule not in followed and rule.inverse == test.inverse else None
             rule = by_text.get((test.text, test.inverse), edited)
-        found.append(rule)
-    return found
+        matched.append(rule)
+    return matched
 
 
-def relinked(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
-    """The tests under the numbers their rules have by now; none where no tests are made for it, or it is gone."""
-    told = rules_told([RuleTold(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
-    numbers = [rule.number or None if rule is not None else None for rule in told]
+def renumber_tests(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
+    """The tests with the present numbers of their rules; None where the rule is gone or has no tests made for it."""
+    matched = match_rules([TestRule(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
+    numbers = [rule.number or None if rule is not None else None for rule in matched]
     return [
         test if test.ruleid == number else test.model_copy(update={"ruleid": number})
         for test, number in zip(tests, numbers, strict=True)
     ]
 
 
-def label(name: str) -> str:
-    """A name as a key of evaluators may be."""
+def evaluator_key(name: str) -> str:
+    """A name in the form that keys of evaluators have."""
     plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
     return plain if plain[:1].isalpha() else f"m_{plain}"
 
@@ -206,7 +206,7 @@ def short_hash(*parts: str) -> str:
 
 
 def test_uid(prompt: str, test: Mapping[str, Any], place: int) -> str:
-    """A name of a test drawn from what it is, so that the same test has the same name in every generation."""
+    """A name derived from the test, so that the same test has the same name in every generation."""
     parts = [prompt, str(place), *(str(test.get(name)) for name in ("ruleid", "scenario", "testinput", "baseline"))]
     digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"test-{int(digest, 16) % 100_000_000:08d}"

@@ -1,4 +1,4 @@
-"""The rows of CSV as models write it: in a fence, with chatter before it, torn by a comma."""
+"""Reads tests from the CSV that models write: in a fence, after chatter, with cells torn by a comma."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from tui_evals.text import strictjson
 
-from .parsing import unfenced
+from .parsing import strip_fence
 from .shapes import Test
 
 _COMMENT = re.compile(r"#(?!\s*[0-9]+\W*$)")
@@ -20,21 +20,21 @@ _CELL = re.compile(r'([ \t]*)("(?:[^"]|"")*"|[^,]*?)[ \t]*,')
 _SPELLING = re.compile(r"[\s_*`-]+")
 
 
-def spelled(name: str) -> str:
-    """The name of a column without the ways in which models spell it differently."""
+def normal_name(name: str) -> str:
+    """The name of a column without the differences in how models spell it."""
     return _SPELLING.sub("", name).lower()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The cells of one row; `sure` says that it was a row of a table as it stood, not put together by us."""
+class CsvRow:
+    """The cells of one row; `sure` unless they were joined by `join_torn_cells`."""
 
     cells: Sequence[str]
     raw: str = ""
     sure: bool = True
 
 
-def put_together(row: Row, header: Sequence[str]) -> Row:
+def join_torn_cells(row: CsvRow, header: Sequence[str]) -> CsvRow:
     """A row with too many cells, where exactly those too many go on after a comma and a space, as a sentence does."""
     cells: list[str] = []
     torn = quoted = False
@@ -45,13 +45,13 @@ def put_together(row: Row, header: Sequence[str]) -> Row:
             torn = True
         else:
             cells.append(cell[1:-1].replace('""', '"') if quoted else cell)
-    return Row(cells, row.raw, sure=False) if torn and len(cells) == len(header) else row
+    return CsvRow(cells, row.raw, sure=False) if torn and len(cells) == len(header) else row
 
 
-def csv_of(text: str) -> str:
+def strip_csv_fence(text: str) -> str:
     """The CSV of a reply without its fence; an escaped quotation mark is a doubled one."""
     lines = text.split("\n")
-    first = next((place for place, line in enumerate(lines) if "ruleid" in spelled(line)), 0)
+    first = next((place for place, line in enumerate(lines) if "ruleid" in normal_name(line)), 0)
     ends = [place for place, line in enumerate(lines) if place > first and line.startswith("```")]
     # A fence in a cell is text; only one that opens before the first line is around the table.
     fenced = any(line.lstrip().startswith("```") for line in lines[:first])
@@ -68,8 +68,8 @@ def well_quoted(text: str, delimiter: str) -> bool:
         return False
 
 
-def records(text: str, delimiter: str) -> Iterator[Row]:
-    """The rows of a CSV text that are no comment."""
+def csv_rows(text: str, delimiter: str) -> Iterator[CsvRow]:
+    """The rows of a CSV text without comments."""
     lines = io.StringIO(text, newline="").readlines()
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     read = 0
@@ -84,29 +84,29 @@ def records(text: str, delimiter: str) -> Iterator[Row]:
         if delimiter == "|" and cells:  # a table of Markdown has a bar before its first cell and one behind its last
             cells = [cell.strip() for cell in cells[not cells[0].strip() : -1 if not cells[-1].strip() else None]]
         if any(cell.strip() for cell in cells) and not _COMMENT.match(cells[0]):
-            yield Row(cells, raw if delimiter == "," else "")
+            yield CsvRow(cells, raw if delimiter == "," else "")
 
 
 FIXED = ("ruleid", "testid", "expectedoutput", "reasoning")
 """The columns of every table of tests, before those of the inputs."""
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ONLY_NUMBER = re.compile(r"\W*(?:rule|r)?\W*[0-9]{1,9}\W*", re.IGNORECASE)
-_RULED = re.compile(r":?-+:?")
+_RULE_LINE = re.compile(r":?-+:?")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """The tests read from a reply, and the rows that were none."""
+class ParsedTests:
+    """The tests read from a reply, and how the rest was read."""
 
     tests: tuple[Mapping[str, Any], ...]
     dropped: int = 0
     joined: int = 0
-    """Rows that a comma outside quotation marks had torn, and that could be put together for sure."""
+    """Rows that a comma outside quotation marks had torn, and that were joined again."""
     renumbered: bool = False
     """Whether the rules were numbered from 1 where their own numbers begin later."""
 
 
-def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Table:
+def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests:
     """The tests of a reply, whatever stands around them: one for each row with all open inputs and a rule we know.
 
     Lines before the header are chatter; a row with more or fewer cells than the header, as a line of chatter is, is
@@ -115,78 +115,80 @@ def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Table:
     """
     plain = text.replace("\r\n", "\n").replace("\0", "").removeprefix("\ufeff")
     for delimiter in (",", ";", "\t", "|"):
-        found = _csv(csv_of(plain), delimiter, inputs, rules)
-        if found is not None:
-            return found
-    objects = _objects(plain)
+        table = _read_delimited(strip_csv_fence(plain), delimiter, inputs, rules)
+        if table is not None:
+            return table
+    objects = _json_objects(plain)
     if objects:
-        rows = [_facts(_layout(list(row), inputs), [*map(_text, row.values())], inputs) for row in objects]
-        return _table(rows, rules)
-    return _headless(unfenced(plain), inputs, rules)
+        rows = [
+            _read_row(_find_columns(list(row), inputs), [*map(_cell_text, row.values())], inputs) for row in objects
+        ]
+        return _collect_tests(rows, rules)
+    return _read_without_header(strip_fence(plain), inputs, rules)
 
 
 # -- rows to tests
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """Where the columns of a header stand that a test is made from."""
+class _Columns:
+    """The positions of the columns that a test is made from."""
 
     rule: int
     fixed: Mapping[str, int]
     own: Mapping[str, int]
     """The inputs."""
     besides: Mapping[str, int]
-    """What the model added, under names that mean nothing to us."""
+    """Columns that the model added."""
 
 
-def _layout(header: Sequence[str], inputs: Sequence[str]) -> _Layout | None:
-    """The layout of a header; None where a column is missing.
+def _find_columns(header: Sequence[str], inputs: Sequence[str]) -> _Columns | None:
+    """The columns of a header; None where one is missing.
 
     An input may be called like a fixed column, which then stands before it.
     """
-    known = [spelled(name) for name in header]
-    own: dict[str, int] = {}
+    names = [normal_name(name) for name in header]
+    places: dict[str, int] = {}
     for name in inputs:
         same = [place for place, one in enumerate(header) if one == name]
-        alike = same or [place for place, one in enumerate(known) if one == spelled(name)]
+        alike = same or [place for place, one in enumerate(names) if one == normal_name(name)]
         if not alike:
             return None
-        own[name] = alike[-1]
-    taken = set(own.values())
-    fixed = {name: place for name in FIXED if name in known and (place := known.index(name)) not in taken}
+        places[name] = alike[-1]
+    used = set(places.values())
+    fixed = {name: place for name in FIXED if name in names and (place := names.index(name)) not in used}
     if "ruleid" not in fixed:
         return None
-    taken |= set(fixed.values())
-    more = {name: place for place, name in enumerate(header) if place not in taken and name not in Test.model_fields}
-    return _Layout(fixed.pop("ruleid"), fixed, own, more)
+    used |= set(fixed.values())
+    more = {name: place for place, name in enumerate(header) if place not in used and name not in Test.model_fields}
+    return _Columns(fixed.pop("ruleid"), fixed, places, more)
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
-    """What a row says: the number of its rule, and its columns; no number where it is no test."""
+class _TestRow:
+    """The rule number and the columns of a row; no number where it is no test."""
 
     number: int | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     joined: bool = False
 
 
-def _facts(layout: _Layout | None, cells: Sequence[str], inputs: Sequence[str], sure: bool = True) -> _Facts:
-    """What a row says under a header; one that is not `sure` to be a row has to begin with nothing but a number."""
+def _read_row(layout: _Columns | None, cells: Sequence[str], inputs: Sequence[str], sure: bool = True) -> _TestRow:
+    """Read a row; one that is not `sure` to be a row must have nothing but a number for its rule."""
     if layout is None:
-        return _Facts()
+        return _TestRow()
     written = cells[layout.rule]
-    found = _NUMBER.search(written) if sure or _ONLY_NUMBER.fullmatch(written) else None
+    number = _NUMBER.search(written) if sure or _ONLY_NUMBER.fullmatch(written) else None
     values = {name: cells[layout.own[name]] for name in inputs}
-    if found is None or not any(value.strip() for value in values.values()):
-        return _Facts()
+    if number is None or not any(value.strip() for value in values.values()):
+        return _TestRow()
     testinput = next(iter(values.values())) if len(values) == 1 else json.dumps(values, ensure_ascii=False)
-    kept = {name: value for name, value in values.items() if name not in Test.model_fields}
-    told = {name: cells[place] for name, place in (*layout.besides.items(), *layout.fixed.items())}
-    return _Facts(int(found[0]), {**told, **kept, "testinput": testinput}, joined=not sure)
+    inputs_kept = {name: value for name, value in values.items() if name not in Test.model_fields}
+    others = {name: cells[place] for name, place in (*layout.besides.items(), *layout.fixed.items())}
+    return _TestRow(int(number[0]), {**others, **inputs_kept, "testinput": testinput}, joined=not sure)
 
 
-def _table(rows: Sequence[_Facts], rules: Sequence[int]) -> Table:
+def _collect_tests(rows: Sequence[_TestRow], rules: Sequence[int]) -> ParsedTests:
     """The tests among the rows, under the numbers their rules have."""
     numbers = {row.number for row in rows if row.number is not None}
     counted = set(range(1, len(rules) + 1))
@@ -197,52 +199,52 @@ def _table(rows: Sequence[_Facts], rules: Sequence[int]) -> Table:
         if number in rules:
             tests.append({**row.columns, "ruleid": number})
             joined += row.joined
-    return Table(tuple(tests), len(rows) - len(tests), joined, anew)
+    return ParsedTests(tuple(tests), len(rows) - len(tests), joined, anew)
 
 
 # -- CSV
 
 
-def _csv(text: str, delimiter: str, inputs: Sequence[str], rules: Sequence[int]) -> Table | None:
+def _read_delimited(text: str, delimiter: str, inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests | None:
     """The tests of a table with a delimiter; None where there is no header with it."""
-    found = _under_header(list(records(text, delimiter)), inputs, rules)
-    if found is None or (found.tests and not found.dropped and not found.joined and well_quoted(text, delimiter)):
-        return found
-    lines = [row for line in text.split("\n") for row in records(line, delimiter)]
-    return max(found, _under_header(lines, inputs, rules) or found, key=lambda table: len(table.tests))
+    parsed = _read_with_header(list(csv_rows(text, delimiter)), inputs, rules)
+    if parsed is None or (parsed.tests and not parsed.dropped and not parsed.joined and well_quoted(text, delimiter)):
+        return parsed
+    lines = [row for line in text.split("\n") for row in csv_rows(line, delimiter)]
+    return max(parsed, _read_with_header(lines, inputs, rules) or parsed, key=lambda table: len(table.tests))
 
 
-def _under_header(rows: Sequence[Row], inputs: Sequence[str], rules: Sequence[int]) -> Table | None:
+def _read_with_header(rows: Sequence[CsvRow], inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests | None:
     header: list[str] | None = None
-    layout: _Layout | None = None
-    facts: list[_Facts] = []
+    layout: _Columns | None = None
+    facts: list[_TestRow] = []
     for row in rows:
         names = [cell.strip() for cell in row.cells]
         if header is None:
-            header = names if "ruleid" in map(spelled, names) else None
-            layout = _layout(names, inputs)
-        elif names != header and not all(_RULED.fullmatch(name) for name in names):
-            whole = row if len(row.cells) <= len(header) else put_together(row, header)
-            fits = len(whole.cells) == len(header)
-            facts.append(_facts(layout, whole.cells, inputs, whole.sure) if fits else _Facts())
-    return None if header is None else _table(facts, rules)
+            header = names if "ruleid" in map(normal_name, names) else None
+            layout = _find_columns(names, inputs)
+        elif names != header and not all(_RULE_LINE.fullmatch(name) for name in names):
+            joined = row if len(row.cells) <= len(header) else join_torn_cells(row, header)
+            fits = len(joined.cells) == len(header)
+            facts.append(_read_row(layout, joined.cells, inputs, joined.sure) if fits else _TestRow())
+    return None if header is None else _collect_tests(facts, rules)
 
 
-def _headless(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Table:
+def _read_without_header(text: str, inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests:
     """The tests of a table whose first line was left out: rows that fit it, and begin with two numbers."""
     header = [*FIXED, *inputs]
-    rows = [row.cells for row in records(text.replace('\\"', '""'), ",")]
+    rows = [row.cells for row in csv_rows(text.replace('\\"', '""'), ",")]
     fit = [row for row in rows if len(row) == len(header) and row[1].strip().isdigit()]
-    layout = _layout(header, inputs)
-    return replace(_table([_facts(layout, row, inputs, sure=False) for row in fit], rules), joined=0)
+    layout = _find_columns(header, inputs)
+    return replace(_collect_tests([_read_row(layout, row, inputs, sure=False) for row in fit], rules), joined=0)
 
 
 # -- JSON
 
 
-def _objects(text: str) -> list[dict[str, Any]]:
+def _json_objects(text: str) -> list[dict[str, Any]]:
     """The objects of a reply in JSON: a list of them, alone in an object or not, or one a line."""
-    bare = unfenced(text)
+    bare = strip_fence(text)
     start, end = bare.find("["), bare.rfind("]")
     for candidate in (bare, bare[start : end + 1]):
         try:
@@ -251,13 +253,13 @@ def _objects(text: str) -> list[dict[str, Any]]:
             continue
         if isinstance(value, dict) and len(value) == 1:
             value = next(iter(value.values()))
-        found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-        if found:
-            return found
+        objects = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+        if objects:
+            return objects
     return []
 
 
-def _text(value: object) -> str:
+def _cell_text(value: object) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The steps that write tests: from rules as CSV, and from the prompt alone as a baseline."""
+"""The steps that write tests: from the rules, and from the prompt alone as a baseline."""
 
 from __future__ import annotations
 
@@ -12,98 +12,102 @@ from tui_evals.datasets.prompts import Scenario
 from tui_evals.text.cells import csv_line
 
 from .asking import CannotGenerate, Messages
-from .parsing import baseline_inputs, is_refusal
-from .shapes import Rule, Test, chunks, lines_of, rows_text, test_uid
-from .subject import Input
-from .tables import FIXED, Table, read_tests
-from .work import CREATIVE, Generation, each
-from .writing import refuse_too_many, samples
+from .parsing import is_refusal, split_baseline_inputs
+from .shapes import Rule, Test, chunk_rules, rows_text, rule_lines, test_uid
+from .subject import PromptInput
+from .tables import FIXED, ParsedTests, read_tests
+from .work import CREATIVE, Generation, make_each
+from .writing import check_rule_count, samples_text
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What one conversation asks tests for: some rules in one scenario."""
+class RuleGroup:
+    """Some rules in one scenario, for which one conversation asks for tests."""
 
     scenario: Scenario
     rules: tuple[Rule, ...]
 
 
-def parts(work: Generation) -> list[Part]:
-    """The conversations that the step takes."""
+def rule_groups(work: Generation) -> list[RuleGroup]:
+    """The groups to ask for tests."""
     rules = [rule for rule in work.rules if not work.again or rule.number in work.again]
-    found = chunks(rules, work.options.max_rules_per_test_generation, work.options.split_rules)
-    return [Part(scenario, tuple(chunk)) for scenario in work.subject.scenarios for chunk in found]
+    rule_chunks = chunk_rules(rules, work.options.max_rules_per_test_generation, work.options.split_rules)
+    return [RuleGroup(scenario, tuple(chunk)) for scenario in work.subject.scenarios for chunk in rule_chunks]
 
 
-async def tests(work: Generation) -> str:
+async def write_tests(work: Generation) -> str:
     """Tests for every rule, in every scenario; where some rules are done again, the tests of the others stay."""
-    refuse_too_many(work, lines_of(work.folder.read("rules.txt")))
+    check_rule_count(work, rule_lines(work.folder.read("rules.txt")))
     if not work.text("input_spec.txt"):
         raise CannotGenerate(f"{work.folder.path / 'input_spec.txt'} is empty; delete it to have it written")
     if unknown := sorted(work.again - {rule.number for rule in work.rules}):
         raise CannotGenerate(f"there is no rule {unknown[0]}; the rules are numbered 1 to {len(work.rules)}")
-    made, cannot, ended = await each(work, "tests", parts(work), lambda part: _of_part(work, part))
-    if ended is not None:
-        raise ended
-    if cannot:
-        raise cannot[0]
-    found = [test for part in made for test in part]
-    if not found:
+    results, failures, stop = await make_each(
+        work, "tests", rule_groups(work), lambda group: _ask_for_tests(work, group)
+    )
+    if stop is not None:
+        raise stop
+    if failures:
+        raise failures[0]
+    tests = [test for group in results for test in group]
+    if not tests:
         raise _no_tests(work)
-    if bare := sorted({rule.number for part in parts(work) for rule in part.rules} - {test.ruleid for test in found}):
-        again = " ".join(f"--rule {number}" for number in bare)
-        work.tell(f"tests: there is none for {_named_rules(bare)}; {again} asks for some again")
-    kept = [test for test in work.tests if test.ruleid not in work.again] if work.again else []
-    return rows_text(named(work, _in_order([*kept, *found])))
+    if untested := sorted(
+        {rule.number for group in rule_groups(work) for rule in group.rules} - {test.ruleid for test in tests}
+    ):
+        again = " ".join(f"--rule {number}" for number in untested)
+        work.tell(f"tests: there is none for {_rules_phrase(untested)}; {again} asks for some again")
+    others = [test for test in work.tests if test.ruleid not in work.again] if work.again else []
+    return rows_text(name_tests(work, _sort_by_rule([*others, *tests])))
 
 
-def named(work: Generation, tests: Iterable[Test]) -> list[Test]:
-    """The tests, those without a name given one, as are those that bear the name of one before them."""
-    seen: Counter[str] = Counter()
-    taken: set[str] = set()
-    found = []
+def name_tests(work: Generation, tests: Iterable[Test]) -> list[Test]:
+    """The tests, with a new name for those without one or with the name of an earlier test."""
+    key_counts: Counter[str] = Counter()
+    names: set[str] = set()
+    named_tests = []
     for test in tests:
         facts = test.dumped()
-        if not test.testuid or test.testuid in taken:
+        if not test.testuid or test.testuid in names:
             key = test_uid(work.subject.id, facts, 0)
-            test = test.model_copy(update={"testuid": test_uid(work.subject.id, facts, seen[key])})
-            seen[key] += 1
-        taken.add(test.testuid or "")
-        found.append(test)
-    return found
+            test = test.model_copy(update={"testuid": test_uid(work.subject.id, facts, key_counts[key])})
+            key_counts[key] += 1
+        names.add(test.testuid or "")
+        named_tests.append(test)
+    return named_tests
 
 
-def _in_order(tests: Sequence[Test]) -> list[Test]:
+def _sort_by_rule(tests: Sequence[Test]) -> list[Test]:
     """By rule, as they were; baseline tests, which have none, last."""
     return sorted(tests, key=lambda test: test.ruleid or len(tests) + 1_000_000)
 
 
-async def _of_part(work: Generation, part: Part) -> list[Test]:
-    """Ask for tests, and for more in the same conversation; a reply that holds none is asked for once more."""
-    inputs = work.subject.open_inputs(part.scenario)
-    chat = _question(work, part, inputs)
+async def _ask_for_tests(work: Generation, group: RuleGroup) -> list[Test]:
+    """Ask for tests, and for more in the same conversation; a reply without tests is asked for once more."""
+    inputs = work.subject.open_inputs(group.scenario)
+    chat = _tests_messages(work, group, inputs)
     header = _header(inputs)
-    found: list[Test] = []
+    tests: list[Test] = []
     for generation in range(work.options.test_generations):
-        table, chat = await _table(work, part, chat, inputs)
+        table, chat = await _next_reply(work, group, chat, inputs)
         if not table.tests:
-            rules = _named_rules([rule.number for rule in part.rules])
+            rules = _rules_phrase([rule.number for rule in group.rules])
             work.tell(f"tests: nothing that {work.models.rules.config.name} wrote for {rules} was a test")
             break
-        for note in _notes(table, part):
+        for note in _reading_notes(table, group):
             work.tell(f"tests: {note}")
-        found += [_test(row, part, generation) for row in table.tests]
+        tests += [_make_test(row, group, generation) for row in table.tests]
         chat = (*chat, *work.prompts.messages("more", {}, {"count": work.options.tests_per_rule, "header": header}))
-    unique = {(test.ruleid, test.testinput): test for test in reversed(found)}
-    return [test for test in found if unique[test.ruleid, test.testinput] is test]
+    unique = {(test.ruleid, test.testinput): test for test in reversed(tests)}
+    return [test for test in tests if unique[test.ruleid, test.testinput] is test]
 
 
-def _named_rules(numbers: Sequence[int]) -> str:
+def _rules_phrase(numbers: Sequence[int]) -> str:
     return f"rule {numbers[0]}" if len(numbers) == 1 else f"the rules {', '.join(map(str, numbers))}"
 
 
-def _notes(table: Table, part: Part) -> Iterator[str]:
-    """What a person should know about how a reply was read."""
+def _reading_notes(table: ParsedTests, group: RuleGroup) -> Iterator[str]:
+    """Warnings about how a reply was read."""
     if table.dropped:
         yield (
             f"{table.dropped} of {table.dropped + len(table.tests)} rows were left out: they have another number of "
@@ -115,66 +119,68 @@ def _notes(table: Table, part: Part) -> Iterator[str]:
             "text around it; look through tests.json"
         )
     if table.renumbered:
-        rules = _named_rules([rule.number for rule in part.rules])
+        rules = _rules_phrase([rule.number for rule in group.rules])
         yield f"a reply about {rules} numbered them from 1, and was read so"
 
 
-async def _table(work: Generation, part: Part, chat: Messages, inputs: Sequence[Input]) -> tuple[Table, Messages]:
+async def _next_reply(
+    work: Generation, group: RuleGroup, chat: Messages, inputs: Sequence[PromptInput]
+) -> tuple[ParsedTests, Messages]:
     """The tests of the next reply, and the conversation with it."""
-    names, numbers = [one.name for one in inputs], [rule.number for rule in part.rules]
-    found = Table(())
+    names, numbers = [one.name for one in inputs], [rule.number for rule in group.rules]
+    table = ParsedTests(())
 
-    def readable(said: str) -> bool:
-        return bool(read_tests(said, names, numbers).tests)
+    def holds_tests(reply: str) -> bool:
+        return bool(read_tests(reply, names, numbers).tests)
 
     for attempt in range(2):
-        said = await work.say(work.models.rules, chat, "tests", params=CREATIVE, worth=readable)
-        if is_refusal(said):
-            line = " ".join(said.split())[:80]
+        reply = await work.ask(work.models.rules, chat, "tests", params=CREATIVE, worth=holds_tests)
+        if is_refusal(reply):
+            line = " ".join(reply.split())[:80]
             work.tell(f"tests: {work.models.rules.config.name} declined: “{line}”")
             break
-        found = read_tests(said, names, numbers)
-        chat = (*chat, {"role": "assistant", "content": said})
-        if found.tests or attempt:
+        table = read_tests(reply, names, numbers)
+        chat = (*chat, {"role": "assistant", "content": reply})
+        if table.tests or attempt:
             break
         chat = (*chat, *work.prompts.messages("repair", {}, {"header": _header(inputs)}))
-    return found, chat
+    return table, chat
 
 
-def _question(work: Generation, part: Part, inputs: Sequence[Input]) -> Messages:
+def _tests_messages(work: Generation, group: RuleGroup, inputs: Sequence[PromptInput]) -> Messages:
     texts = {
         "prompt": work.body,
         "inputspec": work.text("input_spec.txt"),
-        "scenario": _situation(work, part.scenario),
-        "rules": "\n".join(f"{rule.number}. {rule.text}" for rule in part.rules),
-        "inputs": described(inputs),
-        "samples": samples(work),
+        "scenario": _scenario_text(work, group.scenario),
+        "rules": "\n".join(f"{rule.number}. {rule.text}" for rule in group.rules),
+        "inputs": describe_inputs(inputs),
+        "samples": samples_text(work),
     }
     count = work.options.tests_per_rule
-    values = {"count": count, "total": count * len(part.rules), "header": _header(inputs)}
+    values = {"count": count, "total": count * len(group.rules), "header": _header(inputs)}
     return work.prompts.messages("tests", texts, values)
 
 
-def _situation(work: Generation, scenario: Scenario) -> str:
+def _scenario_text(work: Generation, scenario: Scenario) -> str:
     fixed = [f"The input {name} is always: {value}" for name, value in work.subject.fixed(scenario).items()]
     return "\n".join([*([scenario.instructions] if scenario.instructions else []), *fixed])
 
 
-def described(inputs: Sequence[Input]) -> str:
+def describe_inputs(inputs: Sequence[PromptInput]) -> str:
     """The inputs of a prompt, one a line."""
     lines = (f"- {one.name} ({one.type}){': ' if one.description else ''}{one.description}" for one in inputs)
     return "\n".join(lines)
 
 
-def _header(inputs: Sequence[Input]) -> str:
+def _header(inputs: Sequence[PromptInput]) -> str:
     return csv_line([*FIXED, *(one.name for one in inputs)]).strip()
 
 
-def _test(row: Mapping[str, Any], part: Part, generation: int) -> Test:
-    rule = next(rule for rule in part.rules if rule.number == row["ruleid"])
+def _make_test(row: Mapping[str, Any], group: RuleGroup, generation: int) -> Test:
+    rule = next(rule for rule in group.rules if rule.number == row["ruleid"])
     facts = {"rule": rule.text, "inverse": rule.inverse, "generation": generation}
-    if part.scenario.name:
-        facts["scenario"] = part.scenario.name
+    if group.scenario.name:
+        facts["scenario"] = group.scenario.name
     return Test.model_validate({**row, **facts})
 
 
@@ -186,23 +192,25 @@ def _no_tests(work: Generation) -> CannotGenerate:
     )
 
 
-async def baseline(work: Generation) -> str:
+async def write_baseline(work: Generation) -> str:
     """As many tests as the rules got, made from the prompt alone, between lines of three equals signs."""
-    wanted = sum(1 for test in work.tests if not test.baseline) or len(work.rules) * work.options.tests_per_rule
+    count = sum(1 for test in work.tests if not test.baseline) or len(work.rules) * work.options.tests_per_rule
     inputs = work.subject.open_inputs(work.subject.scenarios[0])
-    texts = {"prompt": work.body, "inputs": described(inputs)}
-    asked = work.prompts.messages("baseline", texts, {"count": wanted})
-    said = await work.say(work.models.baseline, asked, "baseline", params=CREATIVE)
-    found = [] if is_refusal(said) else [text for text in baseline_inputs(said) if _fits(text, inputs)]
-    if not found:
+    material = {"prompt": work.body, "inputs": describe_inputs(inputs)}
+    messages = work.prompts.messages("baseline", material, {"count": count})
+    reply = await work.ask(work.models.baseline, messages, "baseline", params=CREATIVE)
+    texts = (
+        [] if is_refusal(reply) else [text for text in split_baseline_inputs(reply) if _has_every_input(text, inputs)]
+    )
+    if not texts:
         raise CannotGenerate(
             f"{work.models.baseline.config.name} wrote no baseline test that could be read. Name another model with "
             f"--baseline-model, or write {work.folder.path / 'baseline_tests.txt'} yourself, tests between lines of ==="
         )
-    return "\n===\n".join(found) + "\n"
+    return "\n===\n".join(texts) + "\n"
 
 
-def _fits(text: str, inputs: Sequence[Input]) -> bool:
+def _has_every_input(text: str, inputs: Sequence[PromptInput]) -> bool:
     """Whether a text gives every input a value."""
     if len(inputs) == 1:
         return True
@@ -213,8 +221,8 @@ def _fits(text: str, inputs: Sequence[Input]) -> bool:
     return isinstance(value, dict) and all(one.name in value for one in inputs)
 
 
-def baseline_rows(work: Generation) -> list[Test]:
+def baseline_tests(work: Generation) -> list[Test]:
     """The baseline tests as tests."""
-    found = baseline_inputs(work.folder.read("baseline_tests.txt") or "")
+    texts = split_baseline_inputs(work.folder.read("baseline_tests.txt") or "")
     name = work.subject.scenarios[0].name or None
-    return named(work, (Test(testinput=text, baseline=True, scenario=name) for text in found))
+    return name_tests(work, (Test(testinput=text, baseline=True, scenario=name) for text in texts))

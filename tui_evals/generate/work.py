@@ -1,4 +1,4 @@
-"""What every step works with: the prompt, the folder, the models, and whom to tell."""
+"""What every step works with: the prompt, its folder, the options and the models."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.text.safe import without_sequences
 
-from .asking import CannotGenerate, Messages, Prompts, Talk
-from .folder import Folder
+from .asking import CannotGenerate, Messages, ModelAsker, Prompts
+from .folder import GenerationFolder
 from .options import Options
 from .parsing import is_refusal
-from .shapes import Rule, Test, Truth, every_rule, lines_of, numbered, relinked, rows_of
+from .shapes import Rule, Test, Truth, all_rules, number_rules, parse_rows, renumber_tests, rule_lines
 from .subject import Subject
 
 PROMPT = "prompt"
 """The prompt under test, as a source of what is made from it."""
-MOST_RULES = 100
-"""More rules than this are a reply gone wrong, or thousands of questions."""
+MAX_RULES = 100
+"""More rules than this are a reply gone wrong, and would cost thousands of questions."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """Who does what: who writes, who answers for the ground truth, who judges."""
+    """The models by what they do: write, answer for the ground truth, or judge."""
 
     rules: PricedTarget
     baseline: PricedTarget
@@ -51,19 +51,19 @@ class Models:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """A generation as its steps see it."""
+    """A generation: what its steps read, ask and write."""
 
     subject: Subject
     options: Options
-    folder: Folder
+    folder: GenerationFolder
     prompts: Prompts
     models: Models
-    talk: Talk | None = None
-    """Without it nothing can be asked, which is enough to say what there is to do."""
+    asker: ModelAsker | None = None
+    """None where nothing is asked, because only the steps to do and their cost are wanted."""
     groundtruth_metric: Path | None = None
-    """The user's own way of judging ground truth, in place of ours."""
-    tell: Callable[[str], None] = lambda said: None
-    """Takes what a person should know although nothing stops."""
+    """The user's own metric for ground truth, in place of ours."""
+    tell: Callable[[str], None] = lambda warning: None
+    """Takes warnings for the user."""
     progress: Callable[[str, int, int], None] = lambda step, done, total: None
     under_test: tuple[str, ...] = ()
     """The models that exports are written for."""
@@ -89,41 +89,43 @@ class Generation:
     @property
     def rules(self) -> list[Rule]:
         """The rules that tests are made for, output rules first."""
-        return numbered(*self._lines(), self.options.max_rules)
+        return number_rules(*self._lines(), self.options.max_rules)
 
     def _lines(self) -> tuple[list[str], list[str]]:
-        return lines_of(self.folder.read("rules.txt")), lines_of(self.folder.read("inverse_rules.txt"))
+        return rule_lines(self.folder.read("rules.txt")), rule_lines(self.folder.read("inverse_rules.txt"))
 
     @property
     def tests(self) -> list[Test]:
         """The tests as they stand, baseline tests included, under the numbers of the rules as they stand."""
-        found = rows_of(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
-        return relinked(found, every_rule(*self._lines(), self.options.max_rules))
+        tests = parse_rows(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
+        return renumber_tests(tests, all_rules(*self._lines(), self.options.max_rules))
 
     @property
     def truths(self) -> dict[str, Truth]:
         """The ground truth as it stands, by test."""
         text = self.folder.read("test_groundtruth.json") or "[]"
-        return {truth.testuid: truth for truth in rows_of(Truth, self._place("test_groundtruth.json"), text)}
+        return {truth.testuid: truth for truth in parse_rows(Truth, self._place("test_groundtruth.json"), text)}
 
     def _place(self, name: str) -> str:
         return str(self.folder.path / name)
 
-    async def say(self, model: PricedTarget, messages: Sequence[Mapping[str, Any]], step: str, **more: Any) -> str:
-        """What a model says to a question."""
-        assert self.talk is not None
-        return (await self.talk.say(model, messages, step, **more)).text or ""
+    async def ask(self, model: PricedTarget, messages: Sequence[Mapping[str, Any]], step: str, **more: Any) -> str:
+        """The text of a model's answer."""
+        assert self.asker is not None
+        return (await self.asker.ask(model, messages, step, **more)).text or ""
 
-    async def write_up(self, file: str, messages: Messages, *, attempt: int = 0, tidy: Callable[[str], str]) -> str:
-        """What the model writes for a file, tidied: empty where it wrote nothing, an error where it declined."""
-        said = await self.say(self.models.rules, messages, file, attempt=attempt, params=CREATIVE)
-        if is_refusal(said):
-            raise CannotGenerate(f"{self.models.rules.config.name} declined: “{_start(said)}”. {self._way_out(file)}")
+    async def write_text(self, file: str, messages: Messages, *, attempt: int = 0, tidy: Callable[[str], str]) -> str:
+        """What the model writes for a file, tidied; CannotGenerate where it declined."""
+        reply = await self.ask(self.models.rules, messages, file, attempt=attempt, params=CREATIVE)
+        if is_refusal(reply):
+            raise CannotGenerate(
+                f"{self.models.rules.config.name} declined: “{_first_words(reply)}”. {self._way_out(file)}"
+            )
         # People read these files with whatever shows files, and a terminal obeys what is in them.
-        return tidy(_CONTROLS.sub("", without_sequences(said)))
+        return tidy(_CONTROLS.sub("", without_sequences(reply)))
 
-    def nothing(self, what: str, file: str) -> CannotGenerate:
-        """There is nothing to go on with."""
+    def nothing_written(self, what: str, file: str) -> CannotGenerate:
+        """The error where a model wrote nothing for a file."""
         return CannotGenerate(f"{self.models.rules.config.name} wrote no {what}. {self._way_out(file)}")
 
     def _way_out(self, file: str) -> str:
@@ -136,27 +138,27 @@ class Generation:
 CREATIVE: Mapping[str, float] = {"temperature": 1}
 
 
-def _start(text: str) -> str:
+def _first_words(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 80 else f"{line[:79]}…"
 
 
-async def each(
+async def make_each(
     work: Generation, step: str, things: Sequence[T], make: Callable[[T], Awaitable[R]]
 ) -> tuple[list[R], list[CannotGenerate], BaseException | None]:
-    """Make something of every thing, all at once: what came of it, what did not, and what ended it all, if anything."""
+    """Make a result of every thing, all at once: the results, the failures, and what ended it, if anything."""
     done = 0
 
-    async def one(thing: T) -> R:
+    async def make_one(thing: T) -> R:
         nonlocal done
-        made = await make(thing)
+        outcome = await make(thing)
         done += 1
         work.progress(step, done, len(things))
-        return made
+        return outcome
 
     work.progress(step, 0, len(things))
-    found = await asyncio.gather(*map(one, things), return_exceptions=True)
-    cannot = [result for result in found if isinstance(result, CannotGenerate)]
-    ended = [result for result in found if isinstance(result, BaseException) and not isinstance(result, CannotGenerate)]
-    made = [result for result in found if not isinstance(result, BaseException)]
-    return made, cannot, ended[0] if ended else None
+    outcomes = await asyncio.gather(*map(make_one, things), return_exceptions=True)
+    results = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    failures = [error for error in errors if isinstance(error, CannotGenerate)]
+    return results, failures, next((error for error in errors if not isinstance(error, CannotGenerate)), None)

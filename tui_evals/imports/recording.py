@@ -21,7 +21,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, NewRun, PlannedAnswer, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import identity
 from tui_evals.text.box import TemplateError
 
@@ -235,7 +235,7 @@ def _config(
 def _identity(word: str, settings: Settings, environment: Mapping[str, str]) -> dict[str, Any] | None:
     """The target of a name as it is configured here; None where it is not."""
     try:
-        config = target_named(word, settings)
+        config = find_target(word, settings)
     except ConfigurationError:
         return None
     return identity(config, environment) | {"name": config.name}

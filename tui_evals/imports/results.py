@@ -13,9 +13,9 @@ from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.portable import PUBLIC
-from tui_evals.datasets.problems import DatasetError, Problem, shown
-from tui_evals.datasets.resolve import Effective, resolve
-from tui_evals.datasets.validate import placed, typed
+from tui_evals.datasets.problems import DatasetError, Problem, path_text
+from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
+from tui_evals.datasets.validate import parse_dataset, with_lines
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.records import AnswerRecord, ScoreRecord
@@ -100,7 +100,12 @@ def without_outputs(item: Mapping[str, Any]) -> Data:
 
 
 def _bare(unit: Mapping[str, Any]) -> Data:
-    bare = {name: value for name, value in unit.items() if name not in OUTPUTS}
+    return _without_own_extensions({name: value for name, value in unit.items() if name not in OUTPUTS})
+
+
+def _without_own_extensions(unit: Mapping[str, Any]) -> Data:
+    """An item, turn or document without what results files add to its extensions."""
+    bare = dict(unit)
     if isinstance(extensions := bare.get("extensions"), dict) and extensions.keys() & {COLUMN, TOGETHER}:
         bare["extensions"] = {name: value for name, value in extensions.items() if name not in (COLUMN, TOGETHER)}
         if not bare["extensions"]:
@@ -127,7 +132,7 @@ def scores_in(
     dataset: Dataset, item: Item, unit: Item | Turn, scores: Mapping[str, Any], place: Place, refuse: Refuse
 ) -> tuple[ScoreRecord, ...]:
     """The records of a unit; the error of `refuse` names the first that is not as it should be."""
-    evaluators = {entry.key: entry for entry in resolve(dataset, unit)}
+    evaluators = {entry.key: entry for entry in resolve_evaluators(dataset, unit)}
     found = []
     for name, score in scores.items():
         key = _LOWER[name] if name in _LOWER and name not in evaluators else name
@@ -138,7 +143,7 @@ def scores_in(
     return tuple(found)
 
 
-def _evaluator(key: str, known: Effective | None, item: Item, dataset: Dataset) -> tuple[str, float]:
+def _evaluator(key: str, known: EffectiveEvaluator | None, item: Item, dataset: Dataset) -> tuple[str, float]:
     """Which evaluator a key means in the dataset, and how much it counts."""
     if known is not None:
         weight = known.settings.get("weight", 1.0)
@@ -233,15 +238,15 @@ def _parts(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def read(path: Path) -> tuple[Recording, Losses]:
     """The run of a results file, and what the file does not tell; DatasetError says what is wrong with it."""
     document, losses = load(path), Losses()
-    dataset, problems = typed(document.data)
+    dataset, problems = parse_dataset(document.data)
     if dataset is None:
-        raise DatasetError(str(path), placed(problems, document))
+        raise DatasetError(str(path), with_lines(problems, document))
     if not _has_results(document.data):
         message = "holds no results: no item has a status or scores; as a dataset it can be run with `tui-evals run`"
         raise DatasetError(str(path), [Problem(message)])
 
     def refuse(message: str, place: tuple[str | int, ...]) -> DatasetError:
-        return DatasetError(str(path), placed([Problem(message, place)], document))
+        return DatasetError(str(path), with_lines([Problem(message, place)], document))
 
     recording = _recording(document, path, refuse, losses)
     losses.carried(f"{len(recording.answers):,} answers with their scores and statuses")
@@ -295,7 +300,7 @@ def _stem(path: Path) -> str:
 
 def _source(data: Mapping[str, Any], items: Sequence[Data]) -> Data:
     """The document as it was asked."""
-    source = {**data, "items": list(items)}
+    source = {**_without_own_extensions(data), "items": list(items)}
     if metadata := {name: value for name, value in (data.get("metadata") or {}).items() if name not in _STAMPS}:
         return {**source, "metadata": metadata}
     return {name: value for name, value in source.items() if name != "metadata"}
@@ -325,7 +330,7 @@ def _answers(
     found: list[RecordedAnswer] = []
     for turn, (place, unit) in enumerate(units_of(data["items"][entry.position], entry.position)):
         if not any(name in unit for name in _ANSWERED):
-            losses.left_out("an answer that had not come yet", shown(place))
+            losses.left_out("an answer that had not come yet", path_text(place))
             continue
         scores = unit.get("scores") or {}
         found.append(

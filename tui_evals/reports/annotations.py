@@ -12,11 +12,12 @@ from typing import Any
 from tui_evals.compare.sides import column_name
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.present.answers import answer_name, complaints, shortened
+from tui_evals.present.status import BAD, status_phrase
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.text.safe import safe, safe_line
 
-from . import words
 from .comparison import broken_in
 from .results import AnswerEntry, read
 
@@ -36,7 +37,7 @@ def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path
     rows = list(reader.all_rows(run.id))
     repeated = any(row.repeat for row in rows)
     items = reader.snapshot(run.snapshot)["items"]
-    bad = sorted(_bad(reader, runs, rows), key=lambda row: words.BAD.index(row.status))
+    bad = sorted(_bad(reader, runs, rows), key=lambda row: BAD.index(row.status))
     places = _places(run, items, root)
     counts: Counter[str] = Counter()
     for row in bad:
@@ -54,7 +55,7 @@ def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path
 
 def _bad(reader: Reader, runs: Sequence[RunRow], rows: Iterable[AnswerRow]) -> Iterable[AnswerRow]:
     if len(runs) == 1:
-        return (row for row in rows if row.status in words.BAD)
+        return (row for row in rows if row.status in BAD)
     broken = broken_in(reader, runs)
     return (row for row in rows if row.id in broken)
 
@@ -63,14 +64,15 @@ def _title(answered: AnswerEntry, run: RunRow, repeated: bool, compared: bool) -
     row = answered.row
     several = len(run.targets) * len(run.prompts) > 1
     column = f" · {column_name(run, row.prompt, row.target)}" if several else ""
-    status = {"fail": "failed", "partial": "could not be judged", "error": "no answer"}[row.status]
-    return f"{words.place(row, answered.item, repeated)}{column}: {'broken' if compared else status}"
+    name = answer_name(row, "turns" in answered.item, repeated)
+    status = "failed" if row.status == "fail" else status_phrase(row.status)
+    return f"{name}{column}: {'broken' if compared else status}"
 
 
 def _says(answered: AnswerEntry) -> str:
-    text = "\n".join(words.complaints(answered)) or "no evaluator gave a reason"
+    text = "\n".join(complaints(answered.record, answered.scores)) or "no evaluator gave a reason"
     said = answered.record.text if answered.record else None
-    return words.cut(text, _LONGEST) + (f"\nanswer: {safe_line(said, _LONGEST)}" if said else "")
+    return shortened(text, _LONGEST) + (f"\nanswer: {safe_line(said, _LONGEST)}" if said else "")
 
 
 def _command(level: str, properties: Mapping[str, str], message: str) -> str:

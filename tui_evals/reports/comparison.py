@@ -8,10 +8,11 @@ from typing import Any
 
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import ComparedLine, Comparison, Side, read_comparison
+from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
-from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.compare.verdicts import NAMES, difference_sentence
+from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -24,7 +25,7 @@ def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
     return {
         "runs": [_run(reader, side, name) for side, name in zip(found.sides, NAMES, strict=False)],
         "against": [
-            {"run": name, "verdict": sentence(one, NAMES[0], name), **_against(one)}
+            {"run": name, "verdict": difference_sentence(one, NAMES[0], name), **_against(one)}
             for one, name in zip(found.against, NAMES[1:], strict=False)
         ],
         "notes": list(caveats(found)),
@@ -104,9 +105,10 @@ def _answers(reader: Reader, line: ComparedLine) -> Iterator[dict[str, Any] | No
         yield {"status": answer.status, "score": answer.score, "answer": text, "error": error}
 
 
-def _run(reader: Reader, side: Side, name: str) -> dict[str, Any]:
+def _run(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
     run = side.run
     found = reader.totals(run.id)
+    cost = run_cost(found, reader.spent(run.id)[1])
     return {
         "called": name,
         "run": run.key,
@@ -115,11 +117,12 @@ def _run(reader: Reader, side: Side, name: str) -> dict[str, Any]:
         "targets": list(run.targets),
         "prompts": [prompt for prompt in run.prompts if prompt],
         "status": run.status,
+        "message": stop_reason(run) or None,
         **_rate(side.rate),
         "not_judged": found.partial,
         "without_answer": found.errored,
-        "cost": found.cost + found.judge_cost,
-        "unpriced": max(found.unpriced, reader.spent(run.id)[1]),
+        "cost": cost.amount,
+        "unpriced": cost.unpriced,
     }
 
 

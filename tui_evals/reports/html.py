@@ -12,8 +12,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tui_evals.compare.runs import MOST, read_comparison
-from tui_evals.reports.page import cards, facing, words
+from tui_evals.compare.runs import MAX_RUNS, read_comparison
+from tui_evals.present.figures import counted
+from tui_evals.present.status import ANSWER_LOOKS, status_phrase
+from tui_evals.reports.page import cards, facing
 from tui_evals.reports.page.summary import summary
 from tui_evals.reports.page.versus import versus
 from tui_evals.store.reader import Reader
@@ -31,8 +33,8 @@ def page(reader: Reader, runs: Sequence[RunRow]) -> str:
 
 def chunks(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     """The same page piece by piece: no more than one item of it is held at once."""
-    if not 1 <= len(runs) <= MOST:
-        raise ValueError(f"a page shows one run, or 2 to {MOST} runs compared, not {len(runs)}")
+    if not 1 <= len(runs) <= MAX_RUNS:
+        raise ValueError(f"a page shows one run, or 2 to {MAX_RUNS} runs compared, not {len(runs)}")
     name, values = _one(reader, runs[0]) if len(runs) == 1 else _several(reader, runs)
     stream = _environment().get_template(name).stream(**values, **_assets())
     stream.enable_buffering(_PIECES)
@@ -63,7 +65,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"words": words, "version": __version__}
+    environment.globals |= {"counted": counted, "looks": ANSWER_LOOKS, "phrase": status_phrase, "version": __version__}
     return environment
 
 

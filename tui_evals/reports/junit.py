@@ -9,15 +9,17 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from tui_evals.compare.diff import Gap, Row, side_by_side, unified
+from tui_evals.compare.diff import DiffGap, DiffRow, side_by_side, unified_diff
 from tui_evals.compare.sides import column_name
+from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened
+from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_facts
+from tui_evals.present.status import status_phrase
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.safe import safe, safe_line
 
 from .comparison import broken_in
 from .results import AnswerEntry, read
-from .words import asked, complaints, cut, expected, money, place
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 20_000
@@ -32,12 +34,13 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> str:
     since = f"broken since {runs[0].name} ({runs[0].key}): "
     items = reader.snapshot(run.snapshot)["items"]
     totals = reader.totals_by(run.id, "column")
+    about = run_facts(run, reader.totals(run.id), reader.spent(run.id)[1])
     rows = sorted(reader.all_rows(run.id), key=_column)
     repeated = any(row.repeat for row in rows)
     root = ET.Element("testsuites", name=_line(f"{run.name} ({run.key})"))
     for key, group in groupby(rows, key=_column):
         suite = ET.SubElement(root, "testsuite", name=_line(column_name(run, *key)))
-        properties = {**_facts(run, *key, totals[key]), **_compared(runs)}
+        properties = {**_facts(run, about, *key, totals[key]), **_compared(runs)}
         _properties(suite, properties)
         for row in group:
             answered = read(reader, run, row, items[row.item])
@@ -55,9 +58,12 @@ def _column(row: AnswerRow) -> tuple[int, int]:
     return row.prompt, row.target
 
 
-def _facts(run: RunRow, prompt: int, target: int, found: Totals) -> dict[str, str]:
-    facts = {"run": run.key, "name": run.name, "status": run.status, "dataset": run.source}
-    facts |= {"target": run.targets[target], "prompt": run.prompts[prompt], "cost": money(found)}
+def _facts(run: RunRow, about: RunFacts, prompt: int, target: int, found: Totals) -> dict[str, str]:
+    """What is known of the run as a whole, then of one column of it."""
+    facts = {"run": run.key, "name": run.name, "status": about.look.word, "reason": about.reason}
+    facts |= {"duration": about.duration, "run counts": about.counts, "run cost": about.cost.text}
+    facts |= {"dataset": run.source, "target": run.targets[target], "prompt": run.prompts[prompt]}
+    facts |= {"counts": counts_sentence(found), "cost": run_cost(found).text}
     return {name: value for name, value in facts.items() if value}
 
 
@@ -86,15 +92,15 @@ def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.
     dataset = PurePosixPath(run.source.replace("\\", "/")).stem or "dataset"
     case = ET.Element(
         "testcase",
-        name=_line(place(row, answered.item, repeated)),
+        name=_line(answer_name(row, "turns" in answered.item, repeated)),
         classname=_line(".".join(part for part in (dataset, row.category) if part)),
         time=f"{(row.latency_ms or 0.0) / 1000:.3f}",
     )
     outcome = _OUTCOMES.get(row.status, "skipped")
     if outcome == "skipped":
-        ET.SubElement(case, outcome, message="answered, not judged" if row.status == "answered" else "no answer yet")
+        ET.SubElement(case, outcome, message=status_phrase(row.status) if row.status == "answered" else "no answer yet")
     elif outcome:
-        why = list(complaints(answered))
+        why = list(complaints(answered.record, answered.scores))
         found = ET.SubElement(case, outcome, type=row.status, message=_line(since + "; ".join(why), _MESSAGE))
         found.text = "\n" + _text("\n".join(_body(answered, why))) + "\n"
     return case
@@ -102,19 +108,20 @@ def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.
 
 def _body(answered: AnswerEntry, why: Sequence[str]) -> Iterator[str]:
     yield from why
-    wanted, said = expected(answered.unit), (answered.record.text if answered.record else None) or ""
-    if prompt := asked(answered):
-        yield f"\nprompt\n{cut(prompt, _LONGEST)}"
+    said = (answered.record.text if answered.record else None) or ""
+    wanted = reference_text(answered.unit, said) or ""
+    if prompt := prompt_text(answered.unit, answered.record):
+        yield f"\nprompt\n{shortened(prompt, _LONGEST)}"
     if wanted and said:
         yield "\n--- expected\n+++ answer"
-        for row in unified(side_by_side(cut(wanted, _LONGEST), cut(said, _LONGEST))):
+        for row in unified_diff(side_by_side(shortened(wanted, _LONGEST), shortened(said, _LONGEST))):
             yield _diff_line(row)
     elif wanted or said:
-        yield f"\n{'expected' if wanted else 'answer'}\n{cut(wanted or said, _LONGEST)}"
+        yield f"\n{'expected' if wanted else 'answer'}\n{shortened(wanted or said, _LONGEST)}"
 
 
-def _diff_line(row: Row | Gap) -> str:
-    if isinstance(row, Gap):
+def _diff_line(row: DiffRow | DiffGap) -> str:
+    if isinstance(row, DiffGap):
         return f"@@ {row.count} equal lines @@"
     sign = {"removed": "-", "added": "+"}.get(row.kind, " ")
     side = row.left or row.right

@@ -9,17 +9,21 @@ from itertools import islice
 from typing import Any
 
 from tui_evals.compare.caveats import caveats
-from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, read_comparison
 from tui_evals.compare.sides import Rate, column_name
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, between, sentence
+from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
+from tui_evals.present.answers import answer_name, complaints, expected_text, prompt_text, shortened
+from tui_evals.present.comparisons import difference_text, kind_counts, stop_notes
+from tui_evals.present.figures import counted, mean_text
+from tui_evals.present.runs import run_cost, run_facts
+from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.safe import safe, safe_line
 
-from . import words
 from .results import AnswerEntry, read
 
 _TICKS = re.compile("`+")
@@ -62,7 +66,6 @@ LIMIT = 65_000
 _MOST = 20
 _ROWS = 30
 _LONGEST = 1_200
-_MARKS = {"fail": "✗", "partial": "◐", "error": "!"}
 
 
 def summary(reader: Reader, runs: Sequence[RunRow]) -> str:
@@ -72,28 +75,30 @@ def summary(reader: Reader, runs: Sequence[RunRow]) -> str:
 
 def _of_run(reader: Reader, run: RunRow) -> str:
     totals = reader.totals(run.id)
+    about = run_facts(run, totals, reader.spent(run.id)[1])
     rows = []
     for (prompt, target), found in reader.totals_by(run.id, "column").items():
         rate = Rate(found.passed, found.passed + found.failed)
-        cells = [*_rate(rate), str(found.partial), str(found.errored), words.money(found)]
+        cells = [*_rate(rate), str(found.partial), str(found.errored), run_cost(found).text]
         rows.append([code(column_name(run, prompt, target)), *cells])
     head = [
         f"## {code(run.name)}: {totals.passed:,} of {totals.passed + totals.failed:,} pass",
-        f"Run {code(run.key)} is {run.status}: {words.sentence(totals, reader.spent(run.id)[1])}.",
+        f"Run {code(run.key)} · {about.headline}: {about.sentence}.",
+        *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
         table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
     ]
     if means := reader.evaluator_means(run.id):
         scores = [
-            [_evaluator(one), _number(one.mean), *_rate(Rate(one.passed, one.passed + one.failed)), str(one.errored)]
+            [_evaluator(one), mean_text(one.mean), *_rate(Rate(one.passed, one.passed + one.failed)), str(one.errored)]
             for one in means
         ]
         head += ["### Evaluators", table(["evaluator", "mean", "pass", "95 % interval", "errors"], scores, _ROWS)]
     every = list(reader.all_rows(run.id))
     repeated = any(row.repeat for row in every)
-    bad = sorted((row for row in every if row.status in words.BAD), key=lambda row: words.BAD.index(row.status))
+    bad = sorted((row for row in every if row.status in BAD), key=lambda row: BAD.index(row.status))
     items = reader.snapshot(run.snapshot)["items"]
     cases = (read(reader, run, row, items[row.item]) for row in bad)
-    title = f"### What failed: {_answers(len(bad))}" if bad else f"### Nothing failed{_so_far(totals)}"
+    title = f"### What failed: {counted(len(bad), 'answer')}" if bad else f"### Nothing failed{_so_far(totals)}"
     command = f"tui-evals show {run.key} --only '!status:pass'"
     return _fitted([*head, title], (_case(case, run, repeated) for case in cases), len(bad), command)
 
@@ -102,7 +107,7 @@ def _so_far(totals: Totals) -> str:
     """What to add where some answers, or all, have no verdict yet."""
     if not totals.passed:
         return ", and nothing passed"
-    return " so far" if totals.pending + totals.running + totals.answered else ""
+    return " so far" if waiting_count(totals) else ""
 
 
 def _evaluator(mean: EvaluatorMean) -> str:
@@ -116,14 +121,17 @@ def _of_comparison(reader: Reader, runs: Sequence[RunRow]) -> str:
     rows = []
     for name, side in zip(names, found.sides, strict=True):
         targets = code(", ".join(side.run.targets))
-        cells = [*_rate(side.rate), words.money(reader.totals(side.run.id), reader.spent(side.run.id)[1])]
+        cells = [*_rate(side.rate), run_cost(reader.totals(side.run.id), reader.spent(side.run.id)[1]).text]
         rows.append([f"{name} {code(side.run.name)} {code(side.run.key)}", targets, *cells])
     head = [
         "## " + ", ".join(f"{name} {code(run.name)}" for name, run in zip(names, runs, strict=True)) + " compared",
-        *(f"**{sentence(against, names[0], name)}**" for name, against in later),
+        *(f"**{difference_sentence(against, names[0], name)}**" for name, against in later),
         table(["run", "target", "pass", "95 % interval", "cost"], rows, _ROWS),
-        *(f"{name} against {names[0]}: {_counts(against)}." for name, against in later),
-        *(f"Note: {code(note, 1_000)}" for note in caveats(found)),
+        *(
+            f"{name} against {names[0]}: {', '.join(kind_counts(against)) or 'no answer in common'}."
+            for name, against in later
+        ),
+        *(f"Note: {code(note, 1_000)}" for note in (*stop_notes(runs), *caveats(found))),
     ]
     for name, against in later:
         if against.tests:
@@ -135,43 +143,19 @@ def _of_comparison(reader: Reader, runs: Sequence[RunRow]) -> str:
     broken = [line for line in found.lines if "broken" in line.kinds]
     compared = any(against.items for against in found.against)
     nothing = "### Nothing broke" if compared else "### Nothing could be compared"
-    head.append(f"### What broke: {_answers(len(broken))}" if broken else nothing)
+    head.append(f"### What broke: {counted(len(broken), 'answer')}" if broken else nothing)
     command = f"tui-evals compare {' '.join(run.key for run in runs)} --only broken --limit {len(broken)}"
     return _fitted(head, _broken(reader, found, broken), len(broken), command)
 
 
 def _header(before: str, after: str) -> list[str]:
-    return ["evaluator", before, after, "difference", "95 % interval", "adjusted p", "items", "shown"]
+    return ["evaluator", before, after, "difference", "95 % interval", "adjusted p", "items", "verdict"]
 
 
 def _test(test: MeasuredDifference) -> list[str]:
-    number, interval = (_number if test.what else percent), test.interval
-    ends = f"{_signed(interval.low, test)} to {_signed(interval.high, test)}" if interval else "n/a"
-    return [
-        code(test.what or test.column),
-        number(test.before),
-        number(test.after),
-        _signed(test.difference, test),
-        ends,
-        "<0.001" if test.adjusted < 0.001 else f"{test.adjusted:.3f}",
-        f"{test.items:,}",
-        _verdict(test),
-    ]
-
-
-def _verdict(test: MeasuredDifference) -> str:
-    return f"yes{', better' if test.side > 0 else ', worse' if test.side < 0 else ''}" if test.shown else "no"
-
-
-def _signed(difference: float, test: MeasuredDifference) -> str:
-    difference = round(difference, 9)  # Sums of floats leave a trace where nothing changed.
-    if not difference:
-        return "0"
-    return f"{difference:+.3g}" if test.what else f"{100 * difference:+.1f} points"
-
-
-def _counts(found: RunDifference) -> str:
-    return ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count) or "no answer in common"
+    text = difference_text(test)
+    numbers = [text.before, text.after, text.difference, text.interval or "n/a", text.chance, text.items, text.verdict]
+    return [code(text.name), *numbers]
 
 
 def _broken(reader: Reader, found: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
@@ -193,21 +177,25 @@ def _broken(reader: Reader, found: Comparison, lines: Iterable[ComparedLine]) ->
 
 def _case(case: AnswerEntry, run: RunRow, repeated: bool, name: str = "", before: str = "", note: str = "") -> str:
     row = case.row
-    why = [*words.complaints(case), *([note] if note else ())]
+    why = [*complaints(case.record, case.scores), *([note] if note else ())]
     several = len(run.targets) * len(run.prompts) > 1
     column = f" · {code_element(column_name(run, row.prompt, row.target))}" if several else ""
-    title = code_element(words.place(row, case.item, repeated))
+    title = code_element(answer_name(row, "turns" in case.item, repeated))
     reason = f": {code_element(why[0], 120)}" if why else ""
     said = (case.record.text if case.record else None) or ""
     parts = {
         "why": "\n".join(why),
-        "prompt": words.asked(case),
-        "expected": words.expected(case.unit),
+        "prompt": prompt_text(case.unit, case.record),
+        "expected": expected_text(case.unit),
         f"answer of {NAMES[0]}": before,
         f"answer of {name}" if name else "answer": said,
     }
-    shown = [f"**{what}**\n\n{block(words.cut(text, _LONGEST))}" for what, text in parts.items() if text]
-    lines = [f"<details><summary>{_MARKS[row.status]} {title}{column}{reason}</summary>", *shown, "</details>"]
+    shown = [f"**{what}**\n\n{block(shortened(text, _LONGEST))}" for what, text in parts.items() if text]
+    lines = [
+        f"<details><summary>{ANSWER_LOOKS[row.status].glyph} {title}{column}{reason}</summary>",
+        *shown,
+        "</details>",
+    ]
     return "\n\n".join(lines)
 
 
@@ -225,17 +213,9 @@ def _fitted(head: Sequence[str], details: Iterator[str], count: int, command: st
     return text + "\n"
 
 
-def _answers(count: int) -> str:
-    return f"{count:,} answer" if count == 1 else f"{count:,} answers"
-
-
 def _share(rate: Rate) -> str:
     return f"{rate.passed:,} of {rate.judged:,} ({percent(rate.share)})"
 
 
 def _rate(rate: Rate) -> list[str]:
-    return [_share(rate), between(rate.interval) or "n/a"]
-
-
-def _number(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3g}"
+    return [_share(rate), interval_percent(rate.interval) or "n/a"]

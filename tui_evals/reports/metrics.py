@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
-from tui_evals.datasets.resolve import Effective, effective
+from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.store.records import ScoreRecord
 
 COMPLIANCE = "Compliance"
@@ -56,7 +56,7 @@ class Names:
     def __init__(self, document: Mapping[str, Any], judge: str) -> None:
         self._judge = judge
         defaults = document.get("default_evaluators")
-        plain = _Unit(effective(defaults, None, None, "item"))
+        plain = _Unit(effective_evaluators(defaults, None, None, "item"))
         self._units = [_units(item, defaults, plain) for item in document["items"]]
         self._names = _names({id(unit): unit for units in self._units for unit in units}.values())
 
@@ -73,7 +73,7 @@ class Names:
 class _Unit:
     """The judges and the other options of the evaluators of a turn, by their keys."""
 
-    def __init__(self, evaluators: Iterable[Effective]) -> None:
+    def __init__(self, evaluators: Iterable[EffectiveEvaluator]) -> None:
         self.judges: dict[str, str] = {}
         self.options: list[tuple[str, str, str]] = []
         for one in evaluators:
@@ -87,7 +87,7 @@ def _units(item: Mapping[str, Any], defaults: Any, plain: _Unit) -> list[_Unit]:
     found = []
     for unit in item.get("turns") or [item]:
         own, mode = unit.get("evaluators"), unit.get("evaluators_mode")
-        found.append(plain if own is None else _Unit(effective(defaults, own, mode, "item")))
+        found.append(plain if own is None else _Unit(effective_evaluators(defaults, own, mode, "item")))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
-from tui_evals.text.cells import csv_line, guard
+from tui_evals.text.cells import csv_line, escape_formula
 
 from .metrics import COMPLIANCE, Measured, Metric, Names, Scores, measured, sorted_out, with_averages
 
@@ -136,7 +136,9 @@ def csv_text(found: Overview, *, raw: bool = False) -> str:
     names = len(named(found))
     foreign = [True] * len(headings), *([place < names for place in range(len(headings))] for _ in rows)
     return "".join(
-        csv_line(guard(cell) if guarded and not raw else cell for cell, guarded in zip(line, guarding, strict=True))
+        csv_line(
+            escape_formula(cell) if guarded and not raw else cell for cell, guarded in zip(line, guarding, strict=True)
+        )
         for line, guarding in zip((headings, *rows), foreign, strict=True)
     )
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
+from tui_evals.present.runs import standing_data
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord
-from tui_evals.text.cells import csv_line, guard
+from tui_evals.text.cells import csv_line, escape_formula
 from tui_evals.version import __version__
 
 _PUBLIC = frozenset(
@@ -65,7 +66,13 @@ def document(reader: Reader, run: RunRow) -> dict[str, Any]:
     }
     several = len(run.targets) * len(run.prompts) > 1
     items = [_item(item, found, run, several) for item, found in answers(reader, run)]
-    return {**source, "metadata": metadata, "items": items}
+    return {**_extended(source, "tui_evals_run", _about(reader, run)), "metadata": metadata, "items": items}
+
+
+def _about(reader: Reader, run: RunRow) -> dict[str, Any]:
+    """How the run as a whole stands."""
+    standing = standing_data(run, reader.totals(run.id), reader.spent(run.id)[1])
+    return {"run": run.key, "name": run.name, **standing}
 
 
 def _item(item: Mapping[str, Any], found: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:
@@ -195,7 +202,7 @@ def table(reader: Reader, run: RunRow, *, raw: bool = False) -> str:
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> str:
     """A table as CSV; formulas are made harmless unless `raw`, in the header too."""
     lines = ([_cell(value) for value in row] for row in (columns, *rows))
-    return "".join(csv_line(cells if raw else map(guard, cells)) for cells in lines)
+    return "".join(csv_line(cells if raw else map(escape_formula, cells)) for cells in lines)
 
 
 _PARTS = ("score", "result", "threshold", "reason")

@@ -89,7 +89,7 @@ class PricedTarget:
         try:
             await self.budget.reserve(reserved)
         except BudgetSpent as spent:
-            raise Stopped(f"the budget is spent: {spent}") from None
+            raise Stopped(f"the budget is spent: {spent}", "budget") from None
         took = cost = None
         started = time.time()
 
@@ -106,7 +106,7 @@ class PricedTarget:
         except (TargetError, ConfigurationError) as problem:
             if isinstance(problem, TargetError) and not self._hopeless(problem):
                 raise
-            self.stopped = Stopped(f"{self.config.name}: {problem}", configuration=True)
+            self.stopped = Stopped(f"{self.config.name}: {problem}", "configuration")
             raise self.stopped from None
         finally:
             self.budget.settle(reserved, cost)

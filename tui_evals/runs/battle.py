@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.base import Ask, CannotJudge
-from tui_evals.evaluators.battling import Contender, Place, battle_question, preference
+from tui_evals.evaluators.battling import BattleAnswer, Place, ask_preference, battle_question
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.store.bouts import SCRIPTED, Bout, Winner, keep_bout
 from tui_evals.store.reader import Reader
@@ -47,8 +47,8 @@ class DueBout:
 class BoutQuestion:
     """What a judge is shown of a bout."""
 
-    left: Contender
-    right: Contender
+    left: BattleAnswer
+    right: BattleAnswer
     expected: tuple[str, ...]
 
 
@@ -67,12 +67,12 @@ class BoutMaterial:
         expected = (*([unit.reference] if unit.reference else []), *(unit.ideal or ()))
         return BoutQuestion(left, right, tuple(dict.fromkeys(expected)))
 
-    def _contender(self, answer: int) -> tuple[Contender, AnswerRow]:
+    def _contender(self, answer: int) -> tuple[BattleAnswer, AnswerRow]:
         found = self._reader.detail(answer)
         if found.answer is None:
             raise LookupError(f"answer number {answer} is not in the store any more")
         chat = found.answer.request.get("messages", ())
-        return Contender(chat, found.answer.text or "", found.answer.tool_calls), found.row
+        return BattleAnswer(chat, found.answer.text or "", found.answer.tool_calls), found.row
 
     def _dataset(self, run: int) -> Dataset:
         if run not in self._datasets:
@@ -143,7 +143,7 @@ class Battle:
             await asyncio.gather(*workers, return_exceptions=True)
             await self._judge.target.close()
         if self._reason is not None:
-            return Outcome(False, str(self._reason), self._reason.configuration)
+            return Outcome(False, str(self._reason), self._reason.code)
         finished = self.done == self.total
         return Outcome(finished, "" if finished else "stopped before the end")
 
@@ -190,7 +190,7 @@ class Battle:
         scripted.set(False)
         first, second = (shown.left, shown.right) if order == 0 else (shown.right, shown.left)
         try:
-            found = await preference(ask, first, second, shown.expected, self._criteria)
+            found = await ask_preference(ask, first, second, shown.expected, self._criteria)
         except CannotJudge as problem:
             return None, " ".join(str(problem).split())
         note = SCRIPTED if scripted.get() else ""

@@ -16,7 +16,7 @@ from tui_evals.evaluators.base import Evidence
 from tui_evals.runs.executors.base import Cell, Executor, Stopped
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, WorkerRow
+from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, StopCode, WorkerRow
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
@@ -34,11 +34,14 @@ _HEARTBEAT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an execution ended: finished, or why not, and whether the configuration is to blame."""
+    """How an execution ended: finished, or why not."""
 
     finished: bool
     message: str = ""
-    configuration: bool = False
+    code: StopCode = ""
+
+
+STOPPED = Outcome(False, "stopped before the end", "asked")
 
 
 class Engine:
@@ -76,7 +79,7 @@ class Engine:
         begun = {} if again else {"started": self._run.started or time.time()}
         self._writer.run_status(self._run.id, "running", pid=os.getpid(), host=socket.gethostname(), **begun)
         watcher = asyncio.create_task(self._watch())
-        outcome = Outcome(False, "stopped before the end")
+        outcome = STOPPED
         try:
             async with self._executor() as executor:
                 await executor.execute({number: cells(number) for number in range(len(self._targets))})
@@ -84,13 +87,17 @@ class Engine:
                 await self._judge_groups()
                 outcome = Outcome(True)
         except Stopped as reason:
-            outcome = Outcome(False, str(reason), reason.configuration)
+            outcome = Outcome(False, str(reason), reason.code)
+        except Exception as problem:
+            outcome = Outcome(False, str(problem) or type(problem).__name__, "failed")
+            raise
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
             ended = {"finished": time.time()} if outcome.finished and not again else {}
             finished = self._run.status == "finished" if again else outcome.finished
-            self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended)
+            why = {} if finished else {"message": outcome.message, "code": outcome.code}
+            self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended, **why)
             await asyncio.gather(*(asked.target.close() for asked in self._asked))
         return outcome
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.resolve import Effective, resolve
+from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import Ask, Evaluator
-from tui_evals.evaluators.registry import Registry
+from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.targets.base import Price, TargetConfig
 from tui_evals.text.tokens import estimate_tokens
@@ -19,8 +20,15 @@ from .prompting import PromptUnderTest, of_dataset
 TYPICAL_ANSWER_TOKENS = 250
 
 
+Blame = Literal["arguments", "configuration"]
+
+
 class CannotPlan(Exception):
-    """The run cannot start; the message says what is missing and the ways out."""
+    """The run cannot start; the message says what is missing and the ways out, `blame` what has to change."""
+
+    def __init__(self, message: str, blame: Blame = "configuration") -> None:
+        super().__init__(message)
+        self.blame: Blame = blame
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +89,15 @@ class Plan:
                             yield PlannedAnswer(cell, number, turn, prompt, target, repeat, name, category)
                         cell += 1
 
-    def resolved(self, item: Item, turn: int) -> tuple[Effective, ...]:
+    def resolved(self, item: Item, turn: int) -> tuple[EffectiveEvaluator, ...]:
         """The evaluators of a unit, as the dataset says."""
-        return resolve(self.dataset, item.units[turn])
+        return resolve_evaluators(self.dataset, item.units[turn])
 
     def evaluators(self, item: Item, turn: int, ask_of: Callable[[str | None], Ask | None]) -> list[Assigned]:
         """The evaluators of a unit, made and given their judge."""
         return [self._assigned(entry, ask_of) for entry in self.resolved(item, turn)]
 
-    def _assigned(self, entry: Effective, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
+    def _assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
         kind = self.registry.find(entry.evaluator)
         options = kind.Options.model_validate(entry.settings)
         ask = ask_of(getattr(options, "judge", None)) if kind.judged or kind.may_ask else None
@@ -104,6 +112,17 @@ class Plan:
         maps = [self.dataset.default_evaluators]
         maps += [unit.evaluators for item in self.dataset.items for unit in item.units]
         return {options.get("type", key) for found in maps if found for key, options in found.items()}
+
+    def check_evaluators(self) -> None:
+        """CannotPlan when an evaluator of the dataset is not there, such as one of the project that was deleted."""
+        for name in sorted(self.evaluators_used()):
+            try:
+                self.registry.find(name)
+            except UnknownEvaluator as problem:
+                raise CannotPlan(
+                    f"{problem}. A run that was judged by it needs it again: put its file back in custom-evaluators/ "
+                    "or beside its prompt, or name other evaluators"
+                ) from None
 
     def judges_needed(self) -> dict[str | None, str]:
         """Each judge the evaluators ask for (None is the run's own), with an evaluator that needs it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.text.prompty import Prompty, Section, parse_prompty, render_messages
-from tui_evals.text.templates import render
+from tui_evals.text.templates import render_template
 
 Chat = tuple[Mapping[str, Any], ...]
 
@@ -97,7 +97,11 @@ def asked_text(chat: Chat) -> str:
 
 def _filled(message: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
     content = message.get("content")
-    return {**message, "content": render(content, values)} if isinstance(content, str) and "{" in content else message
+    return (
+        {**message, "content": render_template(content, values)}
+        if isinstance(content, str) and "{" in content
+        else message
+    )
 
 
 def _defaults(prompt: Prompty) -> dict[str, Any]:

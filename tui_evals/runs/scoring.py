@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped
+from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
 from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
@@ -105,7 +105,7 @@ async def recorded(assigned: Assigned, evidence: Evidence, without_judges: bool)
 
 async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) -> Score:
     if without_judges and assigned.evaluator.judged:
-        return skipped("left out: the run was started without judges")
+        return skipped_score("left out: the run was started without judges")
     scripted.set(False)
     score = await evaluate(assigned.evaluator, evidence)
     if scripted.get():

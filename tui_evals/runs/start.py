@@ -1,36 +1,43 @@
-"""From a plan to a run in the store, from a run in the store back to its plan, and from both to an engine."""
+"""The one door to a run for every face: RunRequest → Plan → RunRow, its execution, and the RunOutcome at its end."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import os
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
+from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.prompts import load_prompt, prompt_name
-from tui_evals.evaluators.registry import Registry
-from tui_evals.runs.executors.cluster.terms import ClusterTerms, cluster_kept
+from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
+from tui_evals.datasets.validate import dataset_of
+from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, NewRun, RunRow
+from tui_evals.store.records import AnswerRow, FailureCause, NewRun, RunRow, StopCode, Totals
+from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import Target, TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.text.tokens import estimate_tokens
 
 from .asking import PricedTarget
 from .budget import Budget
-from .engine import Engine
+from .engine import STOPPED, Engine, Outcome
+from .executors.cluster.terms import ClusterTerms, saved_terms
+from .gates import GateResults, Gates, check_gates
 from .opening import items_of, opened, price_for
-from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan
+from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
+from .project import Project
 from .prompting import PromptUnderTest, kept_prompt, prompt_kept
+from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import GENERATION, METRICS, RECORDED
-
-_NONE_READY: Mapping[str, Target] = MappingProxyType({})
+from .suggested import SOURCE, settings_of_run, suggested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +49,263 @@ class Terms:
     use_cache: bool = True
     cluster: ClusterTerms | None = None
     """The cluster that executes it, where this process does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What somebody wants to run; what is not said is taken from the project's configuration."""
+
+    document: Document
+    source: str
+    """Where the items come from, as baselines and lists of runs name it."""
+    name: str
+    tags: tuple[str, ...] = ()
+    suite: str = ""
+    parent: str | None = None
+    """The run that this one asks again, as a person names it."""
+    targets: tuple[str | TargetConfig, ...] = ()
+    judge: str | TargetConfig | None = None
+    without_judges: bool = False
+    evaluators: Mapping[str, Mapping[str, Any]] | None = None
+    """Evaluators with their options instead of the dataset's defaults."""
+    own_evaluators: Mapping[str, type[Evaluator]] = field(default_factory=dict)
+    """Evaluators given as code, by name."""
+    ready: Mapping[str, Target] = field(default_factory=dict)
+    """Targets by name that need not be opened, such as functions at hand."""
+    prompts: tuple[Path, ...] = ()
+    repeats: int | None = None
+    items: ItemSelection | frozenset[int] | None = None
+    concurrency: int | None = None
+    max_cost: float | None = None
+    use_cache: bool = True
+    cluster: ClusterTerms | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRun:
+    """A request that can be planned: everything is found and checked, nothing stored and nothing asked."""
+
+    project: Project
+    plan: Plan
+    terms: Terms
+    document: Mapping[str, Any]
+    about: Mapping[str, Any]
+    """Name, source, tags, suite, parent and metrics folder of the run to be."""
+    ready: Mapping[str, Target] = field(default_factory=dict)
+
+    def estimate(self) -> Estimate:
+        """The calls it takes, and what they may cost."""
+        return estimate(self.plan, price_for)
+
+    def store(self, writer: Writer) -> Job:
+        """Commit the plan: from now on the run exists, whole, with every answer pending."""
+        run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **self.about)
+        return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=self.ready)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A stored run with all that executing it takes."""
+
+    run: RunRow
+    plan: Plan
+    terms: Terms
+    project: Project
+    ready: Mapping[str, Target] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How an execution ended, for every face to print."""
+
+    run: RunRow
+    """The run as it is stored now."""
+    finished: bool
+    message: str
+    """Why it is not finished."""
+    code: StopCode
+    totals: Totals
+    by_target: Mapping[int, Totals]
+    causes: tuple[FailureCause, ...]
+    """Why answers are missing or could not be judged, the most frequent first."""
+    gates: GateResults
+    next_command: str
+    """The command that shows what failed, or goes on."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a command that executed the run."""
+        if not self.finished:
+            return 3 if self.code == "configuration" else 1
+        return 0 if self.gates.met else 1
+
+
+def prepare(request: RunRequest, project: Project) -> PreparedRun:
+    """Find and check everything a run needs; CannotPlan, DatasetError or ConfigurationError says what is missing."""
+    files = request.prompts or tuple(filter(None, [prompt_of(request.document)]))
+    project = project.with_prompt(files[0] if files else None)
+    document = request.document
+    if request.evaluators is not None:
+        document = replace(document, data={**document.data, "default_evaluators": dict(request.evaluators)})
+    settings, defaults = project.settings, project.settings.run
+    words = request.targets or tuple(defaults.targets)
+    judge = request.judge or settings.judge
+    if request.source.startswith(SOURCE):
+        named = [word for word in words if isinstance(word, str)]
+        settings = suggested(settings, document.data, named, judge if isinstance(judge, str) else None)
+        project = replace(project, settings=settings)
+    registry = project.registry
+    if request.own_evaluators:
+        registry = replace(registry, by_name={**registry.by_name, **request.own_evaluators})
+    plan = Plan(
+        dataset=dataset_of(document, registry.catalogue, registry.own),
+        targets=_configured(words, settings),
+        registry=registry,
+        judge=_configured([judge], settings)[0] if judge else None,
+        without_judges=request.without_judges,
+        prompts=prompts_from(files),
+        repeats=request.repeats or defaults.repeats or 1,
+    )
+    plan = replace(plan, only=_selected(plan, request.items, project))
+    plan.check_evaluators()
+    plan.check_judges()
+    terms = Terms(
+        concurrency=request.concurrency or defaults.concurrency,
+        max_cost=request.max_cost or defaults.max_cost,
+        use_cache=request.use_cache,
+        cluster=request.cluster,
+    )
+    metrics = os.path.relpath(files[0].resolve().parent, project.root) if files else None
+    about = {
+        "name": request.name,
+        "source": request.source,
+        "tags": request.tags,
+        "suite": request.suite,
+        "parent": _parent(request.parent, project),
+        "metrics": metrics,
+    }
+    return PreparedRun(
+        project=project, plan=plan, terms=terms, document=document.data, about=about, ready=request.ready
+    )
+
+
+def _selected(plan: Plan, items: ItemSelection | frozenset[int] | None, project: Project) -> frozenset[int] | None:
+    if not isinstance(items, ItemSelection):
+        return items
+    if not items.run:
+        return select_items(plan, items, None)
+    with Reader(project.store) as reader:
+        return select_items(plan, items, reader)
+
+
+def _parent(word: str | None, project: Project) -> int | None:
+    if word is None:
+        return None
+    with Reader(project.store) as reader:
+        return find_run(reader, word).id
+
+
+def _configured(words: Sequence[str | TargetConfig], settings: Settings) -> tuple[TargetConfig, ...]:
+    if not words:
+        raise ConfigurationError(
+            "no target is named. Name what answers with --target: a model such as openai/gpt-4o-mini, a section of "
+            ".evals/config.toml, replay:FILE for answers you have, or demo to try tui-evals without a model; in Python "
+            "a function answers too"
+        )
+    return tuple(find_target(word, settings) if isinstance(word, str) else word for word in words)
+
+
+def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
+    """A stored run ready to be executed again; CannotPlan or ConfigurationError says what has changed since."""
+    settings = settings_of_run(run, reader, project.settings)
+    project = replace(project, settings=settings)
+    registry = with_prompt_metrics(project.registry, metrics_folder(run, reader, project.root))
+    plan = stored_plan(run, reader, settings, project.environment, registry)
+    plan.check_evaluators()
+    return Job(run=run, plan=plan, terms=terms_of(run), project=project)
+
+
+def asked_again(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
+    """A new run of the items of another that a filter finds."""
+    items = items_in_run(reader, parent, only)
+    job = stored_job(parent, reader, project)
+    return PreparedRun(
+        project=job.project,
+        plan=replace(job.plan, only=frozenset(items)),
+        terms=replace(job.terms, use_cache=False),
+        document=reader.snapshot(parent.snapshot),
+        about={
+            "name": f"{parent.name} again",
+            "source": parent.source,
+            "tags": parent.tags,
+            "parent": parent.id,
+            "metrics": parent.config.get(METRICS),
+        },
+    )
+
+
+def metrics_folder(run: RunRow, reader: Reader, root: Path) -> Path | None:
+    """The folder of the prompt under test of a run: as it was noted, else as its dataset names the prompt."""
+    if METRICS in run.config:
+        return root / str(run.config[METRICS])
+    prompt = reader.snapshot(run.snapshot).get("prompt_file")
+    return (root / run.source).parent.joinpath(prompt).parent if isinstance(prompt, str) else None
+
+
+Companion = Callable[[Engine, "asyncio.Task[Outcome]"], Coroutine[Any, Any, None]]
+"""What a face does while a run is executed, such as showing how it goes; it ends when the task does."""
+
+
+async def execute(
+    job: Job, writer: Writer, *, again: bool = False, gates: Gates | None = None, companion: Companion | None = None
+) -> RunOutcome:
+    """Execute a stored run here, or judge its answers `again`; the store says why where it does not begin or end."""
+    run, path = job.run, job.project.store
+    with hold(run_lock(path, run.key)), Reader(path) as reader:
+        writer.control(run.id, "")
+        try:
+            engine = assemble(job, writer, reader, again=again)
+        except ConfigurationError as problem:
+            note_refusal(writer, run, problem)
+            raise
+        work = asyncio.create_task(engine.execute(again=again))
+        beside_it = asyncio.create_task(companion(engine, work)) if companion is not None else None
+        try:
+            outcome = await work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            outcome = STOPPED
+        if beside_it is not None:
+            await beside_it
+        writer.flush()
+        if again and not outcome.finished:
+            writer.drop_empty_pass(run.id)
+        return _concluded(reader, run, outcome, gates or Gates(), again=again)
+
+
+def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
+    """Keep in the store why a run could not begin or go on."""
+    if run.status != "finished":
+        writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
+
+
+def _concluded(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
+    run = reader.run(run.id)
+    totals = reader.totals(run.id)
+    go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
+    return RunOutcome(
+        run=run,
+        finished=outcome.finished,
+        message=outcome.message,
+        code=outcome.code,
+        totals=totals,
+        by_target=reader.totals_by(run.id, "target"),
+        causes=reader.causes(run.id),
+        gates=check_gates(reader, run, totals, gates) if outcome.finished else GateResults(),
+        next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
+    )
 
 
 def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
@@ -97,7 +361,7 @@ def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, An
 def terms_of(run: RunRow) -> Terms:
     """On what terms a stored run was started."""
     kept = run.config.get("terms", {})
-    return Terms(**{**kept, "cluster": cluster_kept(kept.get("cluster"))})
+    return Terms(**{**kept, "cluster": saved_terms(kept.get("cluster"))})
 
 
 def stored_plan(
@@ -127,7 +391,7 @@ def _same(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
     """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
-    config = target_named(kept["name"], settings)
+    config = find_target(kept["name"], settings)
     if not recorded and _named(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
@@ -136,45 +400,38 @@ def _same(
     return config
 
 
-def assemble(
-    plan: Plan,
-    run: RunRow,
-    terms: Terms,
-    writer: Writer,
-    reader: Reader,
-    settings: Settings,
-    environment: Mapping[str, str],
-    root: Path,
-    *,
-    again: bool = False,
-    ready: Mapping[str, Target] = _NONE_READY,
-    trusting: bool = False,
-) -> Engine:
+def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -> Engine:
     """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass.
 
-    `ready` holds targets by name that need not be opened, such as functions at hand. On a cluster the targets are
-    opened by the workers, and here only once something asks them; `trusting` lets workers here run any code.
+    On a cluster the targets are opened by the workers, and here only once something asks them.
     """
+    run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
 
-    def asked(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
-        target = ready.get(config.name)
+    def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
+        target = job.ready.get(config.name)
         if target is None and terms.cluster is not None:
-            target = Later(lambda: open_target(config, environment, root, items_of))
-        return opened(config, kind, budget, environment, root, terms.concurrency, target)
+            target = Later(lambda: open_target(config, project.environment, project.root, items_of))
+        return opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
 
-    targets = [asked(config, "target") for config in plan.targets]
-    judges = {name: asked(config, "judge") for name, config in _judges(plan, settings).items()}
+    targets = [priced(config, "target") for config in plan.targets]
+    judges = {name: priced(config, "judge") for name, config in _judges(plan, project.settings).items()}
     if again:
-        run = replace(run, scoring_pass=writer.new_pass(run.id, _again(plan, run, terms, reader, environment)))
+        kept = _again(plan, run, terms, reader, project.environment)
+        run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
-        from tui_evals.runs.executors.cluster.joining import ClusterPlace as Elsewhere
-        from tui_evals.runs.executors.cluster.joining import clustered
+        from .executors.cluster.run import ClusterPlace, cluster_executor
 
-        metrics = root / str(run.config[METRICS]) if METRICS in run.config else None
-        where = Elsewhere(terms=terms.cluster, environment=environment, root=root, metrics=metrics, trusting=trusting)
-        elsewhere = partial(clustered, where, plan, targets, judges, budget, terms.use_cache)
+        metrics = project.root / str(run.config[METRICS]) if METRICS in run.config else None
+        place = ClusterPlace(
+            terms=terms.cluster,
+            environment=project.environment,
+            root=project.root,
+            metrics=metrics,
+            trusting=project.trusting,
+        )
+        elsewhere = partial(cluster_executor, place, plan, targets, judges, budget, terms.use_cache)
     return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache, elsewhere=elsewhere)
 
 
@@ -195,7 +452,7 @@ def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     found: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed():
         if name is not None:
-            found[name] = target_named(name, settings)
+            found[name] = find_target(name, settings)
     if plan.judge is not None:
         found[None] = plan.judge
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from .records import Totals
+from .records import FailureCause, Totals
 from .rows import EvaluatorMean
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -64,6 +64,21 @@ def spent(ask: Ask, run: int) -> tuple[float, int]:
     query = "SELECT total(cost), total(cost IS NULL AND code IS NULL AND from_cache = 0) FROM calls WHERE run = ?"
     ((cost, unpriced),) = ask(query, [run])
     return cost, int(unpriced)
+
+
+def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
+    """Why answers are missing or could not be judged in a pass, alike ones together, the most frequent first."""
+    missing = ask(
+        "SELECT count(*), '', code, ifnull(json_extract(b.answer, '$.message'), '') AS why FROM answers "
+        "JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL GROUP BY code, why",
+        [run],
+    )
+    unjudged = ask(
+        "SELECT count(*), s.key, 'error', s.reason FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE run = ? AND s.pass = ? AND s.result = 'error' AND answers.code IS NULL GROUP BY s.key, s.reason",
+        [run, number],
+    )
+    return tuple(sorted((FailureCause(*row) for row in [*missing, *unjudged]), key=lambda cause: -cause.count))
 
 
 def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[EvaluatorMean]:

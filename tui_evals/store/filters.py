@@ -85,15 +85,23 @@ def _term(match: re.Match[str]) -> Term:
     return Term(key, value, negated)
 
 
-def compiled(where: Filter, run: int | None) -> Condition:
-    """The filter as a condition on the table of answers, with every value as a parameter; `run` None means all runs."""
+def compiled(where: Filter, run: int | None, *, in_flight: bool = True) -> Condition:
+    """The filter as a condition on the table of answers, with every value as a parameter; `run` None means all runs.
+
+    Without `in_flight` the process of the run is gone, and what it had asked is pending.
+    """
     conditions: list[str] = []
     values: list[Any] = []
     for term in where.terms:
         condition, parameters = (_KEYS | _WORDS | {"text": _text})[term.key](term.value, run)
+        if not in_flight and term.key == "status":
+            condition = condition.replace("answers.status", _SETTLED)
         conditions.append(f"({condition}) IS {'NOT ' if term.negated else ''}TRUE")
         values += parameters
     return " AND ".join(conditions) or "TRUE", values
+
+
+_SETTLED = "replace(answers.status, 'running', 'pending')"
 
 
 def ordered(sort: str | None, descending: bool) -> tuple[str, str, list[Any]]:

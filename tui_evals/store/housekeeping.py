@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .records import NewRun, PlannedAnswer, RunRow
+from .records import OVER_STATUSES, NewRun, PlannedAnswer, RunRow
 from .results import take_seq, workers_changed
 from .rows import RUN_COLUMNS, dumps, run_row
 
@@ -16,7 +16,7 @@ _PAGE = 5_000
 _ABANDONED = 3_600.0  # seconds after which a plan that was never completed is swept away
 _LETTERS, _SIGNS = "abcdefghjkmnpqrstvwxyz", "0123456789abcdefghjkmnpqrstvwxyz"
 _RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs"
-_MUTABLE = frozenset(("status", "control", "name", "tags", "note", "started", "finished", "pid", "host"))
+_MUTABLE = {"status", "control", "name", "tags", "note", "started", "finished", "pid", "host", "message", "code"}
 
 
 def begin(connection: sqlite3.Connection, new: NewRun, config: str) -> int:
@@ -80,11 +80,15 @@ def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, An
     if unknown := values.keys() - _MUTABLE:
         raise ValueError(f"a run has no {', '.join(sorted(unknown))} that could be changed")
     again = connection.execute("SELECT 1 FROM runs WHERE id = ? AND pid IS NOT NULL", [run]).fetchone()
+    if "status" in values:
+        values = {"message": "", "code": "", **values}
     sets = ", ".join(f"{name} = ?" for name in values)
     if not connection.execute(f"UPDATE runs SET {sets} WHERE id = ?", [*values.values(), run]).rowcount:
         raise LookupError(f"run number {run} is not in the store any more")
     if "pid" in values and again:
         _begun_again(connection, run)
+    if values.get("status") in OVER_STATUSES:
+        _nothing_in_flight(connection, run)
     if "finished" in values:
         connection.execute("UPDATE workers SET state = 'gone', cells = 0, rate = 0 WHERE run = ?", [run])
         workers_changed(connection)
@@ -94,6 +98,11 @@ def _begun_again(connection: sqlite3.Connection, run: int) -> None:
     """Whoever goes on with a run has no workers yet, and has put none of its questions."""
     connection.execute("DELETE FROM workers WHERE run = ?", [run])
     workers_changed(connection)
+    _nothing_in_flight(connection, run)
+
+
+def _nothing_in_flight(connection: sqlite3.Connection, run: int) -> None:
+    """Questions whose answers nobody waits for any more are pending again."""
     asked = "SELECT id FROM answers WHERE run = ? AND status = 'running'"
     ids = [answer for (answer,) in connection.execute(asked, [run]).fetchall()]
     seq = take_seq(connection, len(ids))

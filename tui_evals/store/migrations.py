@@ -93,7 +93,16 @@ def _workers(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers)
+def _reasons(database: Database) -> None:
+    database.executescript(
+        """
+        ALTER TABLE runs ADD COLUMN message TEXT NOT NULL DEFAULT '';
+        ALTER TABLE runs ADD COLUMN code TEXT NOT NULL DEFAULT '';
+        """
+    )
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons)
 VERSION = len(STEPS)
 
 

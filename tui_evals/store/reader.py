@@ -16,7 +16,7 @@ from typing import Any
 from . import figures, lookup, migrations
 from .database import StoreError, connect, explained, found_version
 from .filters import Filter, compiled, like, ordered
-from .records import AnswerRow, CallRecord, Control, RunRow, ScoreRecord, Totals, WorkerRow
+from .records import LIVE_STATUSES, AnswerRow, CallRecord, Control, FailureCause, RunRow, ScoreRecord, Totals, WorkerRow
 from .rows import (
     Cached,
     CacheInfo,
@@ -36,7 +36,7 @@ from .rows import (
 from .runlock import alive, run_lock
 
 _PAGE = 1_000
-_OWNED = frozenset(("running", "paused", "stopping"))
+_KILLED = "its process ended without a word: it was killed, or the machine went down"
 
 
 class Reader:
@@ -111,15 +111,19 @@ class Reader:
 
     def totals(self, run: int) -> Totals:
         """A run in numbers."""
-        return figures.totals(self.query, run)
+        return self._settled(run, figures.totals(self.query, run))
 
     def totals_by(self, run: int, by: str) -> dict[Any, Totals]:
         """The groups of a run in numbers: by target or prompt (numbers), category, or column (prompt and target)."""
-        return figures.totals_by(self.query, run, by)
+        return {group: self._settled(run, totals) for group, totals in figures.totals_by(self.query, run, by).items()}
 
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
+
+    def causes(self, run: int) -> tuple[FailureCause, ...]:
+        """Why answers of a run are missing or could not be judged, the most frequent cause first."""
+        return figures.causes(self.query, run, self.run(run).scoring_pass)
 
     def passes(self, run: int) -> list[ScoringPass]:
         """The scoring passes of a run, in order."""
@@ -141,7 +145,7 @@ class Reader:
         self, run: int, where: Filter | None = None, sort: str | None = None, descending: bool = False
     ) -> array[int]:
         """The ids of a run's answers that a filter lets through, by a column or `evaluator:KEY`; nulls come last."""
-        condition, values = compiled(where, run) if where else ("TRUE", [])
+        condition, values = compiled(where, run, in_flight=self._in_flight(run)) if where else ("TRUE", [])
         join, order, joined = ordered(sort, descending)
         query = f"SELECT answers.id FROM answers{join} WHERE answers.run = ? AND {condition} ORDER BY {order}"
         return array("q", [answer for (answer,) in self.query(query, [*joined, run, *values])])
@@ -177,7 +181,8 @@ class Reader:
 
     def detail(self, answer: int) -> Detail:
         """Everything known of one answer."""
-        return lookup.detail(self.query, answer)
+        detail = lookup.detail(self.query, answer)
+        return replace(detail, row=self._settle([detail.row])[0])
 
     # -- scores
 
@@ -291,11 +296,29 @@ class Reader:
         return int(self.query(query)[0][0])
 
     def _answers(self, query: str, values: Sequence[Any]) -> list[AnswerRow]:
-        return [answer_row(row) for row in self.query(query, values)]
+        return self._settle([answer_row(row) for row in self.query(query, values)])
 
     def _run(self, row: tuple[Any, ...]) -> RunRow:
         """The run, interrupted if its owner is gone; on another host nobody can tell."""
         run = run_row(row)
-        if run.status in _OWNED and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
-            return replace(run, status="interrupted")
+        if run.status in LIVE_STATUSES and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
+            return replace(run, status="interrupted", message=_KILLED, code="killed")
         return run
+
+    def _in_flight(self, run: int) -> bool:
+        """Whether what is stored as running can still be answered."""
+        return self.run(run).status in LIVE_STATUSES
+
+    def _settle(self, rows: list[AnswerRow]) -> list[AnswerRow]:
+        """The rows, with questions that a dead process left behind pending again."""
+        runs = {row.run for row in rows if row.status == "running"}
+        left = {run for run in runs if not self._in_flight(run)}
+        if not left:
+            return rows
+        return [replace(row, status="pending") if row.status == "running" and row.run in left else row for row in rows]
+
+    def _settled(self, run: int, totals: Totals) -> Totals:
+        """The same for a run in numbers."""
+        if not totals.running or self._in_flight(run):
+            return totals
+        return replace(totals, pending=totals.pending + totals.running, running=0)

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
+StopCode = Literal["", "asked", "killed", "budget", "configuration", "failed"]
+"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, or something failed."""
+LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
+"""What a run can be while a process executes it."""
+OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
 Control = Literal["", "pause", "stop"]
 AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error"]
 """`answered` is not judged yet; the four after it are final."""
@@ -126,6 +131,9 @@ class RunRow:
     host: str | None
     heartbeat: float | None
     scoring_pass: int
+    message: str = ""
+    """Why it stopped, in the sentence that its user saw; empty while it goes on and once it is finished."""
+    code: StopCode = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +183,17 @@ class WorkerRow:
     """Calls that failed."""
     seen: float
     """When it was heard of last."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCause:
+    """Why some answers are missing, or why an evaluator could not judge some of them."""
+
+    count: int
+    evaluator: str
+    """The evaluator that could not judge; empty where there is no answer."""
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,9 @@ class Writer:
         return digest
 
     def run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
-        """Set the status of a run, and with it started, finished, pid, host or control."""
+        """Set the status of a run, and with it started, finished, pid, host, control, or why it stopped."""
+        if "message" in fields:
+            fields["message"] = plain(self._guarded(fields["message"]))
         self._update(run, {"status": status, **fields})
 
     def control(self, run: int, word: Control) -> None:

@@ -1,4 +1,4 @@
-"""Answers as plain data: what the user's own code says, or what an earlier run wrote down."""
+"""Parses answers given as plain data: by the user's own code, or captured in a file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .base import MOST_TOKENS, Reply, TargetError, Usage
+from .base import MAX_TOKENS, Reply, TargetError, Usage
 
 _KEYS = ("text", "tool_calls", "usage", "cost", "model", "finish_reason", "diagnostics")
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """The text on one line, its end kept where it is too long: the last words of a complaint say most."""
+    """The text on one line, its end kept where it is too long, because the end of an error says most."""
     line = " ".join(text.split())
     return line if len(line) <= limit else "…" + line[1 - limit :]
 
 
 def content_text(content: object) -> str:
-    """The words of a message, whether it holds text or a list of content blocks."""
+    """The text of a message that holds a string or a list of content blocks."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list | tuple) else ()
@@ -29,13 +29,13 @@ def content_text(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def question_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """What is asked: the last message of the user, else the last message."""
-    asked = [message for message in messages if message.get("role") == "user"] or list(messages)
-    return content_text(asked[-1].get("content")) if asked else ""
+def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The question: the last message of the user, else the last message."""
+    candidates = [message for message in messages if message.get("role") == "user"] or list(messages)
+    return content_text(candidates[-1].get("content")) if candidates else ""
 
 
-def tool_calls_of(value: object) -> tuple[dict[str, str], ...]:
+def parse_tool_calls(value: object) -> tuple[dict[str, str], ...]:
     """Tool calls in our form or a chat completion's, the arguments an object or its text; ValueError says why not."""
     if not isinstance(value, list | tuple):
         raise ValueError("tool_calls must be a list")
@@ -51,47 +51,47 @@ def _tool_call(call: object, number: int) -> dict[str, str]:
     return {"id": str(call.get("id") or f"call_{number}"), "name": inner["name"], "arguments": text}
 
 
-def reply_of(value: object, who: str) -> Reply:
+def parse_reply(value: object, who: str) -> Reply:
     """The reply that a text or an object with a text stands for; TargetError names what does not fit."""
     try:
-        return Reply(text=value) if isinstance(value, str) else _reply(value)
+        return Reply(text=value) if isinstance(value, str) else _reply_from_object(value)
     except (ValueError, TypeError, RecursionError) as problem:
         raise TargetError("agentResponseUnparseable", f"{who} gave no answer that can be used: {problem}") from None
 
 
-def _reply(value: object) -> Reply:
+def _reply_from_object(value: object) -> Reply:
     if not isinstance(value, Mapping):
         raise ValueError(f"it is of type {type(value).__name__}; text or an object with a text is expected")
     for key in value:
         if key not in _KEYS:
             known = ", ".join(_KEYS)
             raise ValueError(f"it holds {str(key)[:40]!r}{did_you_mean(str(key), _KEYS)}; known are {known}")
-    given = {key: part for key, part in value.items() if part is not None}
-    if "text" not in given and "tool_calls" not in given:
+    fields = {key: part for key, part in value.items() if part is not None}
+    if "text" not in fields and "tool_calls" not in fields:
         raise ValueError("it has neither text nor tool_calls")
     for key in ("text", "model", "finish_reason"):
-        if not isinstance(given.get(key, ""), str):
+        if not isinstance(fields.get(key, ""), str):
             raise ValueError(f"its {key} is not text")
-    if not isinstance(given.get("diagnostics", {}), Mapping):
+    if not isinstance(fields.get("diagnostics", {}), Mapping):
         raise ValueError("its diagnostics are not an object")
-    given.setdefault("text", "")
-    given["tool_calls"] = tool_calls_of(given.get("tool_calls", ()))
-    if "usage" in given:
-        given["usage"] = _usage(given["usage"])
-    if "cost" in given:
-        given["cost"] = _cost(given["cost"])
-    return Reply(**given)
+    fields.setdefault("text", "")
+    fields["tool_calls"] = parse_tool_calls(fields.get("tool_calls", ()))
+    if "usage" in fields:
+        fields["usage"] = _parse_usage(fields["usage"])
+    if "cost" in fields:
+        fields["cost"] = _parse_cost(fields["cost"])
+    return Reply(**fields)
 
 
-def _usage(value: object) -> Usage:
-    given = value if isinstance(value, Mapping) else {}
-    asked, said = given.get("input_tokens"), given.get("output_tokens")
-    if type(asked) is not int or type(said) is not int or not 0 <= min(asked, said) <= max(asked, said) <= MOST_TOKENS:
+def _parse_usage(value: object) -> Usage:
+    counts = value if isinstance(value, Mapping) else {}
+    values = counts.get("input_tokens"), counts.get("output_tokens")
+    if not all(type(count) is int and 0 <= count <= MAX_TOKENS for count in values):
         raise ValueError("its usage must hold input_tokens and output_tokens, whole numbers from 0")
-    return Usage(asked, said)
+    return Usage(counts["input_tokens"], counts["output_tokens"])
 
 
-def _cost(value: object) -> float:
+def _parse_cost(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ValueError("its cost must be a number of US dollars from 0")
     return float(value)

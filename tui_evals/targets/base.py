@@ -1,4 +1,4 @@
-"""The words of asking: what a target is asked (Request), what it says (Reply), and why it did not (TargetError)."""
+"""What every target shares: its configuration, the Request it gets, and the Reply or TargetError it gives."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ErrorCode = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One turn put to a target: the chat so far with the question last, and what kind of answer is wanted."""
+    """One turn for a target: the chat so far with the question last, and the kind of answer wanted."""
 
     messages: tuple[Mapping[str, Any], ...]
     tools: tuple[Mapping[str, Any], ...] = ()
     response_format: Literal["text", "json"] | Mapping[str, Any] | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     item: str = ""
-    """How the item is named: its testId, else #position from 1."""
+    """The name of the item: its testId, else #position from 1."""
     position: int = 0
     """The item's position in the dataset, from 0."""
     turn: int = 0
@@ -33,8 +33,8 @@ class Request:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
-MOST_TOKENS = 2**53
-"""Beyond this a count is no count, and no store and no wire holds it."""
+MAX_TOKENS = 2**53
+"""A larger count is taken for an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a target said; `cost` is what it says the call cost, None where nobody says."""
+    """The answer of a target; `cost` is what the target says the call cost, None where it does not say."""
 
     text: str
     tool_calls: tuple[Mapping[str, Any], ...] = ()
@@ -58,7 +58,7 @@ class Reply:
     finish_reason: str | None = None
     diagnostics: Mapping[str, Any] | None = None
     scripted: bool = False
-    """Whether the answer was written beforehand rather than given by a model."""
+    """Whether the answer was written beforehand instead of by a model."""
 
 
 class TargetError(Exception):
@@ -81,7 +81,7 @@ class TargetError(Exception):
 
 
 class Target(Protocol):
-    """Whatever answers; one object serves many requests at once."""
+    """Answers requests, many at once."""
 
     async def ask(self, request: Request) -> Reply:
         """The answer to one request, or TargetError. Attempts, limits and timeouts are the caller's."""

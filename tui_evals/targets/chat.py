@@ -1,4 +1,4 @@
-"""The chat completions protocol: keys by reference, the words of a question and of an answer."""
+"""The chat completions protocol: keys by reference, the body of a request, the parsing of an answer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from .base import MOST_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
+from .base import MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
 
 
-def resolved(value: str | None, environment: Mapping[str, str], setting: str, target: str) -> str | None:
-    """What a setting says, looked up in the environment where it is a reference such as env:NAME."""
+def resolve_reference(value: str | None, environment: Mapping[str, str], setting: str, target: str) -> str | None:
+    """The value of a setting, looked up in the environment where it is a reference such as env:NAME."""
     if value is None or not value.startswith("env:"):
         return value
     name = value[4:]
@@ -24,8 +24,8 @@ def resolved(value: str | None, environment: Mapping[str, str], setting: str, ta
     return environment[name].strip()
 
 
-def secrets_in(url: str) -> Iterator[str]:
-    """The parts of an address that nobody else may read: its password and what its query says."""
+def url_secrets(url: str) -> Iterator[str]:
+    """The secret parts of an address: its password and the values of its query."""
     parts = urlsplit(url)
     yield from filter(None, (parts.password, *(value for _, value in parse_qsl(parts.query))))
 
@@ -39,8 +39,8 @@ def demand_reference(config: TargetConfig) -> None:
         )
 
 
-def body_of(config: TargetConfig, model: str, request: Request) -> dict[str, Any]:
-    """A question as it is sent; parameters of the request win over the target's."""
+def completion_body(config: TargetConfig, model: str, request: Request) -> dict[str, Any]:
+    """The body of a request; parameters of the request win over the target's."""
     body: dict[str, Any] = {**config.params, **request.params}
     for name in ("stream", "stream_options"):
         body.pop(name, None)
@@ -55,25 +55,25 @@ def body_of(config: TargetConfig, model: str, request: Request) -> dict[str, Any
     return body
 
 
-def parsed(body: bytes, streamed: bool) -> Reply:
-    """The reply a body holds, even if it came as a stream nobody asked for; ValueError if it holds none."""
+def parse_body(body: bytes, streamed: bool) -> Reply:
+    """The reply in a body, also when it was streamed without being asked to; ValueError if there is none."""
     try:
-        return reply_of(_joined(body) if streamed or body.startswith(b"data:") else json.loads(body))
+        return parse_completion(_join_stream(body) if streamed or body.startswith(b"data:") else json.loads(body))
     except RecursionError:
         raise ValueError("the brackets are nested too deeply") from None
 
 
-def reply_of(document: Any) -> Reply:
-    """The reply a chat completion holds; ValueError if it holds none."""
+def parse_completion(document: Any) -> Reply:
+    """The reply in a chat completion; ValueError if there is none."""
     try:
         choice = document["choices"][0]
         message, counted = choice["message"], document.get("usage") or {}
         refusal = message.get("refusal") or (message.get("provider_specific_fields") or {}).get("refusal")
         return Reply(
-            text=_text(message.get("content")) or refusal or "",
+            text=_content_text(message.get("content")) or refusal or "",
             tool_calls=tuple(map(_tool_call, message.get("tool_calls") or ())),
-            usage=_usage(counted),
-            cost=_number(counted.get("cost")),
+            usage=_parse_usage(counted),
+            cost=_finite_number(counted.get("cost")),
             model=document.get("model"),
             finish_reason=choice.get("finish_reason"),
             diagnostics={"refusal": refusal} if refusal else None,
@@ -82,7 +82,7 @@ def reply_of(document: Any) -> Reply:
         raise ValueError("the document is not a chat completion") from None
 
 
-def _text(content: object) -> str:
+def _content_text(content: object) -> str:
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -97,21 +97,25 @@ def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": call.get("id") or "", "name": function["name"], "arguments": sent}
 
 
-def _usage(counted: Mapping[str, Any]) -> Usage | None:
-    asked, answered = counted.get("prompt_tokens"), counted.get("completion_tokens")
-    if not isinstance(asked, int) or not isinstance(answered, int) or max(abs(asked), abs(answered)) > MOST_TOKENS:
+def _parse_usage(counted: Mapping[str, Any]) -> Usage | None:
+    input_tokens, output_tokens = counted.get("prompt_tokens"), counted.get("completion_tokens")
+    if (
+        not isinstance(input_tokens, int)
+        or not isinstance(output_tokens, int)
+        or max(abs(input_tokens), abs(output_tokens)) > MAX_TOKENS
+    ):
         return None
     # Where a provider counts nothing, litellm puts zeros.
-    return Usage(asked, answered) if asked or answered else None
+    return Usage(input_tokens, output_tokens) if input_tokens or output_tokens else None
 
 
-def _number(value: object) -> float | None:
+def _finite_number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-def _joined(body: bytes) -> dict[str, Any]:
-    """What the events of a stream spell together, in the shape of an answer that was not streamed."""
-    whole: dict[str, Any] = {}
+def _join_stream(body: bytes) -> dict[str, Any]:
+    """The events of a stream joined to an answer as if it had not been streamed."""
+    document: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
     calls: dict[int, dict[str, Any]] = {}
     finish: str | None = None
@@ -121,18 +125,18 @@ def _joined(body: bytes) -> dict[str, Any]:
             continue
         chunk = json.loads(data)
         try:
-            whole |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+            document |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
             for choice in (chunk.get("choices") or ())[:1]:
                 finish = choice.get("finish_reason") or finish
-                _add(choice.get("delta") or {}, message, calls)
+                _add_delta(choice.get("delta") or {}, message, calls)
         except (KeyError, TypeError, AttributeError):
             raise ValueError("an event of the stream is not a piece of a chat completion") from None
     if finish is None:
         raise ValueError("the stream broke off")
-    return {**whole, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
+    return {**document, "choices": [{"message": {**message, "tool_calls": [*calls.values()]}, "finish_reason": finish}]}
 
 
-def _add(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:
+def _add_delta(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:
     for name in message:
         message[name] += delta.get(name) or ""
     for part in delta.get("tool_calls") or ():

@@ -1,4 +1,4 @@
-"""A child process in a session of its own, heard as it speaks, and ended together with all it started."""
+"""A program of the user's as a target: `command:ARGV`, one process for each turn or one for all, in JSON lines."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import Any, cast
 
 from tui_evals.text import strictjson
 
-from .answers import one_line, question_of, reply_of
+from .answers import last_question, one_line, parse_reply
 from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetError
-from .function import plain
+from .function import request_data
 
-_TAIL = 4_000
-_PATIENCE = 1.0
+_ERROR_TAIL = 4_000
+_END_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run, where and with which variables."""
+    """The program to run, where, and with which variables."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -34,18 +34,18 @@ class Program:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The name in messages."""
         return Path(self.argv[0]).name
 
 
 class Process(asyncio.SubprocessProtocol):
-    """A running program; `heard` gets its output piece by piece, `gone` is called after the last one."""
+    """A running program in a session of its own; `on_output` gets each piece of output, `on_exit` is called last."""
 
-    def __init__(self, program: Program, heard: Callable[[bytes], None], gone: Callable[[], None]) -> None:
+    def __init__(self, program: Program, on_output: Callable[[bytes], None], on_exit: Callable[[], None]) -> None:
         self._program = program
-        self._heard = heard
-        self._gone = gone
-        self._complaints = b""
+        self._on_output = on_output
+        self._on_exit = on_exit
+        self._errors = b""
         self._ended = asyncio.Event()
         self._transport: asyncio.SubprocessTransport
 
@@ -65,20 +65,20 @@ class Process(asyncio.SubprocessProtocol):
         self._transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """A piece of its output, or of its complaints, of which the end is kept."""
+        """A piece of its output, or of its errors, of which the end is kept."""
         if fd == 1:
-            self._heard(data)
+            self._on_output(data)
         else:
-            self._complaints = (self._complaints + data)[-_TAIL:]
+            self._errors = (self._errors + data)[-_ERROR_TAIL:]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has exited and everything it wrote was heard."""
+        """It has exited and all it wrote has been read."""
         self._ended.set()
-        self._gone()
+        self._on_exit()
 
     @property
     def input(self) -> asyncio.WriteTransport:
-        """Where it reads; that it no longer reads is noticed when it ends."""
+        """Its standard input."""
         return cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
 
     @property
@@ -87,14 +87,14 @@ class Process(asyncio.SubprocessProtocol):
         return self._transport.get_returncode()
 
     @property
-    def fate(self) -> str:
-        """How it ended, and the last it complained of."""
+    def exit_summary(self) -> str:
+        """How it ended, with the end of its errors."""
         code = self.status
-        said = "still runs" if code is None else f"ended with status {code}"
+        ending = "still runs" if code is None else f"ended with status {code}"
         if code is not None and code < 0:
-            said = f"was ended by signal {-code}"
-        complaint = one_line(self._complaints.decode("utf-8", "replace"))
-        return f"{self._program.name} {said}" + (f": {complaint}" if complaint else "")
+            ending = f"was ended by signal {-code}"
+        error = one_line(self._errors.decode("utf-8", "replace"))
+        return f"{self._program.name} {ending}" + (f": {error}" if error else "")
 
     def kill(self) -> None:
         """Kill it and everything of its session that still runs."""
@@ -106,7 +106,7 @@ class Process(asyncio.SubprocessProtocol):
         try:
             self.kill()
             with suppress(TimeoutError):  # what left the session may hold a pipe for as long as it likes
-                await asyncio.wait_for(self._ended.wait(), _PATIENCE)
+                await asyncio.wait_for(self._ended.wait(), _END_SECONDS)
         finally:
             self._transport.close()
 
@@ -116,18 +116,18 @@ MAX_OUTPUT = 16 * 2**20
 
 def command_target(config: TargetConfig, environment: Mapping[str, str], root: Path) -> Target:
     """The target a command line stands for."""
-    program = _program(config.model.removeprefix("command:"), environment, root)
+    program = _find_program(config.model.removeprefix("command:"), environment, root)
     params = dict(config.params)
     protocol = params.pop("protocol", "text")
     if protocol == "jsonl":
         return JsonLines(program, params)
     if protocol != "text" or params:
-        said = f"knows the protocol 'text' or 'jsonl', not {protocol!r}" if protocol != "text" else "takes no params"
-        raise ConfigurationError(f"the target {config.name}: a command {said}; mend its params")
+        reason = f"knows the protocol 'text' or 'jsonl', not {protocol!r}" if protocol != "text" else "takes no params"
+        raise ConfigurationError(f"the target {config.name}: a command {reason}; mend its params")
     return Command(program)
 
 
-def _program(line: str, environment: Mapping[str, str], root: Path) -> Program:
+def _find_program(line: str, environment: Mapping[str, str], root: Path) -> Program:
     try:
         argv = shlex.split(line)
     except ValueError as problem:
@@ -135,11 +135,11 @@ def _program(line: str, environment: Mapping[str, str], root: Path) -> Program:
     if not argv:
         raise ConfigurationError("command: names no program; write command:PROGRAM ARGUMENTS")
     in_folder = os.sep in argv[0]
-    found = shutil.which(root / argv[0] if in_folder else argv[0], path=environment.get("PATH", os.defpath))
-    if found is None:
+    path = shutil.which(root / argv[0] if in_folder else argv[0], path=environment.get("PATH", os.defpath))
+    if path is None:
         where = f"{root}" if in_folder else "the folders of PATH"
         raise ConfigurationError(f"command:{line}: there is no program {argv[0]} in {where} that can be run")
-    return Program((os.path.abspath(found), *argv[1:]), environment, root)
+    return Program((os.path.abspath(path), *argv[1:]), environment, root)
 
 
 class Command:
@@ -149,30 +149,30 @@ class Command:
         self._program = program
 
     async def ask(self, request: Request) -> Reply:
-        """What the program writes when it gets the question; when nobody waits any more, it is killed."""
-        said = bytearray()
+        """The output of the program for the question; it is killed when this is cancelled."""
+        output = bytearray()
         done = asyncio.Event()
 
-        def heard(data: bytes) -> None:
-            said.extend(data)
-            if len(said) > MAX_OUTPUT:
+        def collect(data: bytes) -> None:
+            output.extend(data)
+            if len(output) > MAX_OUTPUT:
                 process.kill()
                 done.set()
 
-        process = Process(self._program, heard, done.set)
+        process = Process(self._program, collect, done.set)
         await process.start()
         try:
-            process.input.write(question_of(request.messages).encode("utf-8", "replace"))
+            process.input.write(last_question(request.messages).encode("utf-8", "replace"))
             process.input.write_eof()
             await done.wait()
         finally:
             await process.end()
-        if len(said) > MAX_OUTPUT:
-            raise _too_much(self._program)
+        if len(output) > MAX_OUTPUT:
+            raise _too_much_output(self._program)
         if process.status != 0:
-            raise TargetError("agentRequestFailed", process.fate)
+            raise TargetError("agentRequestFailed", process.exit_summary)
         try:
-            return Reply(text=said.decode("utf-8").removesuffix("\n").removesuffix("\r"))
+            return Reply(text=output.decode("utf-8").removesuffix("\n").removesuffix("\r"))
         except UnicodeDecodeError:
             message = f"{self._program.name} wrote something that is not UTF-8 text"
             raise TargetError("agentResponseUnparseable", message) from None
@@ -182,7 +182,7 @@ class Command:
 
 
 class JsonLines:
-    """One process for all turns; it is started when first asked, and again when it has ended."""
+    """One process for all turns, started with the first one and again after it ended."""
 
     def __init__(self, program: Program, params: Mapping[str, Any]) -> None:
         self._program = program
@@ -191,7 +191,7 @@ class JsonLines:
         self._worker: _Worker | None = None
 
     async def ask(self, request: Request) -> Reply:
-        """The reply that bears the id of the request."""
+        """The reply with the id of the request."""
         async with self._starting:
             if self._worker is None or not self._worker.alive:
                 await self.close()
@@ -200,11 +200,11 @@ class JsonLines:
                 self._worker = worker
             worker = self._worker
         params = {name: value for name, value in request.params.items() if name != "protocol"}
-        reply = await worker.ask({**plain(request), "params": {**self._params, **params}})
+        reply = await worker.ask({**request_data(request), "params": {**self._params, **params}})
         if "error" in reply:
-            said = f"{self._program.name}: {one_line(str(reply['error']))}"
-            raise TargetError("agentRequestFailed", said, retryable=reply.get("retryable") is True)
-        return reply_of({key: value for key, value in reply.items() if key != "id"}, self._program.name)
+            message = f"{self._program.name}: {one_line(str(reply['error']))}"
+            raise TargetError("agentRequestFailed", message, retryable=reply.get("retryable") is True)
+        return parse_reply({key: value for key, value in reply.items() if key != "id"}, self._program.name)
 
     async def close(self) -> None:
         """End the process."""
@@ -214,14 +214,14 @@ class JsonLines:
 
 
 class _Worker:
-    """A process that answers line by line, and who waits for which answer."""
+    """A process that answers line by line, and the requests that wait for its answers."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._process = Process(program, self._heard, self._gone)
+        self._process = Process(program, self._read_lines, self._on_exit)
         self._waiting: dict[int, asyncio.Future[dict[str, Any] | TargetError]] = {}
         self._rest = bytearray()
-        self._asked = 0
+        self._last_number = 0
         self._answered = 0
         self._problem: TargetError | None = None
 
@@ -235,7 +235,7 @@ class _Worker:
         await self._process.start()
 
     async def end(self) -> None:
-        """End the process, whoever still waits."""
+        """End the process; requests that wait fail."""
         self._give_up(TargetError("agentRequestFailed", f"{self._program.name} was ended", retryable=True))
         await self._process.end()
 
@@ -243,8 +243,8 @@ class _Worker:
         """The object that answers a question."""
         if self._problem is not None:
             raise self._problem
-        self._asked += 1
-        number, answered = self._asked, self._answered
+        self._last_number += 1
+        number, answered = self._last_number, self._answered
         reply: asyncio.Future[dict[str, Any] | TargetError] = asyncio.get_running_loop().create_future()
         self._waiting[number] = reply
         try:
@@ -262,7 +262,7 @@ class _Worker:
             raise answer
         return answer
 
-    def _heard(self, data: bytes) -> None:
+    def _read_lines(self, data: bytes) -> None:
         *ends, rest = data.split(b"\n")
         for end in ends:
             line = bytes(self._rest + end)
@@ -271,7 +271,7 @@ class _Worker:
                 self._answer(line)
         self._rest += rest
         if len(self._rest) > MAX_OUTPUT:
-            self._give_up(_too_much(self._program))
+            self._give_up(_too_much_output(self._program))
 
     def _answer(self, line: bytes) -> None:
         try:
@@ -279,9 +279,9 @@ class _Worker:
         except ValueError:
             reply = None
         number = reply.get("id") if isinstance(reply, dict) else None
-        if not isinstance(reply, dict) or type(number) is not int or not 0 < number <= self._asked:
-            said = one_line(line[:100].decode("utf-8", "replace"))
-            message = f"{self._program.name} wrote a line that is no JSON object with the id of a request: {said}"
+        if not isinstance(reply, dict) or type(number) is not int or not 0 < number <= self._last_number:
+            start = one_line(line[:100].decode("utf-8", "replace"))
+            message = f"{self._program.name} wrote a line that is no JSON object with the id of a request: {start}"
             self._give_up(TargetError("agentResponseUnparseable", message))
             return
         self._answered += 1
@@ -289,12 +289,12 @@ class _Worker:
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
-    def _gone(self) -> None:
-        message = f"{self._process.fate}; it has to answer every request before it ends"
+    def _on_exit(self) -> None:
+        message = f"{self._process.exit_summary}; it has to answer every request before it ends"
         self._give_up(TargetError("agentRequestFailed", message, retryable=True))
 
     def _give_up(self, problem: TargetError) -> None:
-        """Kill the process and tell everyone who waits why."""
+        """Kill the process and fail all requests that wait."""
         if self._problem is not None:
             return
         self._problem = problem
@@ -304,5 +304,5 @@ class _Worker:
                 waiting.set_result(problem)
 
 
-def _too_much(program: Program) -> TargetError:
+def _too_much_output(program: Program) -> TargetError:
     return TargetError("agentResponseUnparseable", f"{program.name} wrote more than {MAX_OUTPUT // 2**20} MiB")

@@ -23,13 +23,13 @@ _CONCURRENCY = 10
 
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
-_QUERIED = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
-_FORM = "a model is written as provider/name, replay:PATH, python:module:function, command:ARGV or demo"
+_SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
+_MODEL_FORMS = "a model is written as provider/name, replay:PATH, python:module:function, command:ARGV or demo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDefaults:
-    """What a run takes where the command line says nothing."""
+    """The defaults of a run for what the command line does not give."""
 
     targets: tuple[str, ...] = ()
     concurrency: int | None = None
@@ -56,26 +56,28 @@ def is_model(model: str) -> bool:
     return model == "demo" or bool(provider and name)
 
 
-def _reference(value: str) -> str:
+def _check_reference(value: str) -> str:
     if not _REFERENCE.fullmatch(value):
         raise ValueError("must name an environment variable, as in env:OPENAI_API_KEY; a key itself has no place here")
     return value
 
 
-def _url(value: str) -> str:
+def _check_url(value: str) -> str:
     if _REFERENCE.fullmatch(value):
         return value
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be an address such as http://127.0.0.1:8000/v1, or name a variable as in env:MY_URL")
-    if "@" in parts.netloc or any(_QUERIED.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+    if "@" in parts.netloc or any(
+        _SECRET_QUERY.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)
+    ):
         raise ValueError(
             "must hold no key, user or password; write the address into a variable and name it: env:MY_URL"
         )
     return value
 
 
-def _params(value: dict[str, Any]) -> dict[str, Any]:
+def _check_params(value: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -113,9 +115,9 @@ class _Price(_Part):
 
 class _Target(_Part):
     model: str = Field(min_length=1)
-    base_url: Annotated[str, AfterValidator(_url)] | None = None
-    api_key: Annotated[str, AfterValidator(_reference)] | None = None
-    params: Annotated[dict[str, Any], AfterValidator(_params)] = {}
+    base_url: Annotated[str, AfterValidator(_check_url)] | None = None
+    api_key: Annotated[str, AfterValidator(_check_reference)] | None = None
+    params: Annotated[dict[str, Any], AfterValidator(_check_params)] = {}
     concurrency: int | None = Field(None, ge=1)
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
@@ -144,7 +146,7 @@ def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
     try:
-        written = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as problem:
@@ -152,31 +154,31 @@ def load_settings(root: Path) -> Settings:
     except tomllib.TOMLDecodeError as problem:
         raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
     try:
-        return _settings(_File.model_validate(written), file)
+        return _build_settings(_File.model_validate(data), file)
     except ValidationError as problem:
-        faults = "; ".join(_fault(fault) for fault in problem.errors(include_url=False, include_input=False))
+        faults = "; ".join(_fault_sentence(fault) for fault in problem.errors(include_url=False, include_input=False))
         raise ConfigurationError(f"{file}: {faults}") from None
 
 
-def _settings(read: _File, file: Path) -> Settings:
+def _build_settings(read: _File, file: Path) -> Settings:
     for name, target in read.targets.items():
         if not is_model(target.model) and target.base_url is None:
-            raise ConfigurationError(f"{file}: targets.{name}.model: {_FORM}, or give a base_url")
+            raise ConfigurationError(f"{file}: targets.{name}.model: {_MODEL_FORMS}, or give a base_url")
         if "," in name:
             raise ConfigurationError(f"{file}: targets.{name}: the name of a target must hold no comma")
     run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
-    targets = {name: _config(name, target, run) for name, target in read.targets.items()}
+    targets = {name: _target_config(name, target, run) for name, target in read.targets.items()}
     return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui)
 
 
-def _config(name: str, target: _Target, run: RunDefaults) -> TargetConfig:
-    given = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
+def _target_config(name: str, target: _Target, run: RunDefaults) -> TargetConfig:
+    settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
     price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
-    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **given}, name=name, price=price)
+    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price)
 
 
-def _fault(fault: Any) -> str:
-    """One thing pydantic found, as a sentence that names the setting and repeats no value."""
+def _fault_sentence(fault: Any) -> str:
+    """A validation error as a sentence that names the setting and repeats no value."""
     place = [str(part) for part in fault["loc"]]
     setting = ".".join(place)
     if fault["type"] == "extra_forbidden":
@@ -185,11 +187,11 @@ def _fault(fault: Any) -> str:
         return f"there is no setting {setting}{did_you_mean(place[-1], known)}; known here are {', '.join(known)}"
     if fault["type"] == "missing":
         return f"{setting} is missing"
-    said = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    return f"{setting} {said}"
+    reason = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return f"{setting} {reason}"
 
 
-def target_named(word: str, settings: Settings) -> TargetConfig:
+def find_target(word: str, settings: Settings) -> TargetConfig:
     """The target a word means: a section of the configuration, else a model by its spelling."""
     if word in settings.targets:
         return settings.targets[word]
@@ -198,5 +200,5 @@ def target_named(word: str, settings: Settings) -> TargetConfig:
     near = did_you_mean(word, settings.targets)
     sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"
     raise ConfigurationError(
-        f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {_FORM}"
+        f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {_MODEL_FORMS}"
     )

@@ -20,15 +20,15 @@ from .config import FILE, load_settings
 def write_setting(root: Path, key: tuple[str, ...], value: object) -> None:
     """Set a setting of the project at a folder, or remove it with None; what would not be valid is not written."""
     file = root / FILE
-    text = _text_of(file)
-    before = _read(file, text)
+    text = _read_text(file)
+    before = _parse_toml(file, text)
     value = list(value) if isinstance(value, tuple) else value
-    wanted = _changed(before, file, key, value)
-    if repr(wanted) != repr(before):
-        _replace(file, _written(file, text, key, value, wanted))
+    changed = _change_setting(before, file, key, value)
+    if repr(changed) != repr(before):
+        _replace_file(file, _edit_text(file, text, key, value, changed))
 
 
-def _text_of(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -37,50 +37,52 @@ def _text_of(file: Path) -> str:
         raise ConfigurationError(f"{file} cannot be read: {problem}") from None
 
 
-def _read(file: Path, text: str) -> dict[str, Any]:
+def _parse_toml(file: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
 
 
-def _changed(settings: Mapping[str, Any], file: Path, key: tuple[str, ...], value: object) -> dict[str, Any]:
-    """The settings as they shall be read from the file afterwards."""
+def _change_setting(settings: Mapping[str, Any], file: Path, key: tuple[str, ...], value: object) -> dict[str, Any]:
+    """The settings that the file must hold after the change."""
     name, *rest = key
-    found = dict(settings)
+    changed = dict(settings)
     if not rest:
-        found.pop(name, None)
-        return found if value is None else {**found, name: value}
-    if name not in found and value is None:
-        return found
-    inner = found.get(name, {})
+        changed.pop(name, None)
+        return changed if value is None else {**changed, name: value}
+    if name not in changed and value is None:
+        return changed
+    inner = changed.get(name, {})
     if not isinstance(inner, Mapping):
         raise ConfigurationError(f"{file}: {name} is not a section, so {'.'.join(rest)} cannot be set in it")
-    return {**found, name: _changed(inner, file, tuple(rest), value)}
+    return {**changed, name: _change_setting(inner, file, tuple(rest), value)}
 
 
-def _written(file: Path, text: str, key: tuple[str, ...], value: object, wanted: Mapping[str, Any]) -> str:
+def _edit_text(file: Path, text: str, key: tuple[str, ...], value: object, changed: Mapping[str, Any]) -> str:
     """The text with the setting changed; refused unless it then reads as wanted, whatever shape the file has."""
     by_hand = f"{'.'.join(key)} could not be set in {file}; set it there by hand"
     try:
         document = tomlkit.parse(text)
-        _set(document, key, value)
+        _set_value(document, key, value)
         done = tomlkit.dumps(document)
         read = tomllib.loads(done)
-        if read == wanted or (value is None and _bare(read) == _bare(wanted)):
+        if read == changed or (value is None and _without_empty_sections(read) == _without_empty_sections(changed)):
             return done
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, ValueError) as problem:
         raise ConfigurationError(f"{by_hand}: {problem}") from None
     raise ConfigurationError(by_hand)
 
 
-def _bare(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty_sections(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings without empty sections, which may go with the last of their settings and mean nothing."""
-    bare = {name: _bare(part) if isinstance(part, Mapping) else part for name, part in settings.items()}
+    bare = {
+        name: _without_empty_sections(part) if isinstance(part, Mapping) else part for name, part in settings.items()
+    }
     return {name: part for name, part in bare.items() if part != {}}
 
 
-def _set(document: MutableMapping[str, Any], key: tuple[str, ...], value: object) -> None:
+def _set_value(document: MutableMapping[str, Any], key: tuple[str, ...], value: object) -> None:
     *sections, name = key
     place = document
     for section in sections:
@@ -93,8 +95,8 @@ def _set(document: MutableMapping[str, Any], key: tuple[str, ...], value: object
         place[name] = value
 
 
-def _replace(file: Path, text: str) -> None:
-    """Put the text in place of the file once it has been read as the configuration of a project."""
+def _replace_file(file: Path, text: str) -> None:
+    """Replace the file once the text has proved to be a valid configuration."""
     target = file.resolve()
     try:
         target.parent.mkdir(mode=0o700, exist_ok=True)
@@ -107,7 +109,7 @@ def _replace(file: Path, text: str) -> None:
                 os.fsync(stream.fileno())
             if target.exists():
                 os.chmod(draft, target.stat().st_mode & 0o777)
-            _check(Path(folder), draft, file)
+            _check_draft(Path(folder), draft, file)
             os.replace(draft, target)
     except UnicodeEncodeError as problem:
         raise ConfigurationError(f"{file}: the text holds a character that no file can: {problem.reason}") from None
@@ -115,7 +117,7 @@ def _replace(file: Path, text: str) -> None:
         raise ConfigurationError(f"{file} could not be written: {problem.strerror}; it is as it was") from None
 
 
-def _check(folder: Path, draft: Path, file: Path) -> None:
+def _check_draft(folder: Path, draft: Path, file: Path) -> None:
     try:
         load_settings(folder)
     except ConfigurationError as problem:

@@ -1,4 +1,4 @@
-"""The words of what goes wrong at an endpoint: which code, a sentence, whether to ask again; never a secret."""
+"""The errors of an endpoint: code, sentence, and whether to retry; never with a secret in them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .base import ErrorCode, TargetError
 
 MAX_BODY = 32_000_000
 """Bytes of an answer beyond which it is not read on."""
-READ = 20_000
-EXCERPT = 300
+MAX_ERROR_BODY = 20_000
+MAX_EXCERPT = 300
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _BEARER = re.compile(r"\bbearer\s[^\s\"']+", re.IGNORECASE)
 _NO_CREDIT = "The account is out of credit; top it up."
@@ -51,19 +51,19 @@ class Failures:
         advice = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
         return TargetError(
             _CODES.get(status, "agentRequestFailed"),
-            f"{self.where} answered {status}: {self._said(body)}. {_NO_CREDIT if out_of_credit else advice}",
+            f"{self.where} answered {status}: {self._error_text(body)}. {_NO_CREDIT if out_of_credit else advice}",
             retryable=passing and not out_of_credit,
-            retry_after=seconds(retry_after),
+            retry_after=retry_seconds(retry_after),
             status=status,
         )
 
     def unreadable(self, body: str) -> TargetError:
         """An answer that is no chat completion."""
-        message = f"{self.where} answered what is not a chat completion: {self._said(body)}. Check base_url."
+        message = f"{self.where} answered what is not a chat completion: {self._error_text(body)}. Check base_url."
         return TargetError("agentResponseUnparseable", message)
 
     def too_long(self) -> TargetError:
-        """An answer that does not end."""
+        """An answer that is too long."""
         message = f"{self.where} answered with more than {MAX_BODY // 1_000_000} MB, which was dropped. Set max_tokens."
         return TargetError("agentResponseUnparseable", message)
 
@@ -78,36 +78,36 @@ class Failures:
         return TargetError("agentRequestFailed", message, retryable=retryable)
 
     def readable(self, text: str) -> str:
-        """The text on one line, clipped, with every secret blotted out."""
+        """The text on one line, clipped, with every secret hidden."""
         hidden = [value for name, value in self.environment.items() if len(value) >= 8 and _SECRET_NAME.search(name)]
-        # Blotted out before it is clipped, or the first half of a key could remain.
+        # Hidden before it is clipped, or the first half of a key could remain.
         for secret in sorted({*hidden, *self.secrets}, key=len, reverse=True):
             text = text.replace(secret, "[hidden]")
         line = " ".join(_BEARER.sub("Bearer [hidden]", text).split())
-        return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
+        return line if len(line) <= MAX_EXCERPT else line[: MAX_EXCERPT - 1] + "…"
 
-    def _said(self, body: str) -> str:
-        """What a body says went wrong."""
-        body = body[:READ].strip()
+    def _error_text(self, body: str) -> str:
+        """The error in a body, in words."""
+        body = body[:MAX_ERROR_BODY].strip()
         if not body:
             return "nothing at all"
         if body.startswith("<"):
             return "an HTML page"
-        return self.readable(_message(body)).rstrip(".")
+        return self.readable(_error_message(body)).rstrip(".")
 
 
-def _message(body: str) -> str:
+def _error_message(body: str) -> str:
     """The message in an error body of the usual shapes, else the body."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return body
-    found = document.get("error", document) if isinstance(document, dict) else document
-    said = (found.get("message") or found.get("detail")) if isinstance(found, dict) else found
-    return said if isinstance(said, str) else body
+    error = document.get("error", document) if isinstance(document, dict) else document
+    message = (error.get("message") or error.get("detail")) if isinstance(error, dict) else error
+    return message if isinstance(message, str) else body
 
 
-def seconds(retry_after: str | None) -> float | None:
+def retry_seconds(retry_after: str | None) -> float | None:
     """How long to wait, from a Retry-After header of either form."""
     if retry_after is None:
         return None

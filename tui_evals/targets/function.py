@@ -23,25 +23,25 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from .answers import one_line, question_of, reply_of
+from .answers import last_question, one_line, parse_reply
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
 
-_GIVEN: Mapping[str, Callable[[Request], Any]] = {
-    "prompt": lambda request: question_of(request.messages),
-    "messages": lambda request: _copied(request.messages),
-    "request": lambda request: plain(request),
+_ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
+    "prompt": lambda request: last_question(request.messages),
+    "messages": lambda request: _copy(request.messages),
+    "request": lambda request: request_data(request),
 }
 
 
-def plain(request: Request) -> dict[str, Any]:
+def request_data(request: Request) -> dict[str, Any]:
     """The request as an object of the user's own, to keep or change."""
-    return {field.name: _copied(getattr(request, field.name)) for field in fields(request)}
+    return {field.name: _copy(getattr(request, field.name)) for field in fields(request)}
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _copied(part) for name, part in value.items()}
-    return [_copied(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _copy(part) for name, part in value.items()}
+    return [_copy(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 class Function:
@@ -50,24 +50,24 @@ class Function:
     def __init__(self, function: Callable[[Any], Any], name: str, given: str) -> None:
         self._name = name
         self._function = function
-        self._given = _GIVEN[given]
+        self._given = _ARGUMENTS[given]
 
     async def ask(self, request: Request) -> Reply:
         """What the function returns, or TargetError with what it raised."""
-        given = self._given(request)
+        argument = self._given(request)
         try:
             if inspect.iscoroutinefunction(self._function):
-                answer = await self._function(given)
+                answer = await self._function(argument)
             else:
-                answer = await _in_thread(self._function, given)
+                answer = await _in_thread(self._function, argument)
                 if inspect.isawaitable(answer):
                     answer = await answer
         except TargetError:
             raise
         except (Exception, SystemExit) as problem:  # whatever the user's code raises is the record of this answer
-            said = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
-            raise TargetError("agentRequestFailed", f"{self._name} failed with {said}") from None
-        return reply_of(answer, self._name)
+            raised = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
+            raise TargetError("agentRequestFailed", f"{self._name} failed with {raised}") from None
+        return parse_reply(answer, self._name)
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -76,20 +76,20 @@ class Function:
 def named_function(config: TargetConfig, root: Path) -> Function:
     """The function that a configuration names."""
     name = config.model.removeprefix("python:")
-    function = _loaded(name, root)
+    function = _load_function(name, root)
     return Function(function, name, _parameter(function, name))
 
 
 def given_function(function: Callable[[Any], Any], name: str) -> Function:
-    """A function at hand; a parameter whose name says nothing gets the prompt."""
+    """A function object; a parameter of another name gets the prompt."""
     try:
         parameter = next(iter(inspect.signature(function).parameters), "prompt")
     except (TypeError, ValueError):
         parameter = "prompt"
-    return Function(function, name, parameter if parameter in _GIVEN else "prompt")
+    return Function(function, name, parameter if parameter in _ARGUMENTS else "prompt")
 
 
-def _loaded(name: str, root: Path) -> Callable[[Any], Any]:
+def _load_function(name: str, root: Path) -> Callable[[Any], Any]:
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
         raise ConfigurationError(f"python:{name} names no function; write python:module:function")
@@ -97,17 +97,17 @@ def _loaded(name: str, root: Path) -> Callable[[Any], Any]:
         sys.path.insert(0, str(root))
     importlib.invalidate_caches()
     try:
-        found: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as problem:  # a module of the user's may raise anything while it is imported
-        said = one_line(f"{type(problem).__name__}: {problem}")
-        raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({said})") from None
+        raised = one_line(f"{type(problem).__name__}: {problem}")
+        raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({raised})") from None
     for part in path.split("."):
-        if not hasattr(found, part):
-            raise ConfigurationError(f"python:{name}: there is no {part} in {getattr(found, '__name__', module_name)}")
-        found = getattr(found, part)
-    if not callable(found):
+        if not hasattr(value, part):
+            raise ConfigurationError(f"python:{name}: there is no {part} in {getattr(value, '__name__', module_name)}")
+        value = getattr(value, part)
+    if not callable(value):
         raise ConfigurationError(f"python:{name} is not a function")
-    return found  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]
 
 
 def _parameter(function: Callable[..., Any], name: str) -> str:
@@ -119,7 +119,7 @@ def _parameter(function: Callable[..., Any], name: str) -> str:
     named = [each for each in every if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     required = [each.name for each in every if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
     required += [each.name for each in named if each.default is each.empty]
-    if named and required in ([named[0].name], []) and named[0].name in _GIVEN:
+    if named and required in ([named[0].name], []) and named[0].name in _ARGUMENTS:
         return named[0].name
     raise ConfigurationError(
         f"python:{name} must have one required parameter, called prompt, messages or request, and has "
@@ -127,7 +127,7 @@ def _parameter(function: Callable[..., Any], name: str) -> str:
     )
 
 
-async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
+async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
     """The function's result; a thread of its own, a daemon, lets a hung one hold up neither others nor the end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
@@ -140,7 +140,7 @@ async def _in_thread(function: Callable[[Any], Any], given: Any) -> Any:
         result: Any = None
         problem: Exception | None = None
         try:
-            result = function(given)
+            result = function(argument)
         except Exception as raised:  # handed over to the one who waits
             problem = raised
         except BaseException as raised:  # what would end the whole run, were it raised there

@@ -1,4 +1,4 @@
-"""Every OpenAI-compatible endpoint, spoken to directly: one connection pool, no SDK in between."""
+"""OpenAI-compatible endpoints over one connection pool, without an SDK."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import aiohttp
 from yarl import URL
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
-from .chat import body_of, demand_reference, parsed, resolved, secrets_in
-from .failures import MAX_BODY, READ, Failures
-from .worker import dumped
+from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
+from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .worker import json_line
 
 
 class Provider(NamedTuple):
-    """How an OpenAI-compatible provider's variables start, and where it answers when nobody says otherwise."""
+    """The prefix of a provider's variables, and its usual address."""
 
     variables: str
     url: str | None = None
@@ -51,7 +51,7 @@ class OpenAI:
         written = self._base_url()
         self._base = written.with_user(None)
         self._login = aiohttp.encode_basic_auth(written.user, written.password or "") if written.user else None
-        self._secrets = tuple(secrets_in(str(written)))
+        self._secrets = tuple(url_secrets(str(written)))
         self._url = (self._base / "chat/completions").with_query(self._base.query)
         self._where = self._url.host_port_subcomponent or ""
         self._session: aiohttp.ClientSession | None = None
@@ -63,15 +63,15 @@ class OpenAI:
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        data = dumped(body_of(self._config, self._model, request))
+        data = json_line(completion_body(self._config, self._model, request))
         try:
             async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
-                body = await _bounded(response, MAX_BODY if response.ok else READ)
+                body = await _read_body(response, MAX_BODY if response.ok else MAX_ERROR_BODY)
         except TimeoutError:
             raise failures.timed_out(self._config.timeout) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _unreachable(failures, error) from None
-        return _understood(response, body, failures)
+            raise _connection_error(failures, error) from None
+        return _parse_response(response, body, failures)
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -81,16 +81,16 @@ class OpenAI:
 
     def _base_url(self) -> URL:
         config, variables = self._config, self._provider.variables
-        found = resolved(config.base_url, self._environment, "base_url", config.name)
+        address = resolve_reference(config.base_url, self._environment, "base_url", config.name)
         usual = (self._environment.get(f"{variables}_{word}") for word in ("BASE_URL", "API_BASE"))
-        found = found or next(filter(None, usual), self._provider.url)
-        if found is None:
+        address = address or next(filter(None, usual), self._provider.url)
+        if address is None:
             raise ConfigurationError(
                 f"The target {config.name} ({config.model}) needs an address. "
                 f"Set base_url in [targets.{config.name}], or the environment variable {variables}_API_BASE."
             )
         try:
-            url = URL(found.rstrip("/"))
+            url = URL(address.rstrip("/"))
         except ValueError:
             url = URL()
         if url.scheme not in ("http", "https") or not url.host:
@@ -98,10 +98,10 @@ class OpenAI:
         return url / "v1" if variables == "OLLAMA" and not url.path.endswith("/v1") else url
 
     def _key(self) -> str | None:
-        """The key as it is now; a provider's usual key never goes to an address somebody configured."""
+        """The key as it is now; a provider's usual key never goes to a configured address."""
         config = self._config
         if config.api_key is not None:
-            return resolved(config.api_key, self._environment, "api_key", config.name)
+            return resolve_reference(config.api_key, self._environment, "api_key", config.name)
         if config.base_url is not None:
             return None
         variable = f"{self._provider.variables}_API_KEY"
@@ -132,7 +132,7 @@ def _proxy(url: URL, environment: Mapping[str, str]) -> str | None:
     return None if proxy_bypass_environment(url.host or "", named) else named.get(url.scheme) or None
 
 
-async def _bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+async def _read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
     """The body, or None if it is longer than that; the start of an error's body is enough."""
     read = bytearray()
     async for piece in response.content.iter_any():
@@ -143,18 +143,18 @@ async def _bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None
     return bytes(read)
 
 
-def _understood(response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
+def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
     if body is None:
         raise failures.too_long()
     if not 200 <= response.status < 300:
         raise failures.refused(response.status, response.headers.get("Retry-After"), body.decode("utf-8", "replace"))
     try:
-        return parsed(body, response.content_type == "text/event-stream")
+        return parse_body(body, response.content_type == "text/event-stream")
     except ValueError:
         raise failures.unreadable(body.decode("utf-8", "replace")) from None
 
 
-def _unreachable(failures: Failures, error: Exception) -> TargetError:
+def _connection_error(failures: Failures, error: Exception) -> TargetError:
     """A refused or broken connection may come back; a host name that does not exist will not."""
     cause = getattr(error, "os_error", error)
     if isinstance(cause, socket.gaierror):

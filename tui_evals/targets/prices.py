@@ -13,18 +13,18 @@ from typing import Any
 from .base import Price
 
 _TABLE = "model_prices_and_context_window_backup.json"
-_READING = Lock()
+_TABLE_LOCK = Lock()
 
 
 def price_of(model: str) -> Price | None:
     """The listed price of provider/model, None where none is listed; the first call reads 3 MB, best in a thread."""
-    with _READING:
+    with _TABLE_LOCK:
         table = _table()
     provider, slash, rest = model.partition("/")
     if not slash:
         return _price(table.get(model))
     entries = (table.get(model), table.get(rest))
-    return next((price for entry in entries if _belongs(entry, provider) and (price := _price(entry))), None)
+    return next((price for entry in entries if _is_of_provider(entry, provider) and (price := _price(entry))), None)
 
 
 @cache
@@ -40,14 +40,14 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
     return {}
 
 
-def _belongs(entry: Mapping[str, Any] | None, provider: str) -> bool:
+def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
     """Whether the entry is this provider's; some providers are listed under several names such as vertex_ai-…."""
     owner = str((entry or {}).get("litellm_provider"))
     return owner == provider or owner.startswith((f"{provider}_", f"{provider}-"))
 
 
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
-    asked, answered = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
-    if not isinstance(asked, int | float) or not isinstance(answered, int | float):
+    input_cost, output_cost = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
+    if not isinstance(input_cost, int | float) or not isinstance(output_cost, int | float):
         return None
-    return Price(round(asked * 1e6, 9), round(answered * 1e6, 9))
+    return Price(round(input_cost * 1e6, 9), round(output_cost * 1e6, 9))

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .answers import tool_calls_of
+from .answers import parse_tool_calls
 from .base import ConfigurationError, Reply, Request, TargetError
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
-    """What was said in one turn; `text` is None where nothing was captured."""
+class CapturedTurn:
+    """The answer of one turn; `text` is None where nothing was captured."""
 
     text: str | None
     tool_calls: tuple[Mapping[str, str], ...] = ()
@@ -25,7 +25,7 @@ class CapturedItem:
     """The captured turns of one item."""
 
     name: str | None
-    turns: tuple[Captured, ...]
+    turns: tuple[CapturedTurn, ...]
 
 
 def captured(items: Sequence[Mapping[str, Any]], source: str) -> tuple[CapturedItem, ...]:
@@ -46,17 +46,17 @@ def _item(item: object, where: str) -> CapturedItem:
         raise ConfigurationError(f"{where}: {problem}") from None
 
 
-def _turn(turn: Mapping[str, Any]) -> Captured:
+def _turn(turn: Mapping[str, Any]) -> CapturedTurn:
     text, diagnostics = turn.get("response"), turn.get("diagnostics")
     diagnostics = diagnostics if isinstance(diagnostics, Mapping) else None
     calls = turn.get("tool_calls")
     if calls is None:
-        return Captured(text if isinstance(text, str) else None, _executed(diagnostics or {}), diagnostics)
+        return CapturedTurn(text if isinstance(text, str) else None, _executed_calls(diagnostics or {}), diagnostics)
     # A model that calls tools says nothing beside, so calls without words are a whole answer.
-    return Captured(text if isinstance(text, str) else "", tool_calls_of(calls), diagnostics)
+    return CapturedTurn(text if isinstance(text, str) else "", parse_tool_calls(calls), diagnostics)
 
 
-def _executed(diagnostics: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
+def _executed_calls(diagnostics: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
     """The executions among the diagnostics that say with which arguments a function was called."""
     calls = diagnostics.get("tool_calls")
     rows = calls.get("executions") if isinstance(calls, Mapping) else calls
@@ -65,7 +65,7 @@ def _executed(diagnostics: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
         for row in (rows if isinstance(rows, list) else ())
         if isinstance(row, Mapping) and "arguments" in row
     ]
-    return tool_calls_of([row for row in shaped if isinstance(row["name"], str)])
+    return parse_tool_calls([row for row in shaped if isinstance(row["name"], str)])
 
 
 class Replay:
@@ -79,23 +79,25 @@ class Replay:
 
     async def ask(self, request: Request) -> Reply:
         """The captured answer, or TargetError where there is none."""
-        turns = self._found(request).turns
-        answer = turns[request.turn] if request.turn < len(turns) else Captured(None)
+        turns = self._item_for(request).turns
+        answer = turns[request.turn] if request.turn < len(turns) else CapturedTurn(None)
         if answer.text is None:
             turn = f", turn {request.turn + 1}," if request.turn or len(turns) > 1 else ""
-            raise _missing(f"item {request.item}{turn} has no response in {self._source}; write one there")
+            raise _no_response(f"item {request.item}{turn} has no response in {self._source}; write one there")
         return Reply(text=answer.text, tool_calls=answer.tool_calls, diagnostics=answer.diagnostics)
 
-    def _found(self, request: Request) -> CapturedItem:
+    def _item_for(self, request: Request) -> CapturedItem:
         if request.item in self._named:
             return self._named[request.item]
         place = request.position + 1
         if request.position >= len(self._items):
-            raise _missing(f"item {request.item} has no response in {self._source}, which ends with item {place - 1}")
+            raise _no_response(
+                f"item {request.item} has no response in {self._source}, which ends with item {place - 1}"
+            )
         item = self._items[request.position]
         # The answer to another question must not be judged, so a position counts only where no name speaks against it.
         if item.name not in (None, request.item) and request.item != f"#{place}":
-            raise _missing(
+            raise _no_response(
                 f"item {request.item} has no response in {self._source}: none has this testId once, and item {place} "
                 f"is {item.name}"
             )
@@ -105,5 +107,5 @@ class Replay:
         """Nothing is held."""
 
 
-def _missing(message: str) -> TargetError:
+def _no_response(message: str) -> TargetError:
     return TargetError("agentRequestFailed", message)

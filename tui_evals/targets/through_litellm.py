@@ -1,4 +1,4 @@
-"""Every other provider, through litellm in a process of its own, because its import freezes an event loop for seconds.
+"""All other providers, through litellm in a process of its own, because its import blocks an event loop for seconds.
 
 This module is both ends: the target, and the process that it starts, the only place where litellm is imported.
 """
@@ -17,19 +17,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .base import Reply, Request, TargetConfig, TargetError
-from .chat import body_of, demand_reference, reply_of, resolved, secrets_in
-from .failures import MAX_BODY, READ, Failures
-from .worker import Worker, dumped
+from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
+from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .worker import Worker, json_line
 
 # Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
 # A prompt or dataset may therefore set only these; anything else has to stand in the configuration.
-_FREE = {
+_ALLOWED_PARAMS = {
     *("temperature", "top_p", "top_k", "min_p", "seed", "stop", "n", "user", "modalities", "verbosity", "thinking"),
     *("max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "repetition_penalty"),
     *("logit_bias", "logprobs", "top_logprobs", "tool_choice", "parallel_tool_calls", "reasoning_effort"),
     "response_format",
 }
-_QUIET = {
+_LITELLM_SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     # Otherwise litellm reads .env files of its own choice.
@@ -44,7 +44,7 @@ class ThroughLitellm:
         demand_reference(config)
         self._config = config
         self._environment = environment
-        self._worker: Worker | None = Worker.joined(__name__, {**environment, **_QUIET})
+        self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
 
     async def ask(self, request: Request) -> Reply:
         """The answer to one request, or TargetError; one attempt, within the target's timeout."""
@@ -52,21 +52,23 @@ class ThroughLitellm:
             raise RuntimeError(f"the target {self._config.name} was asked after it was closed")
         failures = self._failures()
         configured = self._config.params.items()
-        if held := [pair[0] for pair in request.params.items() if pair[0] not in _FREE and pair not in configured]:
+        if extra := [
+            pair[0] for pair in request.params.items() if pair[0] not in _ALLOWED_PARAMS and pair not in configured
+        ]:
             message = (
-                f"The parameter {', '.join(held)} may not come from a prompt or dataset when litellm asks the model. "
+                f"The parameter {', '.join(extra)} may not come from a prompt or dataset when litellm asks the model. "
                 f"Set it under params in [targets.{self._config.name}], or leave it out."
             )
             raise TargetError("agentRequestFailed", message)
-        call = body_of(self._config, self._config.model, request)
+        call = completion_body(self._config, self._config.model, request)
         job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._config.base_url}
         done = await self._worker.do(job)
         if done is None:
             raise failures.unreachable("the process that runs litellm ended; asking again starts another")
         if "failure" in done:
-            raise _failure(done["failure"], failures, self._config.timeout)
+            raise _target_error(done["failure"], failures, self._config.timeout)
         try:
-            reply = reply_of(done["answer"])
+            reply = parse_completion(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         return replace(reply, cost=done["cost"] or reply.cost)
@@ -78,39 +80,41 @@ class ThroughLitellm:
             self._worker = None
 
     def _key(self) -> str | None:
-        """The key's reference; a provider's usual key never goes to an address somebody configured."""
+        """The key's reference; a provider's usual key never goes to a configured address."""
         to_elsewhere = self._config.base_url is not None and self._config.model.startswith("openai/")
         return self._config.api_key or ("none" if to_elsewhere else None)
 
     def _failures(self) -> Failures:
-        """How this target fails; a reference that leads nowhere is found here, before anything is sent."""
+        """The errors of this target; a reference to a missing variable is refused here, before anything is sent."""
         config, environment = self._config, self._environment
-        key = resolved(config.api_key, environment, "api_key", config.name)
-        url = resolved(config.base_url, environment, "base_url", config.name)
+        key = resolve_reference(config.api_key, environment, "api_key", config.name)
+        url = resolve_reference(config.base_url, environment, "base_url", config.name)
         where = urlsplit(url).netloc.rpartition("@")[2] if url else config.model.partition("/")[0]
-        return Failures(where, environment, (*filter(None, [key]), *secrets_in(url or "")))
+        return Failures(where, environment, (*filter(None, [key]), *url_secrets(url or "")))
 
 
-def _failure(said: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:
-    """The child's account of a failure in the words our own client uses."""
-    match said["kind"]:
+def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float) -> TargetError:
+    """The error for a failure that the child reports."""
+    match report["kind"]:
         case "status":
-            return failures.refused(said["status"], said["retry_after"], said["text"])
+            return failures.refused(report["status"], report["retry_after"], report["text"])
         case "timeout":
             return failures.timed_out(timeout)
         case "connection":
-            return failures.unreachable(said["text"], said["retryable"])
+            return failures.unreachable(report["text"], report["retryable"])
         case "long":
             return failures.too_long()
         case "unreadable":
-            return failures.unreadable(said["text"])
-    return TargetError("agentRequestFailed", f"litellm did not ask {failures.where}: {failures.readable(said['text'])}")
+            return failures.unreadable(report["text"])
+    return TargetError(
+        "agentRequestFailed", f"litellm did not ask {failures.where}: {failures.readable(report['text'])}"
+    )
 
 
 async def _serve(link: socket.socket) -> None:
     """The child: ask what comes in, many at once, until the parent is gone."""
     reader, writer = await asyncio.open_unix_connection(sock=link, limit=2**30)
-    litellm = _imported()
+    litellm = _import_litellm()
     tasks: dict[int, asyncio.Task[None]] = {}
     while line := await reader.readline():
         job = json.loads(line)
@@ -119,7 +123,7 @@ async def _serve(link: socket.socket) -> None:
                 tasks[job["cancel"]].cancel()
             continue
         number = job["number"]
-        task = tasks[number] = asyncio.create_task(_work(litellm, job, writer))
+        task = tasks[number] = asyncio.create_task(_do_job(litellm, job, writer))
         task.add_done_callback(partial(_forget, tasks, number))
     # litellm leaves threads and clients behind that would hold up a tidy end.
     os._exit(0)
@@ -129,7 +133,7 @@ def _forget(tasks: dict[int, asyncio.Task[None]], number: int, _: asyncio.Task[N
     del tasks[number]
 
 
-def _imported() -> Any:
+def _import_litellm() -> Any:
     """The litellm module set to be quiet, or the reason why it cannot be imported."""
     try:
         import litellm
@@ -140,25 +144,25 @@ def _imported() -> Any:
     return litellm
 
 
-async def _work(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-    """One job; whatever goes wrong with it is told, not raised."""
+async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    """Do one job; its failure is reported, not raised."""
     try:
-        done = dumped({"number": job["number"], **await _asked(litellm, job)})
+        done = json_line({"number": job["number"], **await _complete(litellm, job)})
     except Exception as error:
-        done = dumped({"number": job["number"], "failure": _told(error)})
+        done = json_line({"number": job["number"], "failure": _describe_failure(error)})
     if len(done) > MAX_BODY:
-        done = dumped({"number": job["number"], "failure": {"kind": "long"}})
+        done = json_line({"number": job["number"], "failure": {"kind": "long"}})
     writer.write(done)
 
 
-async def _asked(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
+async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
     """One question put to litellm."""
     if isinstance(litellm, Exception):
         return {"failure": {"kind": "unasked", "text": f"it cannot be imported: {litellm}"}}
     limit = job["timeout"]
     settings = {
-        "api_key": resolved(job["key"], os.environ, "api_key", ""),
-        "api_base": resolved(job["url"], os.environ, "base_url", ""),
+        "api_key": resolve_reference(job["key"], os.environ, "api_key", ""),
+        "api_base": resolve_reference(job["url"], os.environ, "base_url", ""),
         # Ours ends the whole attempt, litellm's only each wait, so that ours is to come first.
         "timeout": 2 * limit + 5,
         "num_retries": 0,
@@ -172,19 +176,19 @@ async def _asked(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
     return {"answer": answer.model_dump(), "cost": answer._hidden_params.get("response_cost") or None}
 
 
-def _told(error: Exception) -> dict[str, Any]:
-    """What happened below litellm's exception, whose own class and status are a guess where no answer came."""
+def _describe_failure(error: Exception) -> dict[str, Any]:
+    """The cause below litellm's exception, whose own class and status are a guess where no answer came."""
     import httpx
 
-    links = list(_links(error))
+    links = list(_exception_chain(error))
     for link in links:
         if isinstance(link, httpx.HTTPStatusError):
-            return _answered(link.response)
+            return _status_failure(link.response)
     if any(isinstance(link, TimeoutError | httpx.TimeoutException) for link in links):
         return {"kind": "timeout"}
     for link in reversed(links):
         if isinstance(link, OSError | httpx.TransportError):
-            return _broken(link)
+            return _connection_failure(link)
     kind, status = type(error).__name__, getattr(error, "status_code", None)
     sent = not any(isinstance(link, UnicodeEncodeError) for link in links)
     if sent and kind in ("InternalServerError", "APIError"):
@@ -194,17 +198,17 @@ def _told(error: Exception) -> dict[str, Any]:
     return {"kind": "unasked", "text": str(error)}
 
 
-def _answered(response: Any) -> dict[str, Any]:
+def _status_failure(response: Any) -> dict[str, Any]:
     import httpx
 
     text = ""
     with suppress(httpx.ResponseNotRead):
-        text = response.text[:READ]
+        text = response.text[:MAX_ERROR_BODY]
     header = response.headers.get("Retry-After")
     return {"kind": "status", "status": response.status_code, "retry_after": header, "text": text}
 
 
-def _links(error: BaseException | None) -> Iterator[BaseException]:
+def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and those it came from."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -213,14 +217,14 @@ def _links(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _broken(link: Exception) -> dict[str, Any]:
+def _connection_failure(link: Exception) -> dict[str, Any]:
     if isinstance(link, socket.gaierror):
-        known = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
+        reason = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
     elif isinstance(link, ConnectionRefusedError):
-        known = {"text": "it refuses connections", "retryable": True}
+        reason = {"text": "it refuses connections", "retryable": True}
     else:
-        known = {"text": "the connection broke", "retryable": True}
-    return {"kind": "connection", **known}
+        reason = {"text": "the connection broke", "retryable": True}
+    return {"kind": "connection", **reason}
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Worker:
     def __init__(self, module: str, environment: Mapping[str, str]) -> None:
         self._key = module, frozenset(environment.items())
         self._users = 0
-        self._child = _Child(*self._key)
+        self._child = _ChildProcess(*self._key)
 
     @staticmethod
     def joined(module: str, environment: Mapping[str, str]) -> Worker:
@@ -38,7 +38,7 @@ class Worker:
         child = self._child
         if child.dead or child.loop not in (None, asyncio.get_running_loop()):
             child.end()
-            child = self._child = _Child(*self._key)
+            child = self._child = _ChildProcess(*self._key)
         return await child.do(job)
 
     def leave(self) -> None:
@@ -49,7 +49,7 @@ class Worker:
             self._child.end()
 
 
-class _Child(asyncio.Protocol):
+class _ChildProcess(asyncio.Protocol):
     """One process and the jobs it has not answered yet."""
 
     def __init__(self, module: str, environment: frozenset[tuple[str, str]]) -> None:
@@ -59,11 +59,11 @@ class _Child(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[dict[str, Any] | None]] = {}
         self._read = bytearray()
         self._connected: asyncio.Task[asyncio.WriteTransport] | None = None
-        self._socket, theirs = socket.socketpair()
-        with theirs:
+        self._socket, child_socket = socket.socketpair()
+        with child_socket:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module],
-                stdin=theirs.fileno(),
+                stdin=child_socket.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=dict(environment),
@@ -80,13 +80,13 @@ class _Child(asyncio.Protocol):
         number = next(self._numbers)
         answer: asyncio.Future[dict[str, Any] | None] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
-        transport.write(dumped({"number": number, **job}))
+        transport.write(json_line({"number": number, **job}))
         try:
             done = await answer
         finally:
             del self._waiting[number]
             if answer.cancelled() and not self.dead:
-                transport.write(dumped({"cancel": number}))
+                transport.write(json_line({"cancel": number}))
         return done
 
     async def _connect(self) -> asyncio.WriteTransport:
@@ -123,6 +123,6 @@ class _Child(asyncio.Protocol):
         self._process.wait()
 
 
-def dumped(value: object) -> bytes:
+def json_line(value: object) -> bytes:
     """A line of JSON; any mapping is an object."""
     return json.dumps(value, separators=(",", ":"), default=dict).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The box Jinja is shut in: which parts of its language exist here, and the meter that everything costly passes."""
+"""The Jinja sandbox: the allowed parts of the language, and a meter that stops templates that cost too much."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 MAX_DEPTH = 100
 MAX_BITS = 4096  # of a whole number
 
-METER, _EACH, _WEIGH = "the meter", "pay for the loop", "weigh"  # no template can spell a name with a space
+METER, _PREPAY_LOOP, _WEIGH_VALUE = (
+    "the meter",
+    "pay for the loop",
+    "weigh",
+)  # no template can spell a name with a space
 _NODES = re.compile(
     "Template|Output|TemplateData|Name|Const|List|Tuple|Dict|Pair|Keyword|Getattr|Getitem|Slice|Filter|Test|"
     "Compare|Operand|And|Or|Not|Neg|Pos|CondExpr|Concat|Add|Sub|Mul|Div|FloorDiv|Mod|Pow|For|If|Assign|With"
@@ -67,13 +71,13 @@ class Meter:
                 raise TemplateError(f"meets a {kind.__name__}, which is not plain data")
 
 
-def _items(meter: Meter, value: Any) -> list[Any]:
+def _list_items(meter: Meter, value: Any) -> list[Any]:
     meter.spend(len(value))
     return list(value)
 
 
-def _each(meter: Meter, value: Any, body: int) -> Any:
-    """What a loop runs over, every round of its body paid in advance."""
+def _prepay_loop(meter: Meter, value: Any, body: int) -> Any:
+    """The values of a loop, after every round of its body was paid in advance."""
     meter.spend(len(value) * body)
     return value
 
@@ -85,7 +89,7 @@ def _replace(meter: Meter, value: object, old: str, new: str) -> str:
 
 
 def _join(meter: Meter, value: Any, separator: str = "") -> str:
-    parts = [str(part) for part in _items(meter, value)]
+    parts = [str(part) for part in _list_items(meter, value)]
     meter.spend(len(parts) * len(separator) >> 4)
     return separator.join(parts)
 
@@ -107,26 +111,26 @@ def _tojson(meter: Meter, value: object, indent: int = 0) -> str:
 
 
 _FILTERS: dict[str, Callable[..., object]] = {
-    "first": lambda meter, value: _items(meter, value)[0],
+    "first": lambda meter, value: _list_items(meter, value)[0],
     "float": lambda meter, value: float(value),
     "indent": _indent,
     "int": lambda meter, value: int(value),
     "items": lambda meter, value: list(value.items()),
     "join": _join,
-    "last": lambda meter, value: _items(meter, value)[-1],
+    "last": lambda meter, value: _list_items(meter, value)[-1],
     "length": lambda meter, value: len(value),
-    "list": _items,
+    "list": _list_items,
     "lower": lambda meter, value: str(value).lower(),
     "replace": _replace,
     "round": lambda meter, value, precision=0: round(float(value), precision),
-    "sort": lambda meter, value, reverse=False: sorted(_items(meter, value), reverse=reverse),
+    "sort": lambda meter, value, reverse=False: sorted(_list_items(meter, value), reverse=reverse),
     "string": lambda meter, value: str(value),
     "tojson": _tojson,
     "trim": lambda meter, value: str(value).strip(),
-    "unique": lambda meter, value: list(dict.fromkeys(_items(meter, value))),
+    "unique": lambda meter, value: list(dict.fromkeys(_list_items(meter, value))),
     "upper": lambda meter, value: str(value).upper(),
-    _EACH: _each,
-    _WEIGH: lambda meter, value: value,
+    _PREPAY_LOOP: _prepay_loop,
+    _WEIGH_VALUE: lambda meter, value: value,
 }
 
 
@@ -144,28 +148,28 @@ def _calculate(meter: Meter, operate: Callable[[Any, Any], object], sign: str, l
     return result
 
 
-def named(names: Iterable[object]) -> str:
-    """Names as a list for a sentence, the long ones and the many cut."""
-    shown = [str(name)[:40] for name in names]
-    return ", ".join(shown[:12] + ["…"] * (len(shown) > 12)) or "none"
+def name_list(names: Iterable[object]) -> str:
+    """Names as a list for a sentence; long names and long lists are cut."""
+    cut_names = [str(name)[:40] for name in names]
+    return ", ".join(cut_names[:12] + ["…"] * (len(cut_names) > 12)) or "none"
 
 
-def _look_up(environment: Any, holder: Any, key: Any) -> Any:
+def _lookup(environment: Any, container: Any, key: Any) -> Any:
     """A key of a dict or a position of a list or text, and nothing of Python's own."""
     from jinja2.runtime import LoopContext, Undefined
 
-    if isinstance(holder, Undefined) or isinstance(key, Undefined):
-        return str(holder) + str(key)  # one of them raises in its own words
-    if isinstance(holder, LoopContext) and _LOOP.fullmatch(key):
-        return getattr(holder, key)
-    if type(holder) in (dict, list, tuple, str):
+    if isinstance(container, Undefined) or isinstance(key, Undefined):
+        return str(container) + str(key)  # one of them raises in its own words
+    if isinstance(container, LoopContext) and _LOOP.fullmatch(key):
+        return getattr(container, key)
+    if type(container) in (dict, list, tuple, str):
         try:
-            return holder[key]
+            return container[key]
         except (TypeError, LookupError):
             pass
-    has = f"; it has {named(holder)}" if isinstance(holder, dict) else ""
-    wanted = repr(str(key)[:40])
-    return environment.undefined(f"asks for {wanted} of a {type(holder).__name__} without it{has}")
+    names_hint = f"; it has {name_list(container)}" if isinstance(container, dict) else ""
+    key_text = repr(str(key)[:40])
+    return environment.undefined(f"asks for {key_text} of a {type(container).__name__} without it{names_hint}")
 
 
 def _metered(function: Callable[..., object]) -> Callable[..., object]:
@@ -179,7 +183,7 @@ def _metered(function: Callable[..., object]) -> Callable[..., object]:
 
 
 @lru_cache(maxsize=1)
-def box() -> SandboxedEnvironment:
+def template_environment() -> SandboxedEnvironment:
     """The environment of all templates, made on first use because Jinja takes its time to import."""
     from jinja2 import StrictUndefined, pass_context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -197,51 +201,53 @@ def box() -> SandboxedEnvironment:
             return _calculate(context[METER], self.binop_table[operator], operator, left, right)
 
         def getitem(self, obj: Any, argument: Any) -> Any:
-            return _look_up(self, obj, argument)
+            return _lookup(self, obj, argument)
 
         def getattr(self, obj: Any, attribute: str) -> Any:
-            return _look_up(self, obj, attribute)
+            return _lookup(self, obj, attribute)
 
-    made = Box(undefined=Missing, autoescape=False, optimized=False, keep_trailing_newline=True)
-    made.finalize = pass_context(_metered(lambda meter, value: str(value)))
-    made.globals.clear()
-    default = made.filters["default"]  # Jinja's own, which alone may touch an undefined value
-    made.filters = {name: pass_context(_metered(function)) for name, function in _FILTERS.items()}
-    made.filters |= {"default": default, "d": default}
-    made.tests = {name: test for name, test in made.tests.items() if _TESTS.fullmatch(name)}
-    return made
+    environment = Box(undefined=Missing, autoescape=False, optimized=False, keep_trailing_newline=True)
+    environment.finalize = pass_context(_metered(lambda meter, value: str(value)))
+    environment.globals.clear()
+    default = environment.filters["default"]  # Jinja's own, which alone may touch an undefined value
+    environment.filters = {name: pass_context(_metered(function)) for name, function in _FILTERS.items()}
+    environment.filters |= {"default": default, "d": default}
+    environment.tests = {name: test for name, test in environment.tests.items() if _TESTS.fullmatch(name)}
+    return environment
 
 
-def check(node: nodes.Node, depth: int) -> None:
-    """Let nothing through that is not on the lists of nodes, filters and tests."""
+def check_node(node: nodes.Node, depth: int) -> None:
+    """Refuse every node, filter and test that is not on the lists."""
     kind = type(node).__name__
     if not _NODES.fullmatch(kind):
         raise TemplateError(
             f"uses {kind!r}; calls, macros, blocks, imports and the like are not available", node.lineno
         )
-    known: dict[str, Any] = {"Filter": box().filters, "Test": box().tests}.get(kind, {})
+    known: dict[str, Any] = {"Filter": template_environment().filters, "Test": template_environment().tests}.get(
+        kind, {}
+    )
     name = getattr(node, "name", None)
     if known and name not in known:
-        there = ", ".join(sorted(known.keys() - {_EACH, _WEIGH}))
-        raise TemplateError(f"uses the {kind.lower()} {name!r}; there are only {there}", node.lineno)
+        available = ", ".join(sorted(known.keys() - {_PREPAY_LOOP, _WEIGH_VALUE}))
+        raise TemplateError(f"uses the {kind.lower()} {name!r}; there are only {available}", node.lineno)
     if depth > MAX_DEPTH:
         raise TemplateError("is nested too deeply", node.lineno)
 
 
-def charge(node: nodes.Node) -> None:
-    """Pass what costs time or memory through filters of ours, where the meter sees it."""
-    from jinja2 import nodes as n
+def charge_node(node: nodes.Node) -> None:
+    """Wrap what costs time or memory in filters of ours, so that the meter counts it."""
+    from jinja2 import nodes as jinja
 
-    def paid(part: Any, name: str = _WEIGH, *args: n.Expr) -> n.Expr:
-        return n.Filter(part, name, list(args), [], None, None, lineno=part.lineno)
+    def metered(part: Any, name: str = _WEIGH_VALUE, *args: jinja.Expr) -> jinja.Expr:
+        return jinja.Filter(part, name, list(args), [], None, None, lineno=part.lineno)
 
-    if isinstance(node, n.For):
-        node.iter = paid(node.iter, _EACH, n.Const(sum(1 for _ in node.find_all(n.Node))))
-    elif isinstance(node, n.Compare):
-        node.expr = paid(node.expr)
+    if isinstance(node, jinja.For):
+        node.iter = metered(node.iter, _PREPAY_LOOP, jinja.Const(sum(1 for _ in node.find_all(jinja.Node))))
+    elif isinstance(node, jinja.Compare):
+        node.expr = metered(node.expr)
         for operand in node.ops:
-            operand.expr = paid(operand.expr)
-    elif isinstance(node, n.Concat):
-        node.nodes = [paid(part) for part in node.nodes]
-    elif isinstance(node, n.Getitem) and isinstance(node.arg, n.Slice):
-        node.node = paid(node.node)
+            operand.expr = metered(operand.expr)
+    elif isinstance(node, jinja.Concat):
+        node.nodes = [metered(part) for part in node.nodes]
+    elif isinstance(node, jinja.Getitem) and isinstance(node.arg, jinja.Slice):
+        node.node = metered(node.node)

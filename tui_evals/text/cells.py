@@ -12,14 +12,14 @@ _FORMULA = re.compile(r'[\t\r\n]|[\s"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def guard(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """The cell, with a quote before it where a spreadsheet could take it for a formula; numbers stay."""
     return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def csv_line(cells: Iterable[str]) -> str:
     """One line of CSV that reads back as these cells, whatever line breaks they hold."""
-    out = io.StringIO(newline="")
+    buffer = io.StringIO(newline="")
     # The writer quotes a lone carriage return only where its own lines end in one.
-    csv.writer(out, lineterminator="\r\n").writerow(cells)
-    return out.getvalue()[:-2] + "\n"
+    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
+    return buffer.getvalue()[:-2] + "\n"

@@ -11,8 +11,8 @@ MAX_PATH = 1_000  # characters
 MAX_MATCHES = 10_000
 MAX_VISITS = 200_000
 
-_PLAIN = frozenset((".", "DOUBLEDOT", "[", "]", "(", ")", ",", ":", "*", "NUMBER", "ID"))
-_STEPS = frozenset(("Fields", "Wildcard", "Index", "Slice"))
+_ALLOWED_TOKENS = frozenset((".", "DOUBLEDOT", "[", "]", "(", ")", ",", ":", "*", "NUMBER", "ID"))
+_STEP_KINDS = frozenset(("Fields", "Wildcard", "Index", "Slice"))
 _POSITION = re.compile(r"(?:col |at \d+:)(\d+)")
 _FILTER = re.compile(r"character: [?=<>!]")
 
@@ -24,19 +24,19 @@ class PathError(ValueError):
         super().__init__(f"the path {path[:80]!r} {problem}")
 
 
-def find(path: str, data: object) -> tuple[object, ...]:
-    """What a path selects from plain JSON data, in the order of the document; empty if nothing matches."""
+def find_by_path(path: str, data: object) -> tuple[object, ...]:
+    """The values a path selects from plain JSON data, in the order of the document."""
     matches: list[Any] = [data]
     visits = 0
     for step in _steps(path):
-        found: list[Any] = []
+        selected_values: list[Any] = []
         for value in matches:
             for selected in _descend(value) if step is None else step.find(value):
                 visits += 1
                 if visits > MAX_VISITS:
                     raise PathError(path, f"visits more than {MAX_VISITS:,} values; name more of its steps")
-                found.append(selected if step is None else selected.value)
-        matches = found
+                selected_values.append(selected if step is None else selected.value)
+        matches = selected_values
     if len(matches) > MAX_MATCHES:
         raise PathError(path, f"matches more than {MAX_MATCHES:,} values; name more of its steps")
     return tuple(matches)
@@ -66,7 +66,7 @@ def _steps(path: str) -> tuple[Any, ...]:
             waiting += (node.right, node.left)
         elif kind == "Descendants":
             waiting += (node.right, None, node.left)
-        elif node is None or kind in _STEPS:
+        elif node is None or kind in _STEP_KINDS:
             steps.append(node)
     return tuple(steps)
 
@@ -81,17 +81,17 @@ def _parse(path: str) -> Any:
     try:
         for count, token in enumerate(JsonPathLexer().tokenize(path)):
             # Refused before parsing, because the parser warns of some of these and others look outside the data.
-            if token.type not in _PLAIN and not (token.type == "$" and count == 0):
-                what = f"uses {token.value!r} at position {token.lexpos + 1}"
-                raise PathError(path, f"{what}, which is not supported; a key is quoted as in ['{token.value}']")
+            if token.type not in _ALLOWED_TOKENS and not (token.type == "$" and count == 0):
+                problem = f"uses {token.value!r} at position {token.lexpos + 1}"
+                raise PathError(path, f"{problem}, which is not supported; a key is quoted as in ['{token.value}']")
         return parse(path)
     except JSONPathError as error:
-        raise PathError(path, _explained(str(error))) from None
+        raise PathError(path, _parse_problem(str(error))) from None
     except RecursionError:
         raise PathError(path, "is nested too deeply") from None
 
 
-def _explained(complaint: str) -> str:
+def _parse_problem(complaint: str) -> str:
     if _FILTER.search(complaint):
         return "cannot be read: filter expressions are not supported"
     if "EOF" in complaint:

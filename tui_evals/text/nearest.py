@@ -10,7 +10,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from rapidfuzz import process
     from rapidfuzz.distance import DamerauLevenshtein
 
-    lowered = {candidate.lower(): candidate for candidate in known}
+    by_lowercase = {candidate.lower(): candidate for candidate in known}
     cutoff = max(1, len(name) // 3)
-    found = process.extractOne(name.lower(), lowered.keys(), scorer=DamerauLevenshtein.distance, score_cutoff=cutoff)
-    return f" (did you mean '{lowered[found[0]]}'?)" if found else ""
+    nearest = process.extractOne(
+        name.lower(), by_lowercase.keys(), scorer=DamerauLevenshtein.distance, score_cutoff=cutoff
+    )
+    return f" (did you mean '{by_lowercase[nearest[0]]}'?)" if nearest else ""

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import regex
 
-_SECONDS = 1.0
-_LONGEST = 10_000
-_REPETITIONS = 500  # with thousands of them `regex` looks at the clock too rarely
-_COPIES = 100_000  # `regex` writes nested counts out: compiling (?:a{3000}){3000} takes seconds
-_LINEAR_STEPS = 100_000_000  # states of the program times bytes of text: about a second of re2 at its worst
-_LINEAR_LONGEST = 50_000  # re2 takes a second to find that a translation much longer than this is too large
+_TIME_LIMIT = 1.0
+_MAX_LENGTH = 10_000
+_MAX_REPETITIONS = 500  # with thousands of them `regex` looks at the clock too rarely
+_MAX_COPIES = 100_000  # `regex` writes nested counts out: compiling (?:a{3000}){3000} takes seconds
+_MAX_RE2_STEPS = 100_000_000  # states of the program times bytes of text: about a second of re2 at its worst
+_MAX_RE2_LENGTH = 50_000  # re2 takes a second to find that a translation much longer than this is too large
 
 # What `regex` means by \w and \s, in words of re2. Each starts with \p so that no range can end in it.
 _WORD = (
@@ -33,7 +33,7 @@ _NOT_SPACE = (
 )
 _DIGIT = {r"\d": r"\p{Nd}", r"\D": r"\P{Nd}"}
 _IN_SET = _DIGIT | {r"\w": _WORD, r"\s": _SPACE, r"\S": _NOT_SPACE, r"\b": r"\x08"}
-_OUTSIDE = _DIGIT | {
+_OUTSIDE_SET = _DIGIT | {
     r"\w": f"[{_WORD}]",
     r"\W": f"[^{_WORD}]",
     r"\s": f"[{_SPACE}]",
@@ -61,8 +61,8 @@ _TOKEN = re.compile(
 _DOTLESS = re.compile(r"[ıİ]|\\[uU]0*13[01]|^\[.*(?:[^\x00-\x7f]|\\[uU])", re.DOTALL)
 # What re2 reads in ASCII terms only.
 _ASCII_ALIKE = re.compile(r"^\\[bB]$|^\[.*\\W", re.DOTALL)
-_WHOLES = ({r"\d", r"\D"}, {r"\s", r"\S"}, {r"\w", r"\W"})
-_NOTHING = r"[^\x00-\U0010ffff]"
+_COMPLEMENTS = ({r"\d", r"\D"}, {r"\s", r"\S"}, {r"\w", r"\W"})
+_MATCHES_NOTHING = r"[^\x00-\U0010ffff]"
 _POSIX = re.compile(r"(?<=.)\[:[^\[\]]*:\]$", re.DOTALL)
 
 
@@ -82,7 +82,7 @@ Method = Literal["search", "fullmatch"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Linear:
+class _Re2Pattern:
     """The pattern in re2, and the texts on which re2 reads it otherwise than `regex` does."""
 
     program: Any
@@ -100,7 +100,7 @@ class _Linear:
             data = text.encode()
         except UnicodeEncodeError:
             return None
-        if self.program.programsize * len(data) > _LINEAR_STEPS:
+        if self.program.programsize * len(data) > _MAX_RE2_STEPS:
             return None
         return getattr(self.program, method)(data) is not None
 
@@ -111,7 +111,7 @@ class Pattern:
 
     source: str
     _backtracking: regex.Pattern[str]
-    _linear: _Linear | None
+    _linear: _Re2Pattern | None
 
     def search(self, text: str) -> bool:
         """Whether the pattern matches anywhere in the text."""
@@ -125,23 +125,23 @@ class Pattern:
         if self._linear is not None and (verdict := self._linear.verdict(method, text)) is not None:
             return verdict
         try:
-            return getattr(self._backtracking, method)(text, timeout=_SECONDS, concurrent=True) is not None
+            return getattr(self._backtracking, method)(text, timeout=_TIME_LIMIT, concurrent=True) is not None
         except TimeoutError:
             raise PatternTimeout(
                 f"the pattern {self.source[:60]!r} found no verdict on {len(text):,} characters within "
-                f"{_SECONDS:g} s; simplify repetitions inside repetitions, look-around and back-references"
+                f"{_TIME_LIMIT:g} s; simplify repetitions inside repetitions, look-around and back-references"
             ) from None
 
 
 @lru_cache(maxsize=64)
 def compile_pattern(pattern: str, *, ignore_case: bool = False) -> Pattern:
     """The pattern ready to use; PatternError says what is wrong with it."""
-    if len(pattern) > _LONGEST:
-        raise PatternError(f"the pattern has {len(pattern):,} characters; {_LONGEST:,} is the limit")
+    if len(pattern) > _MAX_LENGTH:
+        raise PatternError(f"the pattern has {len(pattern):,} characters; {_MAX_LENGTH:,} is the limit")
     tokens = list(_TOKEN.finditer(pattern))
     _check_meaning(tokens)
     _check_size(tokens)
-    return Pattern(pattern, _backtracking(tokens, ignore_case), _linear(tokens, ignore_case))
+    return Pattern(pattern, _regex_pattern(tokens, ignore_case), _re2_pattern(tokens, ignore_case))
 
 
 def _check_meaning(tokens: list[re.Match[str]]) -> None:
@@ -156,18 +156,18 @@ def _check_meaning(tokens: list[re.Match[str]]) -> None:
                 f"(?{token['flags']}:part)",
                 token.start(),
             )
-        if token.lastgroup == "set" and (found := _POSIX.search(token.group())):
+        if token.lastgroup == "set" and (posix_class := _POSIX.search(token.group())):
             raise PatternError(
-                rf"classes such as {found.group()} are not supported: write \w, \d, \s or a range",
-                token.start() + found.start(),
+                rf"classes such as {posix_class.group()} are not supported: write \w, \d, \s or a range",
+                token.start() + posix_class.start(),
             )
         leading = leading and token.lastgroup == "switch" and token["scope"] == ")"
 
 
 def _check_size(tokens: list[re.Match[str]]) -> None:
     """Refuse what `regex` could not compile soon or could not interrupt."""
-    if sum(token.lastgroup in ("count", "repeat") for token in tokens) > _REPETITIONS:
-        raise PatternError(f"the pattern has more than {_REPETITIONS} repetitions; split it into several")
+    if sum(token.lastgroup in ("count", "repeat") for token in tokens) > _MAX_REPETITIONS:
+        raise PatternError(f"the pattern has more than {_MAX_REPETITIONS} repetitions; split it into several")
     copies, groups = 1, [1]  # how often the last atom is written out, and the most of each open group
     for token in tokens:
         kind = token.lastgroup
@@ -180,13 +180,13 @@ def _check_size(tokens: list[re.Match[str]]) -> None:
             if kind == "open" or (kind == "switch" and token["scope"] == ":"):
                 groups.append(1)
         groups[-1] = max(groups[-1], copies)
-        if copies > _COPIES:
+        if copies > _MAX_COPIES:
             raise PatternError(
-                f"the counts multiply to {copies:,} repetitions; {_COPIES:,} is the limit", token.start()
+                f"the counts multiply to {copies:,} repetitions; {_MAX_COPIES:,} is the limit", token.start()
             )
 
 
-def _backtracking(tokens: list[re.Match[str]], ignore_case: bool) -> regex.Pattern[str]:
+def _regex_pattern(tokens: list[re.Match[str]], ignore_case: bool) -> regex.Pattern[str]:
     import regex
 
     try:
@@ -196,10 +196,10 @@ def _backtracking(tokens: list[re.Match[str]], ignore_case: bool) -> regex.Patte
     except RecursionError:
         raise PatternError("the pattern is nested too deeply") from None
     except regex.error as error:
-        fault: Any = error
-        position = _original(tokens, fault.pos)
-        near = "" if position is None else f", near character {position + 1}"
-        raise PatternError(f"the pattern is not valid: {fault.msg}{near}", position) from None
+        details: Any = error
+        position = _written_position(tokens, details.pos)
+        place = "" if position is None else f", near character {position + 1}"
+        raise PatternError(f"the pattern is not valid: {details.msg}{place}", position) from None
 
 
 def _for_regex(token: re.Match[str]) -> str:
@@ -207,12 +207,12 @@ def _for_regex(token: re.Match[str]) -> str:
     text = token.group()
     if token.lastgroup == "brace":
         return r"\{"  # `regex` could take a bare one for approximate matching
-    if text.startswith("[^") and any(pair <= set(_ESCAPE.findall(text)) for pair in _WHOLES):
-        return _NOTHING  # `regex` takes [^\s\S] for any character
+    if text.startswith("[^") and any(pair <= set(_ESCAPE.findall(text)) for pair in _COMPLEMENTS):
+        return _MATCHES_NOTHING  # `regex` takes [^\s\S] for any character
     return text
 
 
-def _original(tokens: list[re.Match[str]], position: int | None) -> int | None:
+def _written_position(tokens: list[re.Match[str]], position: int | None) -> int | None:
     """Where a position of the pattern that `regex` was given lies in the pattern as it was written."""
     for token in tokens:
         if position is not None and token.start() < position:
@@ -220,7 +220,7 @@ def _original(tokens: list[re.Match[str]], position: int | None) -> int | None:
     return position
 
 
-def _linear(tokens: list[re.Match[str]], ignore_case: bool) -> _Linear | None:
+def _re2_pattern(tokens: list[re.Match[str]], ignore_case: bool) -> _Re2Pattern | None:
     try:
         import re2
     except ImportError:
@@ -233,7 +233,7 @@ def _linear(tokens: list[re.Match[str]], ignore_case: bool) -> _Linear | None:
     if folds_case and any(_DOTLESS.search(token.group()) for token in tokens):
         return None
     source = "".join(map(_for_re2, tokens))
-    if len(source) > _LINEAR_LONGEST:
+    if len(source) > _MAX_RE2_LENGTH:
         return None
     try:
         program = re2.compile(source, options)
@@ -241,14 +241,14 @@ def _linear(tokens: list[re.Match[str]], ignore_case: bool) -> _Linear | None:
         return None
     ascii_only = any(_ASCII_ALIKE.search(token.group()) for token in tokens if token.lastgroup in ("escape", "set"))
     ends_lines = any(token.lastgroup == "end" for token in tokens)
-    return _Linear(program, ascii_only, ends_lines, folds_case)
+    return _Re2Pattern(program, ascii_only, ends_lines, folds_case)
 
 
 def _for_re2(token: re.Match[str]) -> str:
     """The token in re2's words, with the meaning it has for `regex`."""
     text = token.group()
     if token.lastgroup == "escape":
-        return _escape_for_re2(text, _OUTSIDE)
+        return _escape_for_re2(text, _OUTSIDE_SET)
     if token.lastgroup == "set":
         return _ESCAPE.sub(lambda escape: _escape_for_re2(escape.group(), _IN_SET), text)
     if token.lastgroup == "count" and not token["least"]:

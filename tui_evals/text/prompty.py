@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .box import TemplateError
-from .templates import render
+from .templates import render_template
 from .yamls import YamlError, load_mapping
 
 _MARKER = re.compile(r"\s*(system|user|assistant)\s*:\s*", re.IGNORECASE)
@@ -66,7 +66,7 @@ def _front_matter_end(lines: list[str]) -> int:
 
 
 def _sections(lines: list[str], start: int) -> tuple[Section, ...]:
-    found: list[Section] = []
+    sections: list[Section] = []
     role, first = "system", start
     for number in range(start, len(lines) + 1):
         marker = _MARKER.fullmatch(lines[number]) if number < len(lines) else None
@@ -74,10 +74,10 @@ def _sections(lines: list[str], start: int) -> tuple[Section, ...]:
             while first < number and not lines[first].strip():
                 first += 1
             if first < number:
-                found.append(Section(role, "\n".join(lines[first:number]).strip(), first + 1))
+                sections.append(Section(role, "\n".join(lines[first:number]).strip(), first + 1))
         if marker:
             role, first = marker[1].lower(), number + 1
-    return tuple(found)
+    return tuple(sections)
 
 
 def render_messages(prompty: Prompty, values: Mapping[str, object]) -> list[dict[str, str]]:
@@ -85,7 +85,7 @@ def render_messages(prompty: Prompty, values: Mapping[str, object]) -> list[dict
     messages = []
     for section in prompty.sections:
         try:
-            messages.append({"role": section.role, "content": render(section.text, values)})
+            messages.append({"role": section.role, "content": render_template(section.text, values)})
         except TemplateError as error:
             line = error.line and section.line + error.line - 1
             raise TemplateError(error.problem, line or section.line) from None

@@ -6,12 +6,12 @@ import re
 from functools import cache
 
 # A longer payload is shown instead of removed: one stray introducer must not hide the rest of an answer.
-_PAYLOAD = 4096
-_LONGEST = _PAYLOAD + 4
+_MAX_PAYLOAD = 4096
+_MAX_SEQUENCE = _MAX_PAYLOAD + 4
 
 # Each part is bounded, or ends where the next sequence could start, so that a scan is linear.
 _STYLE = r"[0-?]{0,256}+[ -/]{0,16}+[@-~]"
-_STRING = rf"[^\x00-\x08\x0a-\x1f\x7f-\x9f]{{0,{_PAYLOAD}}}+(?:\x07|\x1b\\|\x9c)"
+_STRING = rf"[^\x00-\x08\x0a-\x1f\x7f-\x9f]{{0,{_MAX_PAYLOAD}}}+(?:\x07|\x1b\\|\x9c)"
 _SEQUENCE = re.compile(
     r"[\x1b\x90\x98\x9b\x9d-\x9f]"
     rf"(?:(?:(?<=\x9b)|(?<=\x1b)\[){_STYLE}"
@@ -41,7 +41,7 @@ _REPLACED = re.compile(
     rf"[{_SUSPECTS}]*+"
 )
 
-_UNSPELT = re.compile(r"[^\n -~]+")
+_NEEDS_SPELLING = re.compile(r"[^\n -~]+")
 
 
 @cache
@@ -58,7 +58,7 @@ def _pictures(match: re.Match[str]) -> str:
     return "".join(map(_picture, match.group()))
 
 
-def _clean(text: str) -> bool:
+def _is_clean(text: str) -> bool:
     return (_ASCII_SUSPECT if text.isascii() else _SUSPECT).search(text) is None
 
 
@@ -69,7 +69,7 @@ def without_sequences(text: str) -> str:
 
 def safe(text: str) -> str:
     """The text without escape sequences and with every other control or invisible character made visible."""
-    return text if _clean(text) else _REPLACED.sub(_pictures, without_sequences(text))
+    return text if _is_clean(text) else _REPLACED.sub(_pictures, without_sequences(text))
 
 
 def safe_line(text: str, limit: int | None = None) -> str:
@@ -83,13 +83,13 @@ def safe_line(text: str, limit: int | None = None) -> str:
 def _safe_start(text: str, limit: int) -> str:
     """What `safe` makes of the text, exact in its first `limit` characters, from no more text than that needs."""
     head = text[: limit + 1]
-    if _clean(head):
+    if _is_clean(head):
         return head
-    size = limit + _LONGEST
+    size = limit + _MAX_SEQUENCE
     while True:
         head = without_sequences(text[:size])
         # Only a sequence that the slice cuts in two reads differently, and it lies within the last characters.
-        if size >= len(text) or len(head) - _LONGEST > limit:
+        if size >= len(text) or len(head) - _MAX_SEQUENCE > limit:
             return _REPLACED.sub(_pictures, head[: limit + 1])
         size *= 2
 
@@ -106,6 +106,6 @@ def _spelling(match: re.Match[str]) -> str:
     )
 
 
-def spell(text: str) -> str:
+def spell_out(text: str) -> str:
     r"""The raw text spelt out: `\x1b`, `\r`, `\u202e`, a backslash doubled; only newlines stay as they are."""
-    return _UNSPELT.sub(_spelling, text.replace("\\", "\\\\"))
+    return _NEEDS_SPELLING.sub(_spelling, text.replace("\\", "\\\\"))

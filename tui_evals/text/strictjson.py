@@ -6,7 +6,7 @@ import json
 import re
 from typing import NoReturn
 
-_SAID = {
+_MESSAGES = {
     "Expecting value": "a value is expected here; is there a comma too many before it?",
     "Expecting property name enclosed in double quotes": "a key in double quotes is expected here",
     "Illegal trailing comma before end of object": "there is a comma too many before the closing brace",
@@ -37,18 +37,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not a JSON number; use null or leave the field out")
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
                 raise DuplicateKey(f"the key {key!r} stands twice in one object; keep one of them")
             seen.add(key)
-    return found
+    return unique
 
 
-_STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unique)
+_STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
 
 
 def loads(text: str, *, duplicates: bool = False) -> object:
@@ -62,8 +62,8 @@ def loads(text: str, *, duplicates: bool = False) -> object:
     except JsonError as error:
         raise JsonError(str(error), _line_of(text, "-?Infinity|NaN")) from None
     except json.JSONDecodeError as error:
-        said = _SAID.get(error.msg, error.msg)
-        raise JsonError(f"not valid JSON: {said}", error.lineno, error.colno) from None
+        message = _MESSAGES.get(error.msg, error.msg)
+        raise JsonError(f"not valid JSON: {message}", error.lineno, error.colno) from None
     except RecursionError:
         raise JsonError("the brackets are nested too deeply to read (about 1,000 levels is the limit)") from None
     except ValueError:
@@ -74,9 +74,9 @@ def loads(text: str, *, duplicates: bool = False) -> object:
 
 def _line_of(text: str, pattern: str) -> int | None:
     """The line of the first place outside a string that a pattern of ours matches."""
-    places = (match.start() for match in re.finditer(_STRINGS_OR % pattern, text, re.DOTALL) if match.group(1))
-    place = next(places, None)
-    return None if place is None else text.count("\n", 0, place) + 1
+    offsets = (match.start() for match in re.finditer(_STRINGS_OR % pattern, text, re.DOTALL) if match.group(1))
+    offset = next(offsets, None)
+    return None if offset is None else text.count("\n", 0, offset) + 1
 
 
 def dumps(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Templates: Jinja shut in a box that computes with plain data only, and the simpler `{key}` kind."""
+"""Sandboxed Jinja templates over plain data, and the simpler `{key}` templates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from traceback import walk_tb
 from typing import TYPE_CHECKING
 
-from .box import METER, Meter, TemplateError, box, charge, check, named
+from .box import METER, Meter, TemplateError, charge_node, check_node, name_list, template_environment
 
 if TYPE_CHECKING:
     from jinja2 import Template, nodes
@@ -24,7 +24,7 @@ _BRACES = re.compile(r"\{\{|\}\}|\{([^\W\d][\w-]*)\}|[{}]")
 
 
 @contextmanager
-def _in_our_words() -> Iterator[None]:
+def _as_template_errors() -> Iterator[None]:
     from jinja2 import TemplateSyntaxError
 
     try:
@@ -40,58 +40,60 @@ def _in_our_words() -> Iterator[None]:
 
 
 def _parse(template: str) -> tuple[nodes.Template, dict[str, int]]:
-    """The checked and charged tree, and the token at which each name first stands."""
+    """The checked and metered syntax tree, and the token at which each name first appears."""
     if len(template) > MAX_TEMPLATE:
         raise TemplateError(f"is longer than {MAX_TEMPLATE:,} characters")
     names: dict[str, int] = {}
-    before = ""
-    for count, (line, kind, text) in enumerate(box().lex(template)):
+    previous = ""
+    for count, (line, kind, text) in enumerate(template_environment().lex(template)):
         if count > MAX_TOKENS:
             raise TemplateError(f"is made of more than {MAX_TOKENS:,} pieces", line)
-        if kind == "name" and before not in (".", "|"):
+        if kind == "name" and previous not in (".", "|"):
             names.setdefault(text, count)
-        before = before if kind == "whitespace" else text
-    tree = box().parse(template)
+        previous = previous if kind == "whitespace" else text
+    tree = template_environment().parse(template)
     waiting: list[tuple[nodes.Node, int]] = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
-        check(node, depth)
+        check_node(node, depth)
         waiting += [(child, depth + 1) for child in node.iter_child_nodes()][::-1]
-        charge(node)
-    tree.set_environment(box())
+        charge_node(node)
+    tree.set_environment(template_environment())
     return tree, names
 
 
 @lru_cache(maxsize=64)
 def _compile(template: str) -> Template:
-    with _in_our_words():
-        return box().from_string(_parse(template)[0])
+    with _as_template_errors():
+        return template_environment().from_string(_parse(template)[0])
 
 
 @lru_cache(maxsize=64)
-def variables(template: str) -> tuple[str, ...]:
+def template_variables(template: str) -> tuple[str, ...]:
     """The names a Jinja template expects to be given, in the order they first appear."""
     from jinja2.meta import find_undeclared_variables
 
-    with _in_our_words():
+    with _as_template_errors():
         tree, names = _parse(template)
         return tuple(sorted(find_undeclared_variables(tree), key=names.__getitem__))
 
 
-def _explained(error: Exception, compiled: Template, values: Mapping[str, object]) -> TemplateError:
+def _render_error(error: Exception, compiled: Template, values: Mapping[str, object]) -> TemplateError:
     from jinja2 import UndefinedError
 
-    at = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == compiled.filename]
-    line = compiled.get_corresponding_lineno(at[-1]) if at else None
+    template_lines = [
+        line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == compiled.filename
+    ]
+    line = compiled.get_corresponding_lineno(template_lines[-1]) if template_lines else None
     if isinstance(error, TemplateError):
         return TemplateError(error.problem, line)
     if not isinstance(error, UndefinedError):
         return TemplateError(f"cannot be computed: {str(error) or type(error).__name__}", line)
     problem = str(error)
-    return TemplateError(problem + (f"; known: {named(values)}" if problem.endswith("no value") else ""), line)
+    return TemplateError(problem + (f"; known: {name_list(values)}" if problem.endswith("no value") else ""), line)
 
 
-def render(template: str, values: Mapping[str, object]) -> str:
+def render_template(template: str, values: Mapping[str, object]) -> str:
     """A Jinja template filled with plain data, within fixed limits of size and work."""
     Meter(MAX_VALUES, "is given more data than a prompt can hold").weigh(*values.values())
     compiled = _compile(template)
@@ -104,16 +106,16 @@ def render(template: str, values: Mapping[str, object]) -> str:
             if room < 0:
                 raise TemplateError(f"renders to more than {MAX_OUTPUT:,} characters")
     except Exception as error:  # whatever a template's computation raises is an error of the template
-        raise _explained(error, compiled, values) from None
+        raise _render_error(error, compiled, values) from None
     return "".join(pieces)
 
 
-def fields(template: str) -> tuple[str, ...]:
+def template_fields(template: str) -> tuple[str, ...]:
     """The names of the `{key}` fields of a template, in the order they first appear."""
     return tuple(dict.fromkeys(match[1] for match in _BRACES.finditer(template) if match[1]))
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
+def fill_template(template: str, values: Mapping[str, str]) -> str:
     """A `{key}` template with its fields replaced in one pass, so that braces in values stay as they are.
 
     Doubled braces become single ones, as in `str.format`, unless the template also holds a single brace that
@@ -121,12 +123,12 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     """
     if len(template) > MAX_TEMPLATE:
         raise TemplateError(f"is longer than {MAX_TEMPLATE:,} characters")
-    needed = fields(template)
+    needed = template_fields(template)
     missing = [name for name in needed if name not in values]
     if missing:
-        raise TemplateError(f"needs {named(needed)}; given: {named(values)}; missing: {named(missing)}")
-    found = list(_BRACES.finditer(template))
-    if len(template) + sum(len(values[match[1]]) for match in found if match[1]) > MAX_OUTPUT:
+        raise TemplateError(f"needs {name_list(needed)}; given: {name_list(values)}; missing: {name_list(missing)}")
+    braces = list(_BRACES.finditer(template))
+    if len(template) + sum(len(values[match[1]]) for match in braces if match[1]) > MAX_OUTPUT:
         raise TemplateError(f"fills to more than {MAX_OUTPUT:,} characters")
-    keep = 2 if any(match[0] in "{}" for match in found) else 1
-    return _BRACES.sub(lambda match: values[match[1]] if match[1] else match[0][:keep], template)
+    brace_width = 2 if any(match[0] in "{}" for match in braces) else 1
+    return _BRACES.sub(lambda match: values[match[1]] if match[1] else match[0][:brace_width], template)

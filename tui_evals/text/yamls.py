@@ -30,36 +30,36 @@ class YamlError(ValueError):
 
 def load_yaml(text: str | bytes, *, limit: int = 1_000_000) -> object:
     """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared."""
-    return _Reader(_decoded(text, limit)).document()
+    return _Reader(_decode(text, limit)).document()
 
 
 def load_mapping(text: str | bytes, *, limit: int = 1_000_000) -> tuple[dict[str, object], dict[str, int]]:
     """A YAML mapping (empty if nothing is written) and the line on which each of its own keys stands."""
-    reader = _Reader(_decoded(text, limit))
+    reader = _Reader(_decode(text, limit))
     value = reader.document()
     if value is not None and not isinstance(value, dict):
         raise YamlError("a mapping is needed here, with lines such as `name: value`", reader.first_line, 1)
     return value or {}, reader.lines
 
 
-def _place(text: str | bytes, at: int) -> tuple[int, int]:
-    before = text[:at] if isinstance(text, str) else text[:at].decode("utf-8", "replace")
+def _line_and_column(text: str | bytes, offset: int) -> tuple[int, int]:
+    before = text[:offset] if isinstance(text, str) else text[:offset].decode("utf-8", "replace")
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-def _decoded(text: str | bytes, limit: int) -> str:
+def _decode(text: str | bytes, limit: int) -> str:
     if len(text) > limit:
         raise YamlError(f"the text is longer than {limit:,} characters")
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise YamlError("this is not UTF-8 text; save it as UTF-8", *_place(text, error.start)) from None
+            raise YamlError("this is not UTF-8 text; save it as UTF-8", *_line_and_column(text, error.start)) from None
     return text.removeprefix("\ufeff")
 
 
 def _events(text: str) -> Iterator[Any]:
-    """What the parser meets, its complaints turned into ours."""
+    """The parser's events; its errors become YamlError."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError
     from ruamel.yaml.reader import ReaderError
@@ -71,7 +71,9 @@ def _events(text: str) -> Iterator[Any]:
         place = (mark.line + 1, mark.column + 1) if mark else ()
         raise YamlError(f"not valid YAML: {error.problem or error.context}", *place) from None
     except ReaderError as error:
-        raise YamlError("not valid YAML: a control character stands here", *_place(text, error.position)) from None
+        raise YamlError(
+            "not valid YAML: a control character stands here", *_line_and_column(text, error.position)
+        ) from None
     except (ValueError, OverflowError):
         raise YamlError("not valid YAML: an escape such as \\U00110000 names no character") from None
 
@@ -80,7 +82,7 @@ def _refuse(problem: str, event: Any) -> NoReturn:
     raise YamlError(problem, event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def _text(event: Any) -> str:
+def _scalar_text(event: Any) -> str:
     """The text of a scalar, with surrogate pairs that were written as two escapes joined."""
     try:
         return str(event.value).encode("utf-16", "surrogatepass").decode("utf-16")
@@ -88,9 +90,9 @@ def _text(event: Any) -> str:
         _refuse("half of a surrogate pair is not text", event)
 
 
-def _scalar(event: Any) -> object:
+def _scalar_value(event: Any) -> object:
     """A scalar's value: text if it is quoted, else by the core rules of YAML 1.2, and never NaN or infinity."""
-    text = _text(event)
+    text = _scalar_text(event)
     if event.style:
         return text
     if text in _CONSTANTS:
@@ -128,7 +130,7 @@ class _Reader:
         self.first_line = event.start_mark.line + 1
         return self.value(event, 0)
 
-    def pay(self, value: object, event: Any, depth: int) -> None:
+    def count_value(self, value: object, event: Any, depth: int) -> None:
         """Count one value, and refuse what grows too large or too deep."""
         self.left -= VALUE_WEIGHT + (len(value) if isinstance(value, str) else 0)
         if self.left < 0:
@@ -139,50 +141,50 @@ class _Reader:
     def value(self, event: Any, depth: int) -> object:
         """The value that starts with an event."""
         kind = type(event).__name__
-        self.pay(getattr(event, "value", None), event, depth)
+        self.count_value(getattr(event, "value", None), event, depth)
         if kind == "AliasEvent":
             if event.anchor not in self.anchors:
                 _refuse(f"*{event.anchor} refers to nothing that is complete above it", event)
-            return self.copy(self.anchors[event.anchor], event, depth)
+            return self.copy_value(self.anchors[event.anchor], event, depth)
         if event.tag is not None:
             _refuse(f"the tag {event.tag} is not supported; write plain values", event)
         if kind == "ScalarEvent":
-            value = _scalar(event)
+            value = _scalar_value(event)
         elif kind == "MappingStartEvent":
             value = self.mapping(depth)
         else:
-            value = [self.value(item, depth + 1) for item in self.until("SequenceEndEvent")]
+            value = [self.value(item, depth + 1) for item in self.elements_before("SequenceEndEvent")]
         if event.anchor is not None:
             self.anchors[event.anchor] = value
         return value
 
-    def until(self, end: str) -> Iterator[Any]:
+    def elements_before(self, end: str) -> Iterator[Any]:
         """The events that start the elements of a collection."""
         while type(event := next(self.events)).__name__ != end:
             yield event
 
     def mapping(self, depth: int) -> dict[str, object]:
         """A mapping; keys are taken as they are written, so `1:` and `no:` are text."""
-        found: dict[str, object] = {}
-        for event in self.until("MappingEndEvent"):
+        mapping: dict[str, object] = {}
+        for event in self.elements_before("MappingEndEvent"):
             if type(event).__name__ != "ScalarEvent" or event.tag is not None:
                 _refuse("a key must be plain text", event)
-            key = _text(event)
-            self.pay(key, event, depth)
+            key = _scalar_text(event)
+            self.count_value(key, event, depth)
             if key == "<<" and not event.style:
                 _refuse("merging with << is not supported; write the keys out", event)
-            if key in found:
+            if key in mapping:
                 _refuse(f"the key {key[:40]!r} stands twice in one mapping; keep one of them", event)
             if depth == 0:
                 self.lines[key] = event.start_mark.line + 1
-            found[key] = self.value(next(self.events), depth + 1)
-        return found
+            mapping[key] = self.value(next(self.events), depth + 1)
+        return mapping
 
-    def copy(self, value: object, event: Any, depth: int) -> object:
-        """What an alias stands for, built again so that changing one place changes no other."""
-        self.pay(value, event, depth)
+    def copy_value(self, value: object, event: Any, depth: int) -> object:
+        """A copy of what an alias stands for, so that changing one place changes no other."""
+        self.count_value(value, event, depth)
         if isinstance(value, dict):
-            return {key: self.copy(part, event, depth + 1) for key, part in value.items()}
+            return {key: self.copy_value(part, event, depth + 1) for key, part in value.items()}
         if isinstance(value, list):
-            return [self.copy(part, event, depth + 1) for part in value]
+            return [self.copy_value(part, event, depth + 1) for part in value]
         return value

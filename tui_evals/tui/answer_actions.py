@@ -14,7 +14,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.from_chat import item_of_messages
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import CannotEdit, at
+from tui_evals.datasets.paths import CannotEdit, get_at
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.steps import insert_item, set_field
 from tui_evals.store.baselines import author_here
@@ -131,7 +131,7 @@ async def expect_answer(pane: Pane) -> None:
     place = await _unit_of_answer(pane, case)
     if place is None:
         return
-    unit = at(pane.workspace.data, place)
+    unit = get_at(pane.workspace.data, place)
     if unit.get("expected_response") == case.text:
         pane.say("the item expects this answer already")
         return

@@ -66,7 +66,7 @@ async def new_dataset(desk: Desk) -> None:
     file = await _ask_name(desk, "a new dataset: its file", desk.workspace.root.resolve() / STARTER, (".json",))
     if file is None:
         return
-    desk.workspace.enter(Editing.fresh(file))
+    desk.workspace.enter(Editing.new_file(file))
     desk.workspace.where = ("items", 0)
     desk.post_message(StateChanged())
     desk.post_message(ShowPane("editor"))

@@ -8,9 +8,9 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from tui_evals.compare.diff import Diff, Gap, Kind, Side, diff_json, side_by_side, unified
-from tui_evals.compare.diff import Row as Facing
-from tui_evals.text.safe import safe, safe_line, spell
+from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_diff
+from tui_evals.compare.diff import DiffRow as Facing
+from tui_evals.text.safe import safe, safe_line, spell_out
 
 from .rows import TAB, BlockRows, Ground, LazyRows, Piece, Row, Rows, Style, StyledLines, fit, row
 
@@ -42,7 +42,7 @@ _Parts = list[tuple[str, Style]]
 def diff_texts(reference: str, answer: str, raw: bool = False) -> Diff:
     """What differs; raw texts are spelt out and never read as JSON."""
     if raw:
-        return side_by_side(spell(reference), spell(answer))
+        return side_by_side(spell_out(reference), spell_out(answer))
     both = all(text.lstrip()[:1] in ("{", "[") for text in (reference, answer))
     return (diff_json if both else side_by_side)(reference, answer)
 
@@ -113,7 +113,7 @@ def unified_rows(diff: Diff, width: int) -> Rows:
 class _ColumnRows(LazyRows):
     """The lines of one side, each with its sign."""
 
-    def __init__(self, side: Side, kind: Kind, width: int) -> None:
+    def __init__(self, side: DiffSide, kind: Kind, width: int) -> None:
         self._kind: Kind = kind
         self._cut = StyledLines(side_parts(side, "added" if kind == "added" else "removed", True), width - 1)
 
@@ -125,8 +125,8 @@ class _ColumnRows(LazyRows):
         return Row((Piece(SIGNS[self._kind], "strong"), *self._cut[number]), None, _GROUNDS[self._kind])
 
 
-def _unified_part(entry: Facing | Gap, diff: Diff, width: int) -> Rows:
-    if isinstance(entry, Gap):
+def _unified_part(entry: Facing | DiffGap, diff: Diff, width: int) -> Rows:
+    if isinstance(entry, DiffGap):
         return [row((f"⋯ {entry.count} {_UNITS[diff.unit]} alike", "dim"))]
     side = entry.right or entry.left
     return _ColumnRows(side, entry.kind, width) if side else ()
@@ -136,7 +136,7 @@ def unified_text(diff: Diff) -> str:
     """The unified diff as plain text, each line of it with its sign."""
     lines: list[str] = []
     for entry in _entries(diff):
-        if isinstance(entry, Gap):
+        if isinstance(entry, DiffGap):
             lines.append(f"@@ {entry.count} {_UNITS[diff.unit]} alike @@")
             continue
         side = entry.right or entry.left
@@ -145,9 +145,9 @@ def unified_text(diff: Diff) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entries(diff: Diff) -> Sequence[Facing | Gap]:
+def _entries(diff: Diff) -> Sequence[Facing | DiffGap]:
     """The rows of a unified diff; texts that are the same are shown whole."""
-    return diff.rows if diff.same else unified(diff)
+    return diff.rows if diff.same else unified_diff(diff)
 
 
 def _ends_alike(facing: Facing) -> bool:
@@ -155,7 +155,7 @@ def _ends_alike(facing: Facing) -> bool:
     return len(sides) < 2 or sides[0] == sides[1]
 
 
-def side_parts(side: Side, style: Style, ends_alike: bool) -> _Parts:
+def side_parts(side: DiffSide, style: Style, ends_alike: bool) -> _Parts:
     """The spans of a side made safe, marked where only some of them changed; a line end that only it has is shown."""
     whole = all(span.changed for span in side.spans)
     parts: _Parts = [

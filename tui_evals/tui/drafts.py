@@ -92,7 +92,7 @@ async def _offer(desk: Desk, draft: Draft) -> None:
 
 
 def _editing_of(file: Path) -> Editing:
-    return Editing(load(file)) if file.exists() else Editing.fresh(file)
+    return Editing(load(file)) if file.exists() else Editing.new_file(file)
 
 
 async def leave(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tui_evals.datasets import steps
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import CannotEdit, at
+from tui_evals.datasets.paths import CannotEdit, get_at
 
 from .messages import ItemShown
 from .pane import Pane
@@ -36,7 +36,7 @@ def new_turn(workspace: Workspace) -> str:
     data = workspace.data
     if turns_of(workspace, number) is None:
         data = steps.to_conversation(data, number)
-    count = len(at(data, ("items", number, "turns")))
+    count = len(get_at(data, ("items", number, "turns")))
     turn = turn_of(workspace.where)
     place = count if turn is None else turn + 1
     workspace.apply(steps.insert_turn(data, number, place, steps.new_item()), "new turn")
@@ -141,7 +141,7 @@ def turn_of(where: Place) -> int | None:
 
 def turns_of(workspace: Workspace, number: int) -> list[object] | None:
     """The turns of an item; None when it is a single prompt."""
-    turns = at(workspace.data, ("items", number, "turns"))
+    turns = get_at(workspace.data, ("items", number, "turns"))
     return turns if isinstance(turns, list) else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.discover import discover
+from tui_evals.datasets.discover import find_dataset
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.store.reader import Reader
 
@@ -82,7 +82,7 @@ class Session:
     def _open_dataset(self, workspace: Workspace, requested: Path | None, tell: Tell) -> None:
         last = self.values.get("dataset")
         kept = Path(last) if isinstance(last, str) and Path(last).is_file() else None
-        file = requested or kept or discover(self._root) or next(iter(workspace.files), None)
+        file = requested or kept or find_dataset(self._root) or next(iter(workspace.files), None)
         if file is None:
             return
         try:

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.discover import is_step
+from tui_evals.datasets.discover import is_generation_file
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.paths import at
+from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import Report, validate
-from tui_evals.evaluators.registry import Registry, beside, registry
+from tui_evals.datasets.validate import ValidationReport, validate
+from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
@@ -56,7 +56,7 @@ class Workspace:
     where: Place = ()
     """The unit one is in: () the dataset, ("items", 3) an item, ("items", 3, "turns", 1) a turn."""
     marks: frozenset[int] = frozenset()
-    report: Report | None = None
+    report: ValidationReport | None = None
     reported: tuple[int, int] = (0, -1)
     """Which editing at which version the report is about."""
     _times: tuple[object, Counter[str | None]] = (None, Counter())
@@ -74,14 +74,14 @@ class Workspace:
 
     def equip(self) -> list[str]:
         """Find the evaluators of the product, the project and installed packages; returns remarks."""
-        self.equipped = self.registry = registry(self.root, Trust(), None)
+        self.equipped = self.registry = load_registry(self.root, Trust(), None)
         self._find_metrics()
         return list(self.registry.problems)
 
     def _find_metrics(self) -> None:
         """Know the metrics beside the prompt of the open dataset as well."""
         if self.equipped is not None and self.editing is not None:
-            self.registry = beside(self.equipped, _prompt_folder(self.editing.document))
+            self.registry = with_prompt_metrics(self.equipped, _prompt_folder(self.editing.document))
 
     def look(self) -> None:
         """Find the dataset files of the project."""
@@ -122,7 +122,7 @@ class Workspace:
     @property
     def unit(self) -> dict[str, Any] | None:
         """The item or turn one is in; None at the dataset itself."""
-        unit = at(self.data, self.where) if self.where else None
+        unit = get_at(self.data, self.where) if self.where else None
         return unit if isinstance(unit, dict) else None
 
     def units(self) -> Iterator[Place]:
@@ -156,13 +156,13 @@ class Workspace:
         self.editing.apply(data, what, merge, (self.where, self.marks))
         self.settle()
         if self.editing.version != version:
-            self.editing.arrived((self.where, self.marks))
+            self.editing.set_cursor((self.where, self.marks))
 
     def go(self, where: Place, marks: frozenset[int] | None = None) -> None:
         """Be where the last step has led, so that doing it again leads there too."""
         self.where, self.marks = where, self.marks if marks is None else marks
         if self.editing is not None:
-            self.editing.arrived((where, self.marks))
+            self.editing.set_cursor((where, self.marks))
 
     def step(self, way: int) -> str | None:
         """Undo or redo a step and be where it was taken, with the marks of then; None when there is none."""
@@ -170,7 +170,7 @@ class Workspace:
             return None
         what = self.editing.undo() if way < 0 else self.editing.redo()
         if what is not None:
-            stood = self.editing.stood
+            stood = self.editing.cursor
             self.where, self.marks = stood if isinstance(stood, tuple) else (self.where, frozenset())
             self.settle()
         return what
@@ -179,12 +179,12 @@ class Workspace:
         """Leave a place that an edit or an undo has taken away."""
         count = len(self.items)
         self.marks = frozenset(mark for mark in self.marks if mark < count)
-        while self.where and at(self.data, self.where) is None:
+        while self.where and get_at(self.data, self.where) is None:
             last = self.where[-1]
             nearer = isinstance(last, int) and last > 0
             self.where = (*self.where[:-1], last - 1) if nearer and isinstance(last, int) else self.where[:-2]
 
-    def check(self) -> Report | None:
+    def check(self) -> ValidationReport | None:
         """What validation says of the open dataset as it is now; off the screen's thread for large ones."""
         if self.editing is None:
             return None
@@ -209,7 +209,7 @@ def _test_id(item: object) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def check_dataset(editing: Editing, evaluators: Registry) -> Report:
+def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
     document = replace(editing.document, data=editing.data)
     return validate(document, evaluators.catalogue, evaluators.own)
@@ -237,7 +237,7 @@ def _datasets(root: Path) -> Iterator[Path]:
 
 def _is_one(file: Path) -> bool:
     """Whether a file can hold a dataset: a JSON file with items or a list, any table or samples."""
-    if is_step(file):
+    if is_generation_file(file):
         return False
     if file.suffix != ".json":
         return True

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.grading_specs import load_spec, shipped_specs
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.openai_evals import Registry, load
@@ -39,14 +39,14 @@ def one(tmp_path: Path, samples: list[Any] | str | bytes, args: str = "", kind: 
 
 def document(registry: Registry, name: str = "x.dev.v0", most: int | None = None) -> dict[str, Any]:
     data, _ = registry.find(name)[0].document(most)
-    assert typed(data)[1] == []
+    assert parse_dataset(data)[1] == []
     return data
 
 
 def test_what_runs_and_why_the_rest_does_not_is_listed_and_nothing_is_skipped(registry: Registry) -> None:
     listed = {row.name: row for row in registry.listing()}
     reasons = {name.partition(".")[0]: row.reasons for name, row in listed.items() if not row.runs}
-    said = {
+    expected_reasons = {
         "quiz-fetched": "fetched over the network",
         "translation": "sacrebleu",
         "novel": "the class somebody.package:Novel has no equal here",
@@ -55,8 +55,8 @@ def test_what_runs_and_why_the_rest_does_not_is_listed_and_nothing_is_skipped(re
         "ungraded": "did you mean humor",
         "rival": "different questions",
     }
-    assert reasons.keys() == said.keys()
-    assert [name for name in said if said[name] not in reasons[name][0]] == []
+    assert reasons.keys() == expected_reasons.keys()
+    assert [name for name in expected_reasons if expected_reasons[name] not in reasons[name][0]] == []
     assert listed.keys() == {entry.name for entry in registry.entries["evals"].values() if "id" not in entry.data}
     assert listed["capitals.dev.v1"].aliases == ("capitals", "capitals.dev")
     assert listed["capitals.dev.v1"].description == "Name the capital of a country."
@@ -77,8 +77,8 @@ def test_an_eval_that_cannot_run_says_why_with_its_line(registry: Registry, name
 
 def test_examples_stand_before_the_last_message(registry: Registry) -> None:
     item = document(registry, "capitals-shown")["items"][0]
-    said = [message["content"] for message in item["messages"]]
-    assert said == ["Answer with the capital alone.", "Country: Spain", "Madrid", "Country: Egypt", "Cairo"]
+    contents = [message["content"] for message in item["messages"]]
+    assert contents == ["Answer with the capital alone.", "Country: Spain", "Madrid", "Country: Egypt", "Cairo"]
     assert (item["prompt"], item["variables"]) == ("Country: France", {"continent": "some"})
 
 

@@ -51,10 +51,10 @@ WRONG_ENTRIES = {
 
 @pytest.mark.parametrize("kind", WRONG_ENTRIES)
 def test_a_wrong_entry_is_named_with_its_line_and_field(tmp_path: Path, kind: str) -> None:
-    text, said = WRONG_ENTRIES[kind]
+    text, sentence = WRONG_ENTRIES[kind]
     with pytest.raises(DatasetError) as error:
         run(tmp_path, {"evals/x.yaml": text}, text.partition(":")[0])
-    assert said in str(error.value)
+    assert sentence in str(error.value)
     assert f"{tmp_path / 'evals' / 'x.yaml'}:" in str(error.value)
 
 
@@ -87,16 +87,16 @@ FINE = {QUIZ: b'{"question": "a", "answers": ["b", "c"], "label": "1"}\n'}
 
 @pytest.mark.parametrize("kind", WRONG_SAMPLES)
 def test_a_wrong_sample_is_named_with_its_line_and_field(tmp_path: Path, kind: str) -> None:
-    entry, line, said = WRONG_SAMPLES[kind]
+    entry, line, sentence = WRONG_SAMPLES[kind]
     raw = line if isinstance(line, bytes) else line.encode()
     with pytest.raises(DatasetError) as error:
         run(tmp_path, {"evals/x.yaml": entry, "data/x.jsonl": FINE.get(entry, GOOD.encode()) + raw})
-    assert said in str(error.value)
+    assert sentence in str(error.value)
     assert str(error.value).startswith(str(tmp_path / "data"))
 
 
 @pytest.mark.parametrize(
-    ("spec", "extra", "said"),
+    ("spec", "extra", "sentence"),
     [
         ("mine:\n  choice_strings: AB\n", "", "m.yaml:1: mine: prompt is missing"),
         ("mine:\n  prompt: x\n  choice_strings: AB\n  input_outputs: [a]\n", "", "m.yaml:4: mine.input_outputs: must"),
@@ -111,10 +111,10 @@ def test_a_wrong_sample_is_named_with_its_line_and_field(tmp_path: Path, kind: s
         ("mine:\n  prompt: x\n  choice_strings: AB\n", "    metaeval: true\n", "x.jsonl:1: choice: metaeval compares"),
     ],
 )
-def test_a_wrong_grading_spec_is_named(tmp_path: Path, spec: str, extra: str, said: str) -> None:
+def test_a_wrong_grading_spec_is_named(tmp_path: Path, spec: str, extra: str, sentence: str) -> None:
     with pytest.raises(DatasetError) as error:
         run(tmp_path, {"evals/x.yaml": GRADED + extra, "modelgraded/m.yaml": spec})
-    assert said in str(error.value)
+    assert sentence in str(error.value)
 
 
 def test_a_name_in_two_files_is_named_with_both(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_name_in_two_registries_is_named_with_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "said"),
+    ("text", "name", "sentence"),
     [
         ("a: {evals: 3}\n", "a", "s.yaml:1: a.evals: a set needs evals"),
         ("a:\n  evals: [b]\nb:\n  evals: [a]\n", "a", "the sets hold one another: a -> b -> a"),
@@ -141,10 +141,10 @@ def test_a_name_in_two_registries_is_named_with_both(tmp_path: Path) -> None:
         ("a:\n  evals: [x.dev.v0]\n", "zzzz", "lists all"),
     ],
 )
-def test_a_wrong_set_or_name_is_told(tmp_path: Path, text: str, name: str, said: str) -> None:
+def test_a_wrong_set_or_name_is_told(tmp_path: Path, text: str, name: str, sentence: str) -> None:
     with pytest.raises(DatasetError) as error:
         run(tmp_path, {"eval_sets/s.yaml": text}, name)
-    assert said in str(error.value)
+    assert sentence in str(error.value)
 
 
 def test_an_example_that_is_no_example_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.datasets.resolve import resolve
+from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.evaluators.base import Evaluator, Evidence, Question, Score
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.openai_evals import Registry, load
@@ -37,8 +37,8 @@ def calls(name: str, sample: str, role: str = "target", part: str = "all") -> li
 
 
 def asked(item: Item) -> list[dict[str, Any]]:
-    said = [message.model_dump(exclude_none=True) for message in item.messages or ()]
-    return [*said, {"role": "user", "content": item.prompt}] if item.prompt is not None else said
+    messages = [message.model_dump(exclude_none=True) for message in item.messages or ()]
+    return [*messages, {"role": "user", "content": item.prompt}] if item.prompt is not None else messages
 
 
 def test_every_name_leads_to_the_eval_it_leads_to_there(registry: Registry) -> None:
@@ -108,7 +108,7 @@ def test_rows_and_accuracy_without_a_judge_are_those_of_the_package(registry: Re
     found = dataset(registry, name)
     ours = {}
     for item in found.items:
-        (entry,) = resolve(found, item)
+        (entry,) = resolve_evaluators(found, item)
         (call,) = calls(name, item.testId or "")
         evaluator = made(entry.evaluator, entry.settings)
         evidence = Evidence(
@@ -126,7 +126,7 @@ async def test_the_choices_of_a_judge_are_those_of_the_package(registry: Registr
     there = {row["sample"]: row["data"] for row in REAL["runs"][name]["recorded"]}
     found = dataset(registry, name)
     for item in found.items:
-        (entry,) = resolve(found, item)
+        (entry,) = resolve_evaluators(found, item)
         answers = [call["answer"] for call in calls(name, item.testId or "")] or [item.response]
         score = await judged(name, item, entry.settings, answers)
         wanted = there[item.testId or ""]

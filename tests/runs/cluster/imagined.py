@@ -17,19 +17,19 @@ from typing import Any
 from unittest.mock import patch
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.evaluators.registry import Registry, registry
+from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.runs import opening
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.cluster.driver import executor as talking
 from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
-from tui_evals.runs.executors.cluster.wire import OP, Letter, Order, header_of, order_text, versions
+from tui_evals.runs.executors.cluster.wire import OP, Message, Order, dataset_header, dump_order, versions
 from tui_evals.runs.executors.cluster.worker import session, task
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, WorkerRow
 from tui_evals.targets.base import Reply, Request, TargetConfig, TargetError, Usage
 
 THREADS = 2
-registered: Callable[[], Registry] = cache(registry)
+registered: Callable[[], Registry] = cache(load_registry)
 
 
 class Clock(asyncio.SelectorEventLoop):
@@ -210,7 +210,7 @@ class Process:
         self.address = f"tcp://worker:{number}"
         self.alive = True
         self.cut_until = 0.0
-        self.session: session.Session | None = None
+        self.session: session.WorkerSession | None = None
         self.held: dict[Future, asyncio.Task[None]] = {}
         self.state = SimpleNamespace(tasks=self)
         self._dask = dask
@@ -235,8 +235,8 @@ class Process:
     async def _hold(self, future: Future) -> None:
         """As the task that Dask is given does it."""
         if self.session is None or self.session.over:
-            self.session = session.Session(f"{self.address} {self._dask.dice.random()}")
-            self.go(task._keep(self, "topic", self.session))
+            self.session = session.WorkerSession(f"{self.address} {self._dask.dice.random()}")
+            self.go(task._keep_session(self, "topic", self.session))
         work = self.go(self.session.hold(future.number))
         await asyncio.wait([work])
         if not self.alive:
@@ -254,10 +254,10 @@ class Process:
     def reachable(self) -> bool:
         return self.alive and asyncio.get_running_loop().time() >= self.cut_until
 
-    async def exchange(self, *, topic: str, session: str, letter: Letter) -> Letter:
+    async def exchange(self, *, topic: str, session: str, letter: Message) -> Message:
         """As the handler of letters does it."""
         found = self.session
-        if found is None or found.name != session or (found.over and found.unheard):
+        if found is None or found.name != session or (found.over and found.unreached):
             return {"gone": True}
         return await found.exchange(letter)
 
@@ -308,17 +308,17 @@ class Dask:
         self._hello = None
 
     def rpc(self, address: str) -> Any:
-        async def ask(**words: Any) -> Letter:
+        async def ask(**words: Any) -> Message:
             return await self._carried(address, words)
 
         return SimpleNamespace(**{OP: ask})
 
-    async def _proxy(self, msg: Mapping[str, Any], worker: str) -> Letter:
+    async def _proxy(self, msg: Mapping[str, Any], worker: str) -> Message:
         return await self._carried(worker, {name: value for name, value in msg.items() if name != "op"})
 
     # The lines.
 
-    async def _carried(self, address: str, words: Mapping[str, Any]) -> Letter:
+    async def _carried(self, address: str, words: Mapping[str, Any]) -> Message:
         weather, process = self.weather, self.processes.get(address)
         await asyncio.sleep(self.dice.random() * weather.delay)
         if process is None or not process.reachable or self.dice.random() < weather.request_lost:
@@ -330,7 +330,7 @@ class Dask:
         await asyncio.wait([asking])
         if not process.reachable or asking.cancelled() or self.dice.random() < weather.answer_lost:
             raise OSError("the answer is lost")
-        answer: Letter = _written(asking.result())
+        answer: Message = _written(asking.result())
         await asyncio.sleep(self.dice.random() * weather.delay)
         return answer
 
@@ -431,7 +431,7 @@ async def shared_out(
     money, root = budget or Budget(None), Path.cwd()
     order = Order(
         versions=versions(),
-        header=header_of(dataset),
+        header=dataset_header(dataset),
         targets=(target,),
         judges=((None, judge),) if judge else (),
         prompts=(),
@@ -450,7 +450,7 @@ async def shared_out(
     cells = list(cells_for(dataset, world))
     dask = Dask(world, workers)
     with _in_place_of_the_real(opened):
-        executor = ClusterExecutor(dask, world, asked, order_text(order), money)
+        executor = ClusterExecutor(dask, world, asked, dump_order(order), money)
         weather = asyncio.create_task(dask.befall())
         try:
             await executor.execute({0: iter(cells)})
@@ -465,7 +465,7 @@ def _in_place_of_the_real(opened: Any) -> Iterator[None]:
     known = registered()
     with (
         patch.object(session, "opened", opened),
-        patch.object(session, "unpacked", lambda *_: known),
-        patch.object(talking, "hidden", lambda letter: letter),
+        patch.object(session, "unpack_evaluators", lambda *_: known),
+        patch.object(talking, "hide_order", lambda letter: letter),
     ):
         yield

@@ -14,8 +14,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tests.runs.conftest import Project, one_server, project, server
-from tui_evals.runs.executors.cluster import dask
+from tests.runs.conftest import Project, project, server
+from tui_evals.runs.executors.cluster import connection
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
@@ -27,7 +27,7 @@ from tests.runs.cluster.byhand import ByHand, by_hand
 from tests.runs.cluster.certificates import issued
 from tests.runs.cluster.processes import wait_for
 
-__all__ = ["one_server", "project", "server"]
+__all__ = ["project", "server"]
 ROOT = Path(__file__).parents[3]
 LINK = re.compile(r'(?:href|src)="([^"]+)"')
 LOUD = {"DASK_LOGGING__DISTRIBUTED": "debug"}
@@ -173,7 +173,7 @@ async def test_a_secret_is_in_no_task_log_event_page_or_file(project, tmp_path_f
         cluster.schedule(PYTHONPATH=str(ROOT), **LOUD)
         for _ in range(2):
             cluster.work(KEY_ON_WORKER=secrets["worker"], **LOUD)
-        security = dask.tls(ClusterTerms(word=cluster.address, **files))
+        security = connection.tls_security(ClusterTerms(word=cluster.address, **files))
         async with Client(cluster.address, asynchronous=True, security=security, set_as_default=False) as client:
             await client.wait_for_workers(2)
             targets = [word for name in ("main", "own", "function") for word in ("--target", name)]

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.evaluators.helpers import Judge, score
-from tui_evals.evaluators.base import Evaluator, Options, verdict
-from tui_evals.evaluators.registry import Registry, built_in, registry
-from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, digest, holds
+from tui_evals.evaluators.base import Evaluator, Options, verdict_score
+from tui_evals.evaluators.registry import Registry, built_in, load_registry
+from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, code_digest, has_digest
 from tui_evals.runs.executors.cluster import code as cluster_code
 from tui_evals.runs.executors.cluster import code as cluster_parcel
-from tui_evals.runs.executors.cluster.code import packed, unpacked
+from tui_evals.runs.executors.cluster.code import pack_evaluators, unpack_evaluators
 from tui_evals.targets.base import ConfigurationError
 
 ALL = {"TUI_EVALS_TRUST": "all"}
@@ -56,10 +56,10 @@ class Project:
 
     @property
     def registry(self) -> Registry:
-        return registry(self.root, Trust(), self.prompts)
+        return load_registry(self.root, Trust(), self.prompts)
 
     def packed(self, *used: str) -> dict[str, Any]:
-        return packed(self.registry, self.root, self.prompts, used)
+        return pack_evaluators(self.registry, self.root, self.prompts, used)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 
 def sealed(files: Mapping[str, bytes], mark: str | None = None) -> dict[str, Any]:
     encoded = {name: base64.b64encode(data).decode() for name, data in files.items()}
-    return {"digest": mark or digest(files), "files": encoded}
+    return {"digest": mark or code_digest(files), "files": encoded}
 
 
 def parcel(**parts: Any) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def test_a_parcel_is_json_and_judges_on_a_worker_as_at_home(project: Project, fo
     project.evaluator()
     project.metric()
     sent = json.loads(json.dumps(project.packed("mine", "nice", "Equals")))
-    found = unpacked(sent, folder, ALL)
-    home = registry(project.root, Trust(always=True), project.prompts)
+    found = unpack_evaluators(sent, folder, ALL)
+    home = load_registry(project.root, Trust(always=True), project.prompts)
     for answer in ("yes", "no"):
         there, here = (score(known.find("mine"), response=answer) for known in (found, home))
         assert there == here and there.result is not None
@@ -124,7 +124,7 @@ def test_only_what_the_used_evaluators_need_travels(project: Project) -> None:
 def test_built_in_evaluators_alone_need_nothing(project: Project, folder: Path) -> None:
     sent = project.packed("Equals", "accuracy", "EXACT_MATCH")
     assert sent == parcel()
-    assert unpacked(sent, folder, {}).by_name.keys() == registry().by_name.keys()
+    assert unpack_evaluators(sent, folder, {}).by_name.keys() == load_registry().by_name.keys()
     assert not folder.exists()
 
 
@@ -163,7 +163,7 @@ def test_metrics_beside_a_prompt_outside_the_project_travel(project: Project, tm
     beside = tmp_path / ".shared" / "prompts"
     beside.mkdir(parents=True)
     (beside / "nice.metric.prompty").write_text(METRIC)
-    sent = packed(registry(project.root, Trust(), beside), project.root, beside, ["nice"])
+    sent = pack_evaluators(load_registry(project.root, Trust(), beside), project.root, beside, ["nice"])
     assert list(sent["metrics"]) == ["nice"]
 
 
@@ -196,7 +196,9 @@ def test_what_cannot_be_read_at_home_is_the_same_error_on_a_worker(
         (own / "mine.py").unlink()
     sent = project.packed("mine")
     assert len(json.dumps(sent)) < 2_000
-    there = score(unpacked(sent, folder, ALL).find("mine"), {"threshold": 1, "options": {"a": 1}}, response="yes")
+    there = score(
+        unpack_evaluators(sent, folder, ALL).find("mine"), {"threshold": 1, "options": {"a": 1}}, response="yes"
+    )
     here = score(project.registry.find("mine"), response="yes")
     assert there == here and there.details == {"code": "evaluatorLoadError"}
 
@@ -211,8 +213,8 @@ def test_a_huge_metric_stops_the_parcel(project: Project) -> None:
 def test_a_metric_that_is_gone_is_an_error_on_a_worker(project: Project, folder: Path) -> None:
     file, known = project.metric(), project.registry
     file.unlink()
-    sent = packed(known, project.root, project.prompts, ["nice"])
-    found = unpacked(sent, folder, {}).find("nice")
+    sent = pack_evaluators(known, project.root, project.prompts, ["nice"])
+    found = unpack_evaluators(sent, folder, {}).find("nice")
     assert found.judged
     record = score(found, {"judge": "gpt", "threshold": 50}, Judge("100"), response="yes")
     assert record.result == "error" and "nice.metric.prompty cannot be used" in record.reason
@@ -228,12 +230,12 @@ def test_a_package_that_the_worker_lacks_is_an_error_that_names_it(project: Proj
         Options = Options
 
         def score(self, evidence: object) -> Any:
-            return verdict(True, "fine")
+            return verdict_score(True, "fine")
 
     Foreign.__module__ = "acme_evals.tone"
     known = Registry({**built_in(), "Foreign": Foreign})
-    sent = json.loads(json.dumps(packed(known, project.root, None, ["Foreign"])))
-    found = unpacked(sent, folder, ALL).find("Foreign")
+    sent = json.loads(json.dumps(pack_evaluators(known, project.root, None, ["Foreign"])))
+    found = unpack_evaluators(sent, folder, ALL).find("Foreign")
     record = score(found, {"any": [1], "weight": 0.5, "negate": True}, Judge("x"), response="yes")
     assert record.result == "error" and found.judged
     assert "'Foreign' comes with the package acme_evals" in record.reason and "install it there" in record.reason
@@ -246,8 +248,8 @@ def test_an_evaluator_of_the_project_wins_over_an_installed_one_of_the_worker(
     project.metric()
     sent = project.packed("mine", "nice")
     theirs = {name: built_in()["Equals"] for name in ("mine", "nice", "other")}
-    monkeypatch.setattr(cluster_code, "registry", lambda: Registry({**built_in(), **theirs}, problems=("one",)))
-    found = unpacked(sent, folder, ALL)
+    monkeypatch.setattr(cluster_code, "load_registry", lambda: Registry({**built_in(), **theirs}, problems=("one",)))
+    found = unpack_evaluators(sent, folder, ALL)
     assert score(found.find("mine"), response="yes").result == "pass"
     assert found.find("nice").judged
     assert found.find("other") is theirs["other"] and found.problems == ("one",)
@@ -260,7 +262,7 @@ def test_code_that_nobody_trusts_is_neither_written_nor_run(project: Project, fo
     project.evaluator()
     sent = project.packed("mine")
     for environment in ({}, {"TUI_EVALS_TRUST": ""}, {"TUI_EVALS_TRUST": "1,true," + "0" * 64}):
-        found = unpacked(sent, folder, environment)
+        found = unpack_evaluators(sent, folder, environment)
         record = score(found.find("mine"), {"threshold": 0.5, "negate": True}, response="yes")
         assert (record.score, record.result, record.details) == (None, "error", {"code": "evaluatorLoadError"})
         for word in ("'mine'", mark_of(sent), "TUI_EVALS_TRUST=", "tui-evals trust", os.uname().nodename):
@@ -273,10 +275,10 @@ def test_the_driver_cannot_say_that_its_code_is_trusted(project: Project, folder
     project.evaluator()
     sent = project.packed("mine")
     with pytest.raises(ConfigurationError, match="refused"):
-        unpacked({**sent, "trusted": True}, folder, {})
+        unpack_evaluators({**sent, "trusted": True}, folder, {})
     sent["custom"]["mine"]["trusted"] = True
     with pytest.raises(ConfigurationError, match="refused"):
-        unpacked(sent, folder, {})
+        unpack_evaluators(sent, folder, {})
 
 
 @pytest.mark.parametrize("said", ["all", "ALL", "{0}", " {0} ", "{1},{0}", "{1}, all"])
@@ -284,16 +286,16 @@ def test_a_worker_is_told_what_to_trust_by_its_environment(project: Project, fol
     project.evaluator()
     sent = project.packed("mine")
     environment = {"TUI_EVALS_TRUST": said.format(mark_of(sent), "0" * 64)}
-    assert score(unpacked(sent, folder, environment).find("mine"), response="yes").result == "pass"
+    assert score(unpack_evaluators(sent, folder, environment).find("mine"), response="yes").result == "pass"
 
 
 def test_what_the_workers_user_trusts_anywhere_is_trusted(project: Project, folder: Path) -> None:
     own = project.evaluator()
     sent = project.packed("mine")
     Trust().trust(own)
-    assert score(unpacked(sent, folder, {}).find("mine"), response="yes").result == "pass"
+    assert score(unpack_evaluators(sent, folder, {}).find("mine"), response="yes").result == "pass"
     (own / "words" / "wanted.txt").write_text("changed")
-    assert score(unpacked(project.packed("mine"), folder, {}).find("mine"), response="yes").result == "error"
+    assert score(unpack_evaluators(project.packed("mine"), folder, {}).find("mine"), response="yes").result == "error"
 
 
 def test_a_broken_list_of_trust_is_an_error_unless_the_environment_speaks(
@@ -304,26 +306,26 @@ def test_a_broken_list_of_trust_is_an_error_unless_the_environment_speaks(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     Trust().trust(project.root / "custom-evaluators" / "mine")
     (tmp_path / "tui_evals" / "trusted.json").write_text("{")
-    record = score(unpacked(sent, folder, {}).find("mine"), response="yes")
+    record = score(unpack_evaluators(sent, folder, {}).find("mine"), response="yes")
     assert record.result == "error" and "delete it and trust your code again" in record.reason
-    assert score(unpacked(sent, folder, ALL).find("mine"), response="yes").result == "pass"
+    assert score(unpack_evaluators(sent, folder, ALL).find("mine"), response="yes").result == "pass"
 
 
 def test_code_changed_on_the_workers_disk_does_not_run_and_is_mended_next_time(project: Project, folder: Path) -> None:
     project.evaluator()
     sent = project.packed("mine")
-    kind = unpacked(sent, folder, ALL).find("mine")
+    kind = unpack_evaluators(sent, folder, ALL).find("mine")
     (folder / mark_of(sent) / "mine.py").write_text("raise SystemExit")
     record = score(kind, response="yes")
     assert record.result == "error" and "new or changed" in record.reason
-    assert score(unpacked(sent, folder, ALL).find("mine"), response="yes").result == "pass"
+    assert score(unpack_evaluators(sent, folder, ALL).find("mine"), response="yes").result == "pass"
     assert [path.name for path in folder.iterdir()] == [mark_of(sent)]
 
 
 def test_code_of_answers_runs_only_where_the_worker_allows_it(
     project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = unpacked(project.packed("PythonUnitTests"), folder, ALL)
+    known = unpack_evaluators(project.packed("PythonUnitTests"), folder, ALL)
     options = {"test": "assert answer == 1"}
     monkeypatch.delenv("TUI_EVALS_ALLOW_CODE", raising=False)
     assert score(known.find("PythonUnitTests"), options, response="answer = 1").result == "error"
@@ -342,11 +344,11 @@ def test_a_digest_that_lies_is_refused_and_nothing_is_written(project: Project, 
         lie = json.loads(json.dumps(sent))
         lie[part][name]["digest"] = "0" * 64
         with pytest.raises(ConfigurationError, match=f"'{name}' should have the digest"):
-            unpacked(lie, folder, ALL)
+            unpack_evaluators(lie, folder, ALL)
     other = json.loads(json.dumps(sent))
     other["custom"]["mine"]["files"]["mine.py"] = base64.b64encode(b"import evil").decode()
     with pytest.raises(ConfigurationError, match="should have the digest"):
-        unpacked(other, folder, {"TUI_EVALS_TRUST": mark_of(sent)})
+        unpack_evaluators(other, folder, {"TUI_EVALS_TRUST": mark_of(sent)})
     assert not folder.exists()
 
 
@@ -365,7 +367,7 @@ HARMFUL = st.one_of(
 def test_a_file_with_a_harmful_name_is_refused(tmp_path: Path, name: str) -> None:
     sent = parcel(custom={"mine": sealed({"mine.py": b"", name: b"harm"})})
     with pytest.raises(ConfigurationError, match=r"'mine' has a file "):
-        unpacked(sent, tmp_path / "code", ALL)
+        unpack_evaluators(sent, tmp_path / "code", ALL)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -379,8 +381,8 @@ PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0
 def test_files_with_plain_names_arrive_as_they_were(tmp_path: Path, files: dict[str, bytes]) -> None:
     names = {name for name in files if not any(other.startswith(f"{name}/") for other in files)}
     whole = {"mine.py": b"", **{name: files[name] for name in names}}
-    place = tmp_path / "code" / digest(whole)
-    unpacked(parcel(custom={"mine": sealed(whole)}), tmp_path / "code", ALL)
+    place = tmp_path / "code" / code_digest(whole)
+    unpack_evaluators(parcel(custom={"mine": sealed(whole)}), tmp_path / "code", ALL)
     arrived = {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()}
     assert arrived == whole
 
@@ -399,14 +401,14 @@ def test_whatever_is_no_parcel_is_refused_with_a_sentence(tmp_path: Path, sent: 
     if sent == parcel():
         return
     with pytest.raises(ConfigurationError, match="were refused and none of them was run"):
-        unpacked(sent, tmp_path / "code", ALL)
+        unpack_evaluators(sent, tmp_path / "code", ALL)
     assert not (tmp_path / "code").exists()
 
 
 @pytest.mark.parametrize("name", ["Equals", "equals", "EXACT_MATCH", "a b", "1x", "", "../mine", "é"])
 def test_code_cannot_take_the_name_of_another_evaluator_or_none(folder: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match="refused"):
-        unpacked(parcel(custom={name: sealed({f"{name}.py": b""})}), folder, ALL)
+        unpack_evaluators(parcel(custom={name: sealed({f"{name}.py": b""})}), folder, ALL)
     assert not folder.exists()
 
 
@@ -415,29 +417,29 @@ def test_nothing_sent_replaces_a_built_in_evaluator(folder: Path, part: str) -> 
     away = {"judged": False, "scope": "answer", "why": "gone"}
     entry = sealed({"Equals.metric.prompty": b"user:\nx"}) if part == "metrics" else away
     with pytest.raises(ConfigurationError, match="name of a built-in evaluator"):
-        unpacked(parcel(**{part: {"Equals": entry}}), folder, ALL)
+        unpack_evaluators(parcel(**{part: {"Equals": entry}}), folder, ALL)
 
 
 def test_a_parcel_of_too_much_is_refused(folder: Path) -> None:
     many = {"mine.py": b"", **{f"{number}.txt": b"" for number in range(MAX_FILES)}}
     with pytest.raises(ConfigurationError, match="more than 1000 files or 16 MB"):
-        unpacked(parcel(custom={"mine": sealed(many)}), folder, ALL)
+        unpack_evaluators(parcel(custom={"mine": sealed(many)}), folder, ALL)
     with pytest.raises(ConfigurationError, match="more than 1000 files or 16 MB"):
-        unpacked(parcel(custom={"mine": sealed({"mine.py": bytes(MAX_BYTES + 1)})}), folder, ALL)
+        unpack_evaluators(parcel(custom={"mine": sealed({"mine.py": bytes(MAX_BYTES + 1)})}), folder, ALL)
     exactly = {"mine.py": b"", **{f"{number}.txt": b"" for number in range(MAX_FILES - 1)}}
-    assert unpacked(parcel(custom={"mine": sealed(exactly)}), folder, ALL).own == ("mine",)
+    assert unpack_evaluators(parcel(custom={"mine": sealed(exactly)}), folder, ALL).own == ("mine",)
 
 
 @pytest.mark.parametrize("text", ["not base64!", "YQ", "YQ==\n", "é"])
 def test_a_file_that_is_not_base64_is_refused(folder: Path, text: str) -> None:
     sent = parcel(custom={"mine": {"digest": "0" * 64, "files": {"mine.py": text}}})
     with pytest.raises(ConfigurationError, match="is not base64"):
-        unpacked(sent, folder, ALL)
+        unpack_evaluators(sent, folder, ALL)
 
 
 def test_code_without_its_main_file_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"'mine' has no file 'mine\.py'"):
-        unpacked(parcel(custom={"mine": sealed({"other.py": b""})}), folder, ALL)
+        unpack_evaluators(parcel(custom={"mine": sealed({"other.py": b""})}), folder, ALL)
 
 
 # the worker's disk
@@ -445,15 +447,15 @@ def test_code_without_its_main_file_is_refused(folder: Path) -> None:
 
 def test_two_evaluators_of_one_digest_share_a_folder(folder: Path) -> None:
     files = {f"{name}.py": CODE.encode() for name in ("mine", "twin")} | {"words/wanted.txt": b"yes"}
-    found = unpacked(parcel(custom={"mine": sealed(files), "twin": sealed(files)}), folder, ALL)
-    assert [path.name for path in folder.iterdir()] == [digest(files)]
+    found = unpack_evaluators(parcel(custom={"mine": sealed(files), "twin": sealed(files)}), folder, ALL)
+    assert [path.name for path in folder.iterdir()] == [code_digest(files)]
     assert [score(found.find(name), response="yes").result for name in ("mine", "twin")] == ["pass", "pass"]
 
 
 def test_a_metric_and_code_may_have_one_name_and_the_code_wins(folder: Path) -> None:
     code = sealed({"mine.py": CODE.encode(), "words/wanted.txt": b"yes"})
     metric = sealed({"mine.metric.prompty": METRIC.encode()})
-    found = unpacked(parcel(custom={"mine": code}, metrics={"mine": metric}), folder, ALL)
+    found = unpack_evaluators(parcel(custom={"mine": code}, metrics={"mine": metric}), folder, ALL)
     assert score(found.find("mine"), response="yes").result == "pass"
 
 
@@ -461,16 +463,16 @@ def test_what_is_unpacked_is_the_users_alone(project: Project, folder: Path) -> 
     project.evaluator()
     sent = project.packed("mine")
     folder.mkdir(parents=True, mode=0o755)
-    unpacked(sent, folder, ALL)
+    unpack_evaluators(sent, folder, ALL)
     assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / mark_of(sent))} == {0o700}
 
 
 def test_what_is_there_is_used_again(project: Project, folder: Path) -> None:
     project.evaluator()
     sent = project.packed("mine")
-    unpacked(sent, folder, ALL)
+    unpack_evaluators(sent, folder, ALL)
     (folder / mark_of(sent) / ".first").touch()
-    unpacked(sent, folder, ALL)
+    unpack_evaluators(sent, folder, ALL)
     assert (folder / mark_of(sent) / ".first").exists()
 
 
@@ -479,11 +481,13 @@ def test_whoever_comes_second_leaves_the_folder_of_the_first_in_place(
 ) -> None:
     project.evaluator()
     sent = project.packed("mine")
-    unpacked(sent, folder, ALL)
+    unpack_evaluators(sent, folder, ALL)
     (folder / mark_of(sent) / ".first").touch()
     seen = iter([False])
-    monkeypatch.setattr(cluster_parcel, "holds", lambda path, mark: next(seen, None) is None and holds(path, mark))
-    unpacked(sent, folder, ALL)
+    monkeypatch.setattr(
+        cluster_parcel, "has_digest", lambda path, mark: next(seen, None) is None and has_digest(path, mark)
+    )
+    unpack_evaluators(sent, folder, ALL)
     assert (folder / mark_of(sent) / ".first").exists()
     assert [path.name for path in folder.iterdir()] == [mark_of(sent)]
 
@@ -502,7 +506,7 @@ def test_a_wrong_leftover_gives_way(project: Project, folder: Path, tmp_path: Pa
         place.mkdir()
         if leftover == "half a folder":
             (place / "mine.py").write_text(CODE)
-    assert score(unpacked(sent, folder, ALL).find("mine"), response="yes").result == "pass"
+    assert score(unpack_evaluators(sent, folder, ALL).find("mine"), response="yes").result == "pass"
     assert [path.name for path in folder.iterdir()] == [place.name] and not place.is_symlink()
     assert project.root.exists()
 
@@ -513,7 +517,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(project: Project, tmp_pat
     (tmp_path / "code").write_text("in the way")
     folder = tmp_path / "code" / "inner" if obstacle == "a file above" else tmp_path / "code"
     with pytest.raises(ConfigurationError, match=r"cannot be kept in .*code.*: .*; see that the folder can be written"):
-        unpacked(project.packed("mine"), folder, ALL)
+        unpack_evaluators(project.packed("mine"), folder, ALL)
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(
@@ -528,9 +532,9 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full)
         with pytest.raises(ConfigurationError, match=r"No space left .*has room, then resume"):
-            unpacked(sent, folder, ALL)
+            unpack_evaluators(sent, folder, ALL)
     assert list(folder.iterdir()) == []
-    assert unpacked(sent, folder, ALL).own == ("mine",)
+    assert unpack_evaluators(sent, folder, ALL).own == ("mine",)
 
 
 def test_a_disk_that_mangles_what_is_written_is_a_sentence(
@@ -540,13 +544,13 @@ def test_a_disk_that_mangles_what_is_written_is_a_sentence(
     write = Path.write_bytes
     monkeypatch.setattr(Path, "write_bytes", lambda self, data: write(self, data + b"\r"))
     with pytest.raises(ConfigurationError, match="what was written there reads otherwise"):
-        unpacked(project.packed("mine"), folder, ALL)
+        unpack_evaluators(project.packed("mine"), folder, ALL)
 
 
 def _unpack_when_told(gate: Any, sent: dict[str, Any], folder: Path, rounds: int) -> None:
     for number in range(rounds):
         gate.wait(60)
-        unpacked(sent, folder / str(number), ALL)
+        unpack_evaluators(sent, folder / str(number), ALL)
         gate.wait(60)
         assert [path.name for path in (folder / str(number)).iterdir()] == [mark_of(sent)]
 
@@ -564,4 +568,4 @@ def test_processes_that_unpack_at_once_all_find_it_whole(project: Project, folde
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0, 0]
-    assert score(unpacked(sent, folder / "0", ALL).find("mine"), response="yes").result == "pass"
+    assert score(unpack_evaluators(sent, folder / "0", ALL).find("mine"), response="yes").result == "pass"

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.conftest import Project, one_server, project, server, until
+from tests.runs.conftest import Project, project, server, until
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 pytest.importorskip("cryptography", reason="the cluster extra is not installed")
 
 from tests.runs.cluster.byhand import ByHand, by_hand
 
-__all__ = ["one_server", "project", "server"]
+__all__ = ["project", "server"]
 LOCAL = ("--cluster", "local:2")
 JUDGE = '{{"reason": "fine", "score": {}}}'
 
@@ -163,6 +163,7 @@ def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was
     went_on(project)
 
 
+@pytest.mark.soak
 def test_what_a_worker_lacks_is_a_sentence_that_names_it(project, cluster, tmp_path_factory):
     project.dataset(20)
     project.configure(api_key="env:ONLY_AT_HOME")

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.runs.cluster.imagined import Clock
 from tui_evals.runs.budget import Budget, BudgetSpent
-from tui_evals.runs.executors.cluster.driver.leases import Pot, Rate, Treasury
-from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedMoney
+from tui_evals.runs.executors.cluster.driver.leases import BudgetLeases, RateAllowance, TargetLeases
+from tui_evals.runs.executors.cluster.worker.limits import BudgetLease, FlightPlace, TargetLease
 from tui_evals.targets.base import TargetConfig
 
 picks = st.integers(0, 99)
@@ -39,8 +39,8 @@ class Sharer:
     """A worker: `sent` is what is on its way between it and the driver, `step` who must move next."""
 
     name: str
-    lease: Lease = field(default_factory=lambda: Lease(lambda: None))
-    purse: LeasedMoney | None = None
+    lease: TargetLease = field(default_factory=lambda: TargetLease(lambda: None))
+    purse: BudgetLease | None = None
     step: str = "reply"
     sent: Any = None
     lost: bool = False
@@ -109,7 +109,7 @@ class Places(Exchanging):
     @initialize(concurrency=st.integers(1, 6))
     def open(self, concurrency: int) -> None:
         self.most = concurrency
-        self.pot = self.do(lambda: Pot(config(concurrency)))
+        self.pot = self.do(lambda: TargetLeases(config(concurrency)))
 
     def begin(self, worker: Sharer) -> None:
         worker.sent = self.pot.grant(worker.name)
@@ -118,10 +118,10 @@ class Places(Exchanging):
         worker.lease.set(*worker.sent)
 
     def write(self, worker: Sharer) -> Any:
-        return worker.lease.told()
+        return worker.lease.usage_report()
 
     def answer(self, worker: Sharer) -> Any:
-        self.pot.told(worker.name, *worker.sent)
+        self.pot.note_usage(worker.name, *worker.sent)
         return self.pot.grant(worker.name)
 
     @precondition(lambda self: self.workers)
@@ -130,7 +130,7 @@ class Places(Exchanging):
         worker = self.workers[pick % len(self.workers)]
 
         async def fly(end: asyncio.Event) -> None:
-            async with Flight(worker.lease):
+            async with FlightPlace(worker.lease):
                 worker.ends.append(end)
                 await end.wait()
 
@@ -156,7 +156,7 @@ class Places(Exchanging):
     def die(self, pick: int) -> None:
         worker = self.workers.pop(pick % len(self.workers))
         self.do(lambda: [task.cancel() for task in worker.tasks])
-        self.do(lambda: self.pot.lost(worker.name))
+        self.do(lambda: self.pot.forget(worker.name))
 
     @invariant()
     def no_more_are_in_flight_than_the_target_takes(self) -> None:
@@ -183,11 +183,11 @@ class Money(Exchanging):
     def open(self, most: int) -> None:
         self.most = float(most)
         self.budget = Budget(self.most)
-        self.treasury = Treasury(self.budget)
+        self.treasury = BudgetLeases(self.budget)
         self.spent, self.reserved, self.refused = 0.0, 0.0, 0
 
     def begin(self, worker: Sharer) -> None:
-        worker.purse = LeasedMoney(self.most, lambda: None)
+        worker.purse = BudgetLease(self.most, lambda: None)
         worker.sent = self.treasury.grant(worker.name)
 
     def take(self, worker: Sharer) -> None:
@@ -199,10 +199,10 @@ class Money(Exchanging):
                 worker.purse.refuse(refused)
 
     def write(self, worker: Sharer) -> Any:
-        return worker.purse.told()
+        return worker.purse.spending_report()
 
     def answer(self, worker: Sharer) -> Any:
-        self.treasury.told(worker.name, *worker.sent)
+        self.treasury.note_spending(worker.name, *worker.sent)
         return None if worker.lost else self.treasury.grant(worker.name)
 
     @precondition(lambda self: self.workers)
@@ -248,7 +248,7 @@ class Money(Exchanging):
     def is_given_up(self, pick: int) -> None:
         worker = self.there[pick % len(self.there)]
         worker.lost = True
-        self.treasury.lost(worker.name)
+        self.treasury.write_off(worker.name)
 
     @invariant()
     def no_more_is_spent_than_there_is(self) -> None:
@@ -282,7 +282,7 @@ TestMoney.settings = settings(max_examples=20, stateful_step_count=25)
 )
 def test_a_rate_gives_out_a_little_at_once_and_then_no_more_than_it_says(a_minute, takings):
     async def story() -> None:
-        rate, given_out, clock = Rate(a_minute), 0, asyncio.get_running_loop().time
+        rate, given_out, clock = RateAllowance(a_minute), 0, asyncio.get_running_loop().time
         begun = clock()
         for pause, wanted in takings:
             await asyncio.sleep(pause)
@@ -300,62 +300,62 @@ def said(in_use: int = 0, waiting: int = 0, called: int = 0, took: int = 0) -> d
 
 @by_the_clock
 async def test_a_place_that_a_worker_may_still_use_is_nobody_elses():
-    pot = Pot(config(4))
-    pot.told("a", said(waiting=4), [])
+    pot = TargetLeases(config(4))
+    pot.note_usage("a", said(waiting=4), [])
     assert pot.grant("a")[0] == 4
-    pot.told("b", said(waiting=4), [])
+    pot.note_usage("b", said(waiting=4), [])
     assert pot.grant("b")[0] == 0
-    pot.told("a", said(in_use=4, waiting=4), [])
+    pot.note_usage("a", said(in_use=4, waiting=4), [])
     assert pot.grant("a")[0] == 2
-    pot.told("b", said(waiting=4), [])
+    pot.note_usage("b", said(waiting=4), [])
     assert pot.grant("b")[0] == 0
-    pot.told("a", said(in_use=2, waiting=4), [])
-    pot.told("b", said(waiting=4), [])
+    pot.note_usage("a", said(in_use=2, waiting=4), [])
+    pot.note_usage("b", said(waiting=4), [])
     assert pot.grant("b")[0] == 2
 
 
 @by_the_clock
 async def test_a_place_that_is_taken_back_is_free_once_the_worker_has_heard_of_it():
-    pot = Pot(config(4))
-    pot.told("a", said(waiting=4), [])
+    pot = TargetLeases(config(4))
+    pot.note_usage("a", said(waiting=4), [])
     assert pot.grant("a")[0] == 4
-    pot.told("b", said(waiting=4), [])
+    pot.note_usage("b", said(waiting=4), [])
     assert pot.grant("b")[0] == 0
-    pot.told("a", said(waiting=4), [])
+    pot.note_usage("a", said(waiting=4), [])
     assert pot.grant("a")[0] == 2
-    pot.told("b", said(waiting=4), [])
+    pot.note_usage("b", said(waiting=4), [])
     assert pot.grant("b")[0] == 0
-    pot.told("a", said(in_use=2, waiting=2), [])
+    pot.note_usage("a", said(in_use=2, waiting=2), [])
     assert pot.grant("b")[0] == 2
 
 
 @by_the_clock
 async def test_a_pause_that_one_worker_was_asked_for_holds_for_all_and_halves_the_places():
-    pot = Pot(config(8))
-    pot.told("a", said(), [7.0])
-    pot.told("b", said(waiting=8), [])
+    pot = TargetLeases(config(8))
+    pot.note_usage("a", said(), [7.0])
+    pot.note_usage("b", said(waiting=8), [])
     places, _, _, pause = pot.grant("b")
     assert places == 4 and pause == pytest.approx(7.0)
 
 
 @by_the_clock
 async def test_calls_a_minute_are_leased_no_further_ahead_than_there_are_places():
-    pot = Pot(config(2, requests_per_minute=600))
-    pot.told("a", said(waiting=40), [])
+    pot = TargetLeases(config(2, requests_per_minute=600))
+    pot.note_usage("a", said(waiting=40), [])
     await asyncio.sleep(60)
     assert pot.grant("a")[1] == 2
     await asyncio.sleep(60)
-    pot.told("a", said(in_use=2, waiting=38, called=1), [])
+    pot.note_usage("a", said(in_use=2, waiting=38, called=1), [])
     assert pot.grant("a")[1] == 3
 
 
 @by_the_clock
 async def test_tokens_that_one_call_took_beyond_its_lease_are_paid_back_before_there_is_another():
-    pot = Pot(config(2, tokens_per_minute=60))
-    pot.told("a", said(waiting=1), [])
+    pot = TargetLeases(config(2, tokens_per_minute=60))
+    pot.note_usage("a", said(waiting=1), [])
     tokens = pot.grant("a")[2]
     assert tokens == 1
-    pot.told("a", said(waiting=1, called=1, took=31), [])
+    pot.note_usage("a", said(waiting=1, called=1, took=31), [])
     for _ in range(29):
         await asyncio.sleep(1.01)
         assert pot.grant("a")[2] <= 31
@@ -365,15 +365,15 @@ async def test_tokens_that_one_call_took_beyond_its_lease_are_paid_back_before_t
 
 def test_what_a_lost_worker_held_counts_as_spent_until_it_says_what_it_did():
     budget = Budget(10.0)
-    treasury = Treasury(budget)
-    treasury.told("a", 0.0, 0.0, [4.0, 4.0])
+    treasury = BudgetLeases(budget)
+    treasury.note_spending("a", 0.0, 0.0, [4.0, 4.0])
     assert treasury.grant("a") == (8.0, None)
-    treasury.told("b", 0.0, 0.0, [4.0])
+    treasury.note_spending("b", 0.0, 0.0, [4.0])
     assert treasury.grant("b") == (0.0, None)
-    treasury.lost("a")
-    treasury.told("b", 0.0, 0.0, [4.0])
+    treasury.write_off("a")
+    treasury.note_spending("b", 0.0, 0.0, [4.0])
     assert "resume with a larger --max-cost" in treasury.grant("b")[1]
-    treasury.told("a", 1.0, 3.0, [])
+    treasury.note_spending("a", 1.0, 3.0, [])
     assert budget.spent == pytest.approx(5.0)
-    treasury.told("b", 0.0, 0.0, [4.0])
+    treasury.note_spending("b", 0.0, 0.0, [4.0])
     assert treasury.grant("b") == (4.0, None)

@@ -12,8 +12,13 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
-from tui_evals.runs.executors.cluster import dask
-from tui_evals.runs.executors.cluster.dask import Versions, misfits, refusal, reported
+from tui_evals.runs.executors.cluster import connection
+from tui_evals.runs.executors.cluster.connection import (
+    InstalledVersions,
+    differing_workers,
+    installed_versions,
+    version_problem,
+)
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.targets.base import ConfigurationError
 
@@ -29,7 +34,7 @@ NO_PAGES = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 
 def opened(word, **given):
-    return dask.opened(ClusterTerms(word=word, **given), {}, trusting=False)
+    return connection.open_cluster(ClusterTerms(word=word, **given), {}, trusting=False)
 
 
 async def refused(word, **given):
@@ -52,13 +57,13 @@ async def scheduler(workers=1, security=None):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(dask, "ANSWER_SECONDS", 5.0)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 5.0)
 
 
 async def test_workers_here_know_the_environment_and_speak_tls_on_loopback_only(monkeypatch):
     before = dict(os.environ)
     terms = ClusterTerms(word="local:2")
-    async with dask.opened(terms, {"SECRET_OF_THE_PROJECT": "s3"}, trusting=True) as client:
+    async with connection.open_cluster(terms, {"SECRET_OF_THE_PROJECT": "s3"}, trusting=True) as client:
         assert len(set((await client.run(os.getpid)).values()) - {os.getpid()}) == 2
         assert set((await client.run(os.getenv, "SECRET_OF_THE_PROJECT")).values()) == {"s3"}
         assert set((await client.run(os.getenv, "TUI_EVALS_TRUST")).values()) == {"all"}
@@ -106,17 +111,17 @@ async def test_an_error_of_the_run_ends_the_cluster_and_is_the_error():
 
 DRIVER = """
 import asyncio, os, signal, sys, time
-from tui_evals.runs.executors.cluster import dask as opening
+from tui_evals.runs.executors.cluster import connection
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, ConfigurationError
-opening.ANSWER_SECONDS = 0.3
+connection.ANSWER_SECONDS = 0.3
 async def main():
     try:
-        async with opening.opened(ClusterTerms(word=f"tcp://127.0.0.1:{sys.argv[1]}"), {}, False):
+        async with connection.open_cluster(ClusterTerms(word=f"tcp://127.0.0.1:{sys.argv[1]}"), {}, False):
             pass
     except ConfigurationError:
         pass
-    opening.ANSWER_SECONDS = 30.0
-    async with opening.opened(ClusterTerms(word="local:2"), {}, False) as client:
+    connection.ANSWER_SECONDS = 30.0
+    async with connection.open_cluster(ClusterTerms(word="local:2"), {}, False) as client:
         pids = list((await client.run(os.getpid)).values())
         print(*pids, flush=True)
         busy = [client.submit(time.sleep, 600 + n) for n in range(2)]
@@ -160,7 +165,7 @@ def test_nothing_is_said_when_nobody_answers_or_a_worker_is_killed_or_busy_ones_
 def test_logging_is_afterwards_as_it_was():
     own, theirs = logging.getLogger("distributed"), logging.getLogger("distributed.client")
     levels = own.level, theirs.level
-    with dask.quiet():
+    with connection.silence_dask_logs():
         assert not own.isEnabledFor(logging.CRITICAL)
         assert not theirs.isEnabledFor(logging.CRITICAL)
         assert not logging.getLogger("distributed.made.later").isEnabledFor(logging.CRITICAL)
@@ -177,7 +182,7 @@ async def test_a_scheduler_is_joined_and_left_as_it_was():
 
 async def test_a_scheduler_over_tls_is_joined(tmp_path):
     files = issued(tmp_path)
-    security = dask.tls(ClusterTerms(word="tls://127.0.0.1:1", **files))
+    security = connection.tls_security(ClusterTerms(word="tls://127.0.0.1:1", **files))
     async with scheduler(security=security) as address, opened(address, **files) as client:
         assert address.startswith("tls://")
         assert await client.submit(pow, 2, 5) == 32
@@ -185,8 +190,8 @@ async def test_a_scheduler_over_tls_is_joined(tmp_path):
 
 async def test_certificates_of_another_authority_are_refused(tmp_path):
     ours, others = issued(tmp_path / "ours"), issued(tmp_path / "others")
-    security = dask.tls(ClusterTerms(word="tls://127.0.0.1:1", **ours))
-    with dask.quiet():
+    security = connection.tls_security(ClusterTerms(word="tls://127.0.0.1:1", **ours))
+    with connection.silence_dask_logs():
         async with scheduler(workers=0, security=security) as address:
             said = await refused(address, **others)
             assert address in said and "--tls-ca" in said
@@ -195,11 +200,11 @@ async def test_certificates_of_another_authority_are_refused(tmp_path):
 
 
 async def test_a_plain_scheduler_is_not_taken_for_an_encrypted_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask, "ANSWER_SECONDS", 1.0)
-    with dask.quiet():
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 1.0)
+    with connection.silence_dask_logs():
         async with scheduler(workers=0) as address:
             assert "TLS" in await refused(address.replace("tcp", "tls"), **issued(tmp_path))
-        security = dask.tls(ClusterTerms(word="tls://127.0.0.1:1", **issued(tmp_path)))
+        security = connection.tls_security(ClusterTerms(word="tls://127.0.0.1:1", **issued(tmp_path)))
         async with scheduler(workers=0, security=security) as address:
             assert "unencrypted?" in await refused(address.replace("tls", "tcp"))
 
@@ -219,14 +224,14 @@ async def test_a_key_of_another_certificate_is_refused(tmp_path):
 
 
 async def test_an_address_where_nobody_listens_is_named(monkeypatch, unused_tcp_port):
-    monkeypatch.setattr(dask, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.3)
     said = await refused(f"tcp://127.0.0.1:{unused_tcp_port}")
     assert f"tcp://127.0.0.1:{unused_tcp_port}: no Dask scheduler answers" in said
 
 
 async def test_a_host_that_has_no_address_is_named(monkeypatch):
     async def unknown(*_):
-        raise dask.socket.gaierror(-2, "Name or service not known")
+        raise connection.socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
     assert "name is not known" in await refused("tcp://nowhere.invalid:8786", insecure=True)
@@ -234,7 +239,7 @@ async def test_a_host_that_has_no_address_is_named(monkeypatch):
 
 @pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 4096])
 async def test_somebody_who_does_not_speak_dask_is_no_scheduler(monkeypatch, says):
-    monkeypatch.setattr(dask, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)
 
     async def talk(reader, writer):
         writer.write(says)
@@ -247,13 +252,13 @@ async def test_somebody_who_does_not_speak_dask_is_no_scheduler(monkeypatch, say
 
 
 async def test_a_scheduler_without_workers_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(dask, "WORKER_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "WORKER_SECONDS", 0.1)
     async with scheduler(workers=0) as address:
         assert "no worker after" in await refused(address)
 
 
 async def test_workers_that_do_not_fit_are_refused_before_anything_runs(monkeypatch):
-    monkeypatch.setattr(dask, "refusal", lambda ours, theirs: f"{len(theirs)} differ from {ours}")
+    monkeypatch.setattr(connection, "version_problem", lambda ours, theirs: f"{len(theirs)} differ from {ours}")
     async with scheduler() as address:
         said = await refused(address)
     assert said.startswith("1 differ from tui-evals") and said.endswith(f"Python 3.{sys.version_info.minor}")
@@ -280,31 +285,37 @@ async def test_a_scheduler_and_a_worker_started_by_hand_are_joined(tmp_path):
 
 
 def fitting():
-    return reported({"packages": {"python": "3.11.7.final.0", "tui-evals": "0.1.0"}})
+    return installed_versions({"packages": {"python": "3.11.7.final.0", "tui-evals": "0.1.0"}})
 
 
 def test_what_dask_reports_is_read_as_release_and_python():
-    assert fitting() == Versions("0.1.0", "3.11")
-    assert reported({"packages": {"python": "3.13.0.final.0", "tui-evals": None}}) == Versions(None, "3.13")
+    assert fitting() == InstalledVersions("0.1.0", "3.11")
+    assert installed_versions({"packages": {"python": "3.13.0.final.0", "tui-evals": None}}) == InstalledVersions(
+        None, "3.13"
+    )
 
 
 def test_another_patch_release_of_python_fits():
-    worker = reported({"packages": {"python": "3.11.13.final.0", "tui-evals": "0.1.0"}})
-    assert not misfits(fitting(), {"tcp://a:1": worker})
-    assert refusal(fitting(), {"tcp://a:1": worker}) is None
+    worker = installed_versions({"packages": {"python": "3.11.13.final.0", "tui-evals": "0.1.0"}})
+    assert not differing_workers(fitting(), {"tcp://a:1": worker})
+    assert version_problem(fitting(), {"tcp://a:1": worker}) is None
 
 
 def test_a_worker_that_differs_is_named_with_what_it_has_and_what_it_needs():
-    theirs = {"tcp://a:1": Versions("0.1.0", "3.12"), "tcp://b:1": Versions(None, "3.11"), "tcp://c:1": fitting()}
-    assert misfits(fitting(), theirs) == {
+    theirs = {
+        "tcp://a:1": InstalledVersions("0.1.0", "3.12"),
+        "tcp://b:1": InstalledVersions(None, "3.11"),
+        "tcp://c:1": fitting(),
+    }
+    assert differing_workers(fitting(), theirs) == {
         "tcp://a:1": "tui-evals 0.1.0 on Python 3.12",
         "tcp://b:1": "no tui-evals on Python 3.11",
     }
-    said = refusal(fitting(), theirs)
+    said = version_problem(fitting(), theirs)
     assert "tcp://a:1 has tui-evals 0.1.0 on Python 3.12; tcp://b:1 has no tui-evals" in said
     assert "(tui-evals 0.1.0 on Python 3.11)" in said and "tcp://c:1" not in said
 
 
 def test_many_workers_that_differ_are_counted():
-    said = refusal(fitting(), {f"tcp://{n}:1": Versions("0.2.0", "3.11") for n in range(9)})
+    said = version_problem(fitting(), {f"tcp://{n}:1": InstalledVersions("0.2.0", "3.11") for n in range(9)})
     assert "6 more differ" in said and "tcp://5:1" not in said

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.conftest import Project, kill, one_server, project, server, until
+from tests.runs.conftest import Project, kill, project, server, until
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 
-__all__ = ["one_server", "project", "server"]
+__all__ = ["project", "server"]
 CONCURRENCY = 10
 
 

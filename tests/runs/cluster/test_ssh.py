@@ -14,7 +14,7 @@ import pytest
 
 from tests.runs.conftest import Project
 from tests.server import running
-from tui_evals.runs.executors.cluster import dask
+from tui_evals.runs.executors.cluster import connection as dask
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, Host
 from tui_evals.targets.base import ConfigurationError
 
@@ -108,7 +108,7 @@ def listed(tmp_path, *lines):
 
 async def refused(word, **given):
     with pytest.raises(ConfigurationError) as caught:
-        async with dask.opened(ClusterTerms(word=word, **given), {}, False):
+        async with dask.open_cluster(ClusterTerms(word=word, **given), {}, False):
             pass
     return str(caught.value)
 
@@ -129,7 +129,7 @@ def test_a_run_goes_over_ssh_with_the_secrets_of_the_hosts(server, tmp_path):
 async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_DRIVER", "s3")
     word = listed(tmp_path, server.line(), server.line())
-    async with dask.opened(ClusterTerms(word=word), {"SECRET_OF_THE_PROJECT": "s3"}, False) as client:
+    async with dask.open_cluster(ClusterTerms(word=word), {"SECRET_OF_THE_PROJECT": "s3"}, False) as client:
         await client.wait_for_workers(2)
         pids = await client.run(os.getpid)
         assert len(set(pids.values())) == 2
@@ -145,19 +145,19 @@ async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_
 
 async def test_the_users_own_ssh_configuration_is_obeyed_and_tls_files_are_handed_on(server, tmp_path):
     files = issued(tmp_path / "tls")
-    async with dask.opened(ClusterTerms(word=listed(tmp_path, "here"), **files), {}, False) as client:
+    async with dask.open_cluster(ClusterTerms(word=listed(tmp_path, "here"), **files), {}, False) as client:
         addresses = [client.scheduler.address, *await client.run(os.getpid)]
         assert len(addresses) == 2 and all(address.startswith("tls://") for address in addresses)
 
 
 DRIVER = """
 import asyncio, os, sys
-from tui_evals.runs.executors.cluster.dask import opened
+from tui_evals.runs.executors.cluster.connection import open_cluster
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 def parents():
     return os.getpid(), os.getppid()
 async def main():
-    async with opened(ClusterTerms(word=sys.argv[1]), {}, False) as client:
+    async with open_cluster(ClusterTerms(word=sys.argv[1]), {}, False) as client:
         hub = await client.run_on_scheduler(os.getpid)
         print(hub, *(pid for pair in (await client.run(parents)).values() for pid in pair), flush=True)
         if sys.argv[2] == "stay":
@@ -205,8 +205,8 @@ async def test_a_host_without_our_python_is_named(server, tmp_path, monkeypatch)
 
 
 def test_the_users_ssh_configuration_says_what_a_line_leaves_open():
-    assert not {"username", "port"} & dask.options(Host("far")).keys()
-    given = dask.options(Host("far", "me", 2222))
+    assert not {"username", "port"} & dask.ssh_options(Host("far")).keys()
+    given = dask.ssh_options(Host("far", "me", 2222))
     assert (given["username"], given["port"]) == ("me", 2222)
     assert "known_hosts" not in given and "config" not in given
 
@@ -215,7 +215,7 @@ def test_python_is_started_in_the_login_environment(tmp_path):
     (tmp_path / ".profile").write_text("export SECRET_OF_THE_PROFILE=s3\n")
     (tmp_path / "shown.py").write_text("import os, sys; print(os.environ['SECRET_OF_THE_PROFILE'], sys.argv[1:])")
     environment = {"HOME": str(tmp_path), "SHELL": "/bin/sh", "PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
-    line = f"env A=1 {dask.command()} -m shown one '{{\"two\": 2}}'"
+    line = f"env A=1 {dask.remote_python()} -m shown one '{{\"two\": 2}}'"
     with subprocess.Popen(
         ["/bin/sh", "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
     ) as process:

@@ -13,12 +13,12 @@ from tui_evals.runs.executors.cluster import terms as module
 from tui_evals.runs.executors.cluster.terms import (
     ClusterTerms,
     Host,
-    Hosts,
-    Local,
+    HostsFile,
+    LocalWorkers,
     Scheduler,
-    checked,
-    encrypted,
-    place,
+    check_terms,
+    is_encrypted,
+    parse_place,
     read_hosts,
 )
 from tui_evals.targets.base import ConfigurationError
@@ -47,26 +47,26 @@ def listed(tmp_path, text):
 
 def refused(**given):
     with pytest.raises(ConfigurationError) as caught:
-        checked(ClusterTerms(**given))
+        check_terms(ClusterTerms(**given))
     return str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("word", "meaning"),
     [
-        ("local", Local(None)),
-        ("local:4", Local(4)),
+        ("local", LocalWorkers(None)),
+        ("local:4", LocalWorkers(4)),
         ("tcp://host:8786", Scheduler("tcp://host:8786", "host", 8786, False)),
         ("tls://host:8786/", Scheduler("tls://host:8786", "host", 8786, True)),
         ("tcp://[::1]:8786", Scheduler("tcp://[::1]:8786", "::1", 8786, False)),
     ],
 )
 def test_each_form_means_one_thing(word, meaning):
-    assert place(word) == meaning
+    assert parse_place(word) == meaning
 
 
 def test_a_file_of_hosts_may_lie_anywhere():
-    assert isinstance(place("ssh:a b/hosts.txt"), Hosts)
+    assert isinstance(parse_place("ssh:a b/hosts.txt"), HostsFile)
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_an_address_has_a_host_and_a_port_and_no_more(word):
 @given(st.text(max_size=40))
 def test_any_word_is_understood_or_refused(word):
     try:
-        place(word)
+        parse_place(word)
     except ConfigurationError as error:
         assert str(error)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.10", "[::1]"])
 def test_plain_tcp_to_this_machine_is_nobodys_business(host):
-    assert checked(ClusterTerms(word=f"tcp://{host}:8786")) == ()
+    assert check_terms(ClusterTerms(word=f"tcp://{host}:8786")) == ()
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_plain_tcp_to_elsewhere_wants_to_be_accepted(host):
     said = refused(word=word)
     assert host.strip("[]") in said
     assert "--insecure-cluster" in said and "--tls-ca" in said
-    (note,) = checked(ClusterTerms(word=word, insecure=True))
+    (note,) = check_terms(ClusterTerms(word=word, insecure=True))
     assert "run code on the workers" in note
 
 
 def test_tls_wants_no_acceptance(tls):
-    assert checked(ClusterTerms(word="tls://10.0.0.5:8786", **tls)) == ()
+    assert check_terms(ClusterTerms(word="tls://10.0.0.5:8786", **tls)) == ()
 
 
 def test_tls_without_its_files_is_refused(tls):
@@ -135,8 +135,8 @@ def test_tls_files_that_would_change_nothing_are_refused(word, tls):
 
 def test_a_variable_is_forwarded_over_tls_only(tls):
     forward = ("OPENAI_API_KEY",)
-    assert checked(ClusterTerms(word="local:2", forward=forward)) == ()
-    assert checked(ClusterTerms(word="tls://10.0.0.5:8786", forward=forward, **tls)) == ()
+    assert check_terms(ClusterTerms(word="local:2", forward=forward)) == ()
+    assert check_terms(ClusterTerms(word="tls://10.0.0.5:8786", forward=forward, **tls)) == ()
     assert "OPENAI_API_KEY" in refused(word="tcp://127.0.0.1:8786", forward=forward)
     assert "OPENAI_API_KEY" in refused(word="tcp://10.0.0.5:8786", forward=forward, insecure=True)
 
@@ -144,13 +144,13 @@ def test_a_variable_is_forwarded_over_tls_only(tls):
 def test_hosts_elsewhere_want_tls_or_acceptance(tmp_path, tls):
     word = listed(tmp_path, "localhost\nme@far:2222\n")
     assert "plain TCP to far" in refused(word=word)
-    assert len(checked(ClusterTerms(word=word, insecure=True))) == 1
-    assert checked(ClusterTerms(word=word, **tls)) == ()
-    assert encrypted(ClusterTerms(word=word, **tls)) and not encrypted(ClusterTerms(word=word))
+    assert len(check_terms(ClusterTerms(word=word, insecure=True))) == 1
+    assert check_terms(ClusterTerms(word=word, **tls)) == ()
+    assert is_encrypted(ClusterTerms(word=word, **tls)) and not is_encrypted(ClusterTerms(word=word))
 
 
 def test_hosts_that_are_all_this_machine_want_nothing(tmp_path):
-    assert checked(ClusterTerms(word=listed(tmp_path, "127.0.0.1:2222\n[::1]\nlocalhost\n"))) == ()
+    assert check_terms(ClusterTerms(word=listed(tmp_path, "127.0.0.1:2222\n[::1]\nlocalhost\n"))) == ()
 
 
 def test_tls_files_of_hosts_have_one_path_everywhere(tmp_path, tls, monkeypatch):
@@ -210,10 +210,10 @@ def test_without_the_extra_a_sentence_says_how_to_install_it(monkeypatch, tmp_pa
 
 def test_checking_imports_nothing_of_dask():
     code = (
-        "import sys; from tui_evals.runs.executors.cluster.terms import ClusterTerms, checked, ConfigurationError\n"
-        "try: checked(ClusterTerms(word='local:2'))\n"
+        "import sys; from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, ConfigurationError\n"
+        "try: check_terms(ClusterTerms(word='local:2'))\n"
         "except ConfigurationError: pass\n"
-        "import tui_evals.runs.executors.cluster.dask\n"
+        "import tui_evals.runs.executors.cluster.connection\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -222,4 +222,4 @@ def test_checking_imports_nothing_of_dask():
 
 def test_a_driver_cannot_hand_on_what_a_worker_trusts():
     with pytest.raises(ConfigurationError, match="TUI_EVALS_TRUST: what a worker trusts is set where it is started"):
-        checked(ClusterTerms(word="local:2", forward=("TUI_EVALS_TRUST",)))
+        check_terms(ClusterTerms(word="local:2", forward=("TUI_EVALS_TRUST",)))

@@ -11,30 +11,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Dataset, Item
-from tui_evals.evaluators.registry import registry
+from tui_evals.evaluators.registry import load_registry
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.cluster.wire import (
     Order,
-    answer_row,
-    call_of,
-    call_row,
-    cells_of,
-    cells_text,
-    header_of,
-    order_of,
-    order_text,
-    plan_of,
-    prompts_of,
-    score_rows,
-    scores_of,
+    dataset_header,
+    dump_call,
+    dump_cells,
+    dump_order,
+    dump_prompts,
+    dump_scores,
+    load_call,
+    load_cells,
+    load_order,
+    load_scores,
     versions,
+    worker_plan,
 )
 from tui_evals.runs.executors.cluster.worker.session import Outbox
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
 from tui_evals.store.redact import spellings, without
-from tui_evals.store.rows import answer_record, plain
+from tui_evals.store.rows import answer_record, body_of, plain
 from tui_evals.targets.base import Price, TargetConfig
 from tui_evals.text.prompty import parse_prompty
 
@@ -85,7 +84,7 @@ def sent(value):
 @settings(max_examples=60)
 @given(answers)
 def test_an_answer_arrives_as_it_was_said(record):
-    assert answer_record(*sent(answer_row(record))) == record
+    assert answer_record(*sent(body_of(record))) == record
 
 
 @settings(max_examples=60)
@@ -107,14 +106,14 @@ def test_an_answer_arrives_as_it_was_said(record):
     )
 )
 def test_a_call_arrives_as_it_was_made(record):
-    assert call_of(sent(call_row(record))) == record
+    assert load_call(sent(dump_call(record))) == record
 
 
 def test_what_a_failed_call_said_arrives_although_it_is_no_text():
     call = CallRecord(
         answer=None, kind="target", target="t", attempt=1, started=0.0, latency_ms=0.0, message="no \ud800"
     )
-    assert call_of(sent(call_row(call))).message == "no ?"
+    assert load_call(sent(dump_call(call))).message == "no ?"
 
 
 scores = st.builds(
@@ -134,7 +133,7 @@ scores = st.builds(
 @settings(max_examples=60)
 @given(st.lists(scores, max_size=3))
 def test_scores_arrive_as_they_were_given(records):
-    assert scores_of(sent(score_rows(records))) == records
+    assert load_scores(sent(dump_scores(records))) == records
 
 
 def test_details_without_a_number_arrive_without_one():
@@ -147,7 +146,7 @@ def test_details_without_a_number_arrive_without_one():
         reason="\udc00!",
         details={"mean": math.nan, "most": math.inf, "many": 10**400, "\ud800": "\ud800"},
     )
-    (found,) = scores_of(sent(score_rows([record])))
+    (found,) = load_scores(sent(dump_scores([record])))
     assert math.isnan(found.score) and math.isnan(found.details["mean"])
     assert found.details["most"] == math.inf and found.details["many"] == 10**400
     assert found.details["\ud800"] == "\ud800" and (found.label, found.reason) == ("?", "?!")
@@ -190,16 +189,16 @@ def cells(draw):
 @settings(max_examples=60)
 @given(cells())
 def test_cells_arrive_with_their_items_and_all_that_is_known_of_them(given_cells):
-    found = cells_of(sent(cells_text(given_cells)))
+    found = load_cells(sent(dump_cells(given_cells)))
     assert found == given_cells
     assert [cell.item.model_fields_set for cell in found] == [cell.item.model_fields_set for cell in given_cells]
 
 
 def test_an_item_that_many_cells_ask_is_written_once():
     item = Item.model_validate({"prompt": "a rare word"})
-    text = cells_text([Cell(item, "#1", 0, 0, 0, repeat, (repeat,), {}, frozenset()) for repeat in range(50)])
+    text = dump_cells([Cell(item, "#1", 0, 0, 0, repeat, (repeat,), {}, frozenset()) for repeat in range(50)])
     assert text.count("a rare word") == 1
-    assert len({id(cell.item) for cell in cells_of(text)}) == 1
+    assert len({id(cell.item) for cell in load_cells(text)}) == 1
 
 
 configs = st.builds(
@@ -235,7 +234,7 @@ orders = st.builds(
 @settings(max_examples=60)
 @given(orders)
 def test_an_order_arrives_as_it_was_given(order):
-    assert order_of(sent(order_text(order))) == order
+    assert load_order(sent(dump_order(order))) == order
 
 
 PROMPT = """---
@@ -259,13 +258,13 @@ def test_the_plan_of_a_worker_makes_the_same_chat_and_the_same_evaluators_of_a_c
     }
     dataset = Dataset.model_validate(document)
     target = TargetConfig(name="t", model="demo")
-    plan = Plan(dataset, (target,), registry(), prompts=(PromptUnderTest("p", parse_prompty(PROMPT)),))
+    plan = Plan(dataset, (target,), load_registry(), prompts=(PromptUnderTest("p", parse_prompty(PROMPT)),))
     order = Order(
         versions=versions(),
-        header=header_of(dataset),
+        header=dataset_header(dataset),
         targets=(target,),
         judges=((None, target),),
-        prompts=prompts_of(plan),
+        prompts=dump_prompts(plan),
         without_judges=False,
         use_cache=True,
         budget=None,
@@ -273,7 +272,7 @@ def test_the_plan_of_a_worker_makes_the_same_chat_and_the_same_evaluators_of_a_c
         code={},
         environment={},
     )
-    found = plan_of(order_of(order_text(order)), registry())
+    found = worker_plan(load_order(dump_order(order)), load_registry())
     assert found.dataset == dataset.model_copy(update={"items": []})
     assert found.judge == target and found.asked_prompts[0].name == "p"
     for item in dataset.items:
@@ -304,12 +303,12 @@ async def test_secrets_leave_no_worker_and_what_looks_like_one_breaks_no_letter(
         asyncio.create_task(outbox.scored(1, [score], "pass", 1.0)),
     ]
     await asyncio.sleep(0)
-    letter = outbox.letter()
+    letter = outbox.message()
     assert "hunter22" not in json.dumps(letter)
     found = answer_record(*letter["answers"][0][1])
     assert (found.input_tokens, found.message, found.request["max_tokens"]) == (200000, "[redacted]", 200000)
-    assert call_of(letter["calls"][0]).target == "ollama"
-    (scored,) = scores_of(letter["scores"][0][1])
+    assert load_call(letter["calls"][0]).target == "ollama"
+    (scored,) = load_scores(letter["scores"][0][1])
     assert (scored.key, scored.details["n"], scored.reason) == ("ollama", 200000, "[redacted]")
     outbox.answered([(1, True)], [])
     assert await asyncio.gather(*waiting) == [True, None]

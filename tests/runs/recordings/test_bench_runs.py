@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.bench import read, recognises, take_in
@@ -59,7 +59,7 @@ def test_the_folder_that_arthur_bench_wrote_is_read_whole():
     suites, recordings, losses = read(REAL)
     assert [one["metadata"]["name"] for one in suites] == ["capitals", "capitals raw", "own", "reading", "words"]
     assert [(one.suite, one.name) for one in recordings][:2] == [("capitals", "first"), ("capitals", "second run")]
-    assert all(typed(one)[1] == [] for one in suites)
+    assert all(parse_dataset(one)[1] == [] for one in suites)
     assert suites[0]["description"] == "as the package has it"
     assert suites[0]["items"][3] == {"prompt": "four", "expected_response": "straße"}
     first = recordings[0]

@@ -158,11 +158,11 @@ def test_the_means_in_the_store_are_those_that_inspect_counted(tmp_path):
 
 def test_the_dataset_of_a_log_can_be_run_here(tmp_path):
     from tui_evals.datasets.document import load
-    from tui_evals.evaluators.registry import registry
+    from tui_evals.evaluators.registry import load_registry
 
     for name in ("arithmetic", "choices"):
         file = written(tmp_path, read(LOGS / f"{name}.json")[0].document, f"{name}.data.json")
-        assert validate(load(file), registry(tmp_path).catalogue).problems == ()
+        assert validate(load(file), load_registry(tmp_path).catalogue).problems == ()
     document = read(LOGS / "arithmetic.json")[0].document
     assert document["default_evaluators"] == {"includes": {"type": "Includes", "ignore_case": True}}
 

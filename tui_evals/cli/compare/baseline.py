@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 from tui_evals.cli import project
@@ -10,6 +9,9 @@ from tui_evals.cli.output import Stop, cell, say, say_json
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import percent
 from tui_evals.datasets.discover import project_root
+from tui_evals.present.figures import local_time
+from tui_evals.present.runs import next_step
+from tui_evals.runs.gates import why_no_baseline
 from tui_evals.store.baselines import (
     Baseline,
     author_here,
@@ -23,27 +25,15 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
 
-def key_of(run: RunRow, root: Path) -> str:
-    """The dataset of a stored run, as baselines know it."""
-    return dataset_key(run.source, root, root)
-
-
-def why_no_baseline(reader: Reader, run: RunRow) -> str | None:
-    """Why nothing can be measured against a run."""
-    if run.status != "finished":
-        return f"{run.key} is {run.status}, and what it has not answered would be missing from every comparison"
-    total = reader.totals(run.id)
-    return None if total.passed + total.failed else f"{run.key} has not a single answer that was judged"
-
-
 def set_run(word: str) -> None:
     """Make a run the baseline of its dataset, and say what it replaces."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if (why := why_no_baseline(reader, run)) is not None:
-            go_on = "" if run.status == "finished" else f"; `tui-evals resume {run.key}` goes on with it"
-            raise Stop(f"{why}, so it cannot be a baseline{go_on}")
-        dataset = key_of(run, project_root(Path.cwd()))
+            go_on = next_step(run)
+            raise Stop(f"{why}, so it cannot be a baseline{'; ' + go_on if go_on else ''}")
+        root = project_root(Path.cwd())
+        dataset = dataset_key(run.source, root, root)
         before = baseline_of(reader, dataset)
         if before is not None and before.run == run.id:
             say(f"{run.key} is the baseline of {dataset} already")
@@ -67,8 +57,8 @@ def show(as_json: bool) -> None:
     for (kept, run), rate in zip(found, rates, strict=True):
         say(kept.source, bold=True)
         passes = f"{rate.passed} of {rate.judged} pass ({percent(rate.share)})"
-        say(f"  {run.key}  {cell(run.name, 40)}  ran {_when(run.started or run.created)}  {passes}")
-        say(f"  set by {kept.author}, {_when(kept.time)}")
+        say(f"  {run.key}  {cell(run.name, 40)}  ran {local_time(run.started or run.created)}  {passes}")
+        say(f"  set by {kept.author}, {local_time(kept.time)}")
 
 
 def clear(name: str | None) -> None:
@@ -120,7 +110,3 @@ def _shown(kept: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
         "passed": rate.passed,
         "judged": rate.judged,
     }
-
-
-def _when(time: float) -> str:
-    return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")

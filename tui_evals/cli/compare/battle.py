@@ -13,32 +13,34 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json, warn
-from tui_evals.cli.project import World, world
-from tui_evals.cli.run.watching import Pace
+from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import target_or_stop
-from tui_evals.cli.tables import table, wrapped
 from tui_evals.compare.battles import (
-    Lean,
     Match,
+    PositionLean,
     Rating,
     Tally,
-    corrected,
-    lean,
+    battle_sentence,
+    correct_tallies,
     lean_sentence,
-    meetings,
+    position_lean,
     ratings,
-    sentence,
-    tally,
+    shares_by_item,
+    tally_matches,
 )
-from tui_evals.compare.runs import MOST, ComparedLine, read_comparison
+from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_comparison
 from tui_evals.compare.statistics import Interval, percent
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.evaluators.battling import CRITERIA, fingerprint
+from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
+from tui_evals.present.columns import table, wrap
+from tui_evals.present.figures import counted, estimated_cost, money
+from tui_evals.present.pace import Pace, pace_parts
 from tui_evals.runs.battle import Battle, DueBout, estimate_battle
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Outcome
 from tui_evals.runs.opening import opened, price_for
 from tui_evals.runs.plan import limited
+from tui_evals.runs.project import Project
 from tui_evals.store.bouts import bouts
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -47,6 +49,7 @@ from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.opening import identity
 
 _EVERY = 0.5
+_PAIR, _PAIRS = "pair of answers", "pairs of answers"
 _PLAIN_EVERY = 5.0
 
 
@@ -104,8 +107,9 @@ class _Live:
             rewind(1)
         self._said = now
         undecided = f" · {battle.undecided} without a verdict" if battle.undecided else ""
-        pace = self._pace.sentence(battle.total - battle.done)
-        line = f"{self._judge}: {battle.done}/{battle.total} bouts{undecided}{pace} · {self._budget.spent:.4f} USD"
+        pace = pace_parts(self._pace.rate(), battle.total - battle.done)
+        line = f"{self._judge}: {battle.done}/{battle.total} bouts{undecided}"
+        line = " · ".join([line, *pace, money(self._budget.spent)])
         say(cell(line, (columns() or 1000) - 1))
 
 
@@ -139,21 +143,21 @@ class BattleState:
     duels: Sequence[Duel]
     matches: Sequence[Sequence[Match]]
     tallies: Sequence[Tally]
-    lean: Lean | None
+    lean: PositionLean | None
     ratings: Sequence[Rating]
     """Empty without a verdict."""
 
 
 def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequence[Sequence[Match]]) -> BattleState:
     """What matches come to."""
-    met = meetings({duel.places: own for duel, own in zip(duels, matches, strict=True)})
-    tallies = corrected([tally(own) for own in matches])
+    met = shares_by_item({duel.places: own for duel, own in zip(duels, matches, strict=True)})
+    tallies = correct_tallies([tally_matches(own) for own in matches])
     return BattleState(
         runs,
         duels,
         matches,
         tallies,
-        lean(match for own in matches for match in own),
+        position_lean(match for own in matches for match in own),
         ratings(met, len(runs)) if any(own.judged for own in tallies) else (),
     )
 
@@ -171,12 +175,15 @@ def say_runs(runs: Sequence[RunRow], duels: Sequence[Duel], judge: str, due: int
         left, right = _names(duel)
         for count, why in ((duel.unanswered, "a side has no answer"), (duel.edited, "the item was edited in between")):
             if count:
-                _say(f"{left} and {right}: {_pairs(count)} left out because {why}.", dim=True)
+                _say(f"{left} and {right}: {counted(count, _PAIR, _PAIRS)} left out because {why}.", dim=True)
         if not (duel.pairs or duel.unanswered or duel.edited):
             _say(f"{left} and {right} have no answers that face each other; {_ALONE}.", dim=True)
     pairs = sum(len(duel.pairs) for duel in duels)
     equal = sum(len(duel.equal) for duel in duels)
-    _say(f"{_pairs(pairs)}: {equal:,} equal, {pairs - equal - due:,} decided earlier, {due:,} for {judge} to decide.")
+    _say(
+        f"{counted(pairs, _PAIR, _PAIRS)}: {equal:,} equal, {pairs - equal - due:,} decided earlier, "
+        f"{due:,} for {judge} to decide."
+    )
 
 
 def say_battle(found: BattleState) -> None:
@@ -184,7 +191,7 @@ def say_battle(found: BattleState) -> None:
     for duel, own in zip(found.duels, found.tallies, strict=True):
         left, right = _names(duel)
         say()
-        _say(sentence(own, left, right), bold=True)
+        _say(battle_sentence(own, left, right), bold=True)
         _say(_counted(own, left, right))
         if own.judged and own.share is not None and own.interval is not None:
             ends = f"{percent(own.interval.low)} to {percent(own.interval.high)}"
@@ -223,17 +230,13 @@ def _rating_table(found: BattleState) -> list[str]:
 
 
 def _say(text: str, **style: Any) -> None:
-    for line in wrapped(text, columns()):
+    for line in wrap(text, columns()):
         say(line, **style)
 
 
 def _names(duel: Duel) -> tuple[str, str]:
     left, right = duel.places
     return NAMES[left], NAMES[right]
-
-
-def _pairs(count: int) -> str:
-    return "1 pair of answers" if count == 1 else f"{count:,} pairs of answers"
 
 
 # -- as data
@@ -275,11 +278,11 @@ def _duel_json(runs: Sequence[RunRow], duel: Duel, own: Tally) -> dict[str, Any]
         "interval": None if own.share is None else _ends(own.interval),
         "p": own.test.p,
         "adjusted_p": own.test.adjusted,
-        "verdict": sentence(own, *_names(duel)),
+        "verdict": battle_sentence(own, *_names(duel)),
     }
 
 
-def _lean(found: Lean) -> dict[str, Any]:
+def _lean(found: PositionLean) -> dict[str, Any]:
     numbers = {"first_shown": found.share, "interval": _ends(found.interval), "p": found.p, "items": found.items}
     return {**numbers, "real": found.real, "verdict": lean_sentence(found)}
 
@@ -340,7 +343,7 @@ class PreparedBattle:
 def battle(words: Sequence[str], **options: Any) -> int:
     """Let a judge choose between the answers of the runs that a person means."""
     wish = BattleOptions(**options)
-    here = world(wish.env_name, trusting=False)
+    here = open_project(wish.env_name, trusting=False)
     with project.reader() as reader:
         ring = _ring(reader, words, wish, here)
         due = ring.due(ring.matches(reader))
@@ -360,7 +363,7 @@ def battle(words: Sequence[str], **options: Any) -> int:
         say_battle(found)
     if not outcome.finished:
         warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
-        return 130 if interrupted else 3 if outcome.configuration else 1
+        return 130 if interrupted else 3 if outcome.code == "configuration" else 1
     if due and not any(own.judged for own in found.tallies):
         warn(f"{ring.judge.name} gave not a single verdict: {_why(found)}")
         return 1
@@ -375,9 +378,9 @@ def _why(found: BattleState) -> str:
 # -- what is put to the judge
 
 
-def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: World) -> PreparedBattle:
-    if not 2 <= len(words) <= MOST:
-        raise Stop(f"a battle is between 2 to {MOST} runs; {len(words)} given")
+def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Project) -> PreparedBattle:
+    if not 2 <= len(words) <= MAX_RUNS:
+        raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given")
     if wish.seed is not None and wish.limit is None:
         raise Stop("--seed belongs to --limit: it says which pairs are drawn")
     judge = target_or_stop(wish.judge or here.settings.judge, here.settings)
@@ -398,8 +401,10 @@ def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: World
             "there is nothing to compare: the runs have no turn of the same item that both answered, unless the item "
             "was edited in between; `tui-evals compare` shows what they have in common"
         )
-    criteria = (wish.criteria or "").strip() or CRITERIA
-    return PreparedBattle(runs, duels, judge, criteria, fingerprint(criteria, identity(judge, here.environment)))
+    criteria = (wish.criteria or "").strip() or DEFAULT_CRITERIA
+    return PreparedBattle(
+        runs, duels, judge, criteria, judging_fingerprint(criteria, identity(judge, here.environment))
+    )
 
 
 def _note_self_judging(runs: Sequence[RunRow], judge: TargetConfig) -> None:
@@ -441,16 +446,15 @@ def _say_plan(ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_j
         counts = {"pairs": pairs, "equal_answers": equal, "decided": pairs - equal - len(due)}
         say_json({**counts, "judge_calls": found.judge_calls, "cost": found.cost, "judge": ring.judge.name})
         return 0
-    cost = "cost unknown: a price is missing" if found.cost is None else f"about {found.cost:.2f} USD"
     say(
         f"{pairs:,} pairs of answers, {equal:,} of them equal and {pairs - equal - len(due):,} decided earlier: "
-        f"{found.judge_calls:,} judge calls, {cost}; repairs and retries may add some"
+        f"{found.judge_calls:,} judge calls, {estimated_cost(found.cost)}; repairs and retries may add some"
     )
     return 0
 
 
 def _fight(
-    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: World
+    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: Project
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
     try:

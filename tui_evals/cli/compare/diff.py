@@ -8,16 +8,17 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.look.show import MARKS, answers_to
-from tui_evals.cli.output import Stop, columns, say
-from tui_evals.cli.tables import fit, wrapped
-from tui_evals.compare.diff import Diff, Gap, Kind, Row, Side, diff_json, side_by_side, unified
-from tui_evals.runs.prompting import asked_text
+from tui_evals.cli.look.show import answers_to
+from tui_evals.cli.output import Stop, colour, columns, say
+from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_diff
+from tui_evals.present.answers import error_text, prompt_text, reference_text
+from tui_evals.present.columns import cut, fit, wrap
+from tui_evals.present.status import ANSWER_LOOKS, run_look
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
-from tui_evals.store.rows import Detail, expected_of
-from tui_evals.text.safe import safe, safe_line
+from tui_evals.store.rows import Detail
+from tui_evals.text.safe import safe
 
 Coloured = tuple[str, str | None]
 
@@ -36,10 +37,10 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
     yield f"  {fit('expected', half)} │ answer", None
     ends = _ends(diff)
     for row in _near(diff):
-        if isinstance(row, Gap):
+        if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
-        left, right = (wrapped(_marked(side, row, ends), half) if side else [] for side in (row.left, row.right))
+        left, right = (wrap(_marked(side, row, ends), half) if side else [] for side in (row.left, row.right))
         sign, colour = _SIGNS[row.kind], _COLOURS[row.kind]
         for one, other in zip_longest(left, right, fillvalue=""):
             yield f"{sign} {fit(one, half)} │ {other}".rstrip(), colour
@@ -48,20 +49,20 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
 def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
     """What was expected above what was answered, in one column."""
     ends = _ends(diff)
-    for row in diff.rows if diff.same else unified(diff, _CONTEXT):
-        if isinstance(row, Gap):
+    for row in diff.rows if diff.same else unified_diff(diff, _CONTEXT):
+        if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
         side = row.right or row.left
-        for line in wrapped(_marked(side, row, ends), None if room is None else room - 2) if side else ():
+        for line in wrap(_marked(side, row, ends), None if room is None else room - 2) if side else ():
             yield f"{_SIGNS[row.kind]} {line}".rstrip(), _COLOURS[row.kind]
 
 
-def _skipped(gap: Gap, diff: Diff) -> str:
+def _skipped(gap: DiffGap, diff: Diff) -> str:
     return f"⋯ {gap.count:,} {_UNITS[diff.unit]} alike"
 
 
-def _near(diff: Diff) -> Iterator[Row | Gap]:
+def _near(diff: Diff) -> Iterator[DiffRow | DiffGap]:
     """The rows without those that are far from every change; all of them where nothing changed."""
     blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
     for number, (same, block) in enumerate(blocks):
@@ -71,11 +72,11 @@ def _near(diff: Diff) -> Iterator[Row | Gap]:
             yield from block
         else:
             yield from block[:head]
-            yield Gap(tail - head)
+            yield DiffGap(tail - head)
             yield from block[tail:]
 
 
-def _marked(side: Side, row: Row, ends: Collection[int]) -> str:
+def _marked(side: DiffSide, row: DiffRow, ends: Collection[int]) -> str:
     """A side as text, with marks around what changed where that is not all of it; a line end only it has is shown."""
     whole = all(span.changed for span in side.spans)
     opening, closing = ("{+", "+}") if side is row.right else ("[-", "-]")
@@ -148,7 +149,7 @@ def _filter(text: str) -> Filter:
 
 def _nothing(run: RunRow, only: str | None, turn: int | None) -> str:
     where = "" if turn is None else f" in turn {turn}"
-    so_far = "" if run.status == "finished" else f", which is {run.status},"
+    so_far = "" if run.status == "finished" else f", which is {run_look(run).word},"
     found = f"failed in {run.key}{so_far}" if only is None else f"in {run.key} is found by {only!r}"
     return f"nothing {found}{where}; `--item ID` shows one item, `--only status:pass` another part of the run"
 
@@ -162,12 +163,12 @@ def _say_cell(reader: Reader, run: RunRow, items: Sequence[Unit], rows: list[Ans
     units = _units(items[first.item])
     place = [first.name, *_column(run, first)]
     if len(units) == 1:
-        say(_heading(first, place), bold=True, fg=MARKS[first.status][1])
+        say(_heading(first, place), bold=True, fg=colour(ANSWER_LOOKS[first.status].tone))
     else:
         say(_cut(" · ".join([*place, f"a conversation of {len(units)} turns"])), bold=True)
     for row in rows:
         if len(units) > 1:
-            say(_heading(row, [f"turn {row.turn + 1}"]), bold=True, fg=MARKS[row.status][1])
+            say(_heading(row, [f"turn {row.turn + 1}"]), bold=True, fg=colour(ANSWER_LOOKS[row.status].tone))
         detail = reader.detail(row.id)
         _say_answer(detail, units[row.turn] if row.turn < len(units) else {}, unified)
         failed = [record.key for record in detail.scores.get(run.scoring_pass, ()) if record.result == "fail"]
@@ -177,7 +178,7 @@ def _say_cell(reader: Reader, run: RunRow, items: Sequence[Unit], rows: list[Ans
 
 def _heading(row: AnswerRow, place: Sequence[str]) -> str:
     score = [] if row.score is None else [f"score {row.score:.0f}"]
-    return _cut(f"{MARKS[row.status][0]} {row.status}  {' · '.join([*place, *score])}")
+    return _cut(f"{ANSWER_LOOKS[row.status].text}  {' · '.join([*place, *score])}")
 
 
 def _column(run: RunRow, row: AnswerRow) -> Iterator[str]:
@@ -198,8 +199,9 @@ def _units(item: Unit) -> Sequence[Unit]:
 
 
 def _say_answer(detail: Detail, unit: Unit, unified: bool) -> None:
-    answer, expected = detail.answer, expected_of(unit)
-    asked = unit.get("prompt") or (asked_text(answer.request.get("messages", ())) if answer else None)
+    answer = detail.answer
+    expected = reference_text(unit, answer.text if answer else None)
+    asked = prompt_text(unit, answer)
     if asked:
         say(_cut(f"  asked: {asked}"), dim=True)
     if answer is None or answer.text is None:
@@ -221,11 +223,11 @@ def compared(expected: str, answer: str) -> Diff:
 def _say_diff(diff: Diff, unified: bool) -> None:
     room = columns()
     wide = room is not None and room >= WIDE and not unified and not diff.same
-    for line in wrapped(_summary(diff, wide), None if room is None else room - 2):
+    for line in wrap(_summary(diff, wide), None if room is None else room - 2):
         if line:
             say(f"  {line}", dim=True)
-    for line, colour in beside(diff, room or WIDE) if wide else below(diff, room):
-        say(line, fg=colour)
+    for line, fg in beside(diff, room or WIDE) if wide else below(diff, room):
+        say(line, fg=fg)
 
 
 def _summary(diff: Diff, wide: bool) -> str:
@@ -250,16 +252,15 @@ def _instead(detail: Detail) -> str:
     if answer.tool_calls:
         calls = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in answer.tool_calls)
         return f"no text, but calls of tools: {calls}"
-    return f"no answer: {answer.code}: {answer.message}" if answer.code else "no answer"
+    return f"no answer: {error_text(answer)}" if answer.code else "no answer"
 
 
 def _say_text(lead: str, text: str) -> None:
     room = columns()
-    for line in wrapped(text, None if room is None else max(room - len(lead), 20)) if text else ():
+    for line in wrap(text, None if room is None else max(room - len(lead), 20)) if text else ():
         say(lead + line)
         lead = " " * len(lead)
 
 
 def _cut(text: str) -> str:
-    room = columns()
-    return safe_line(text) if room is None else fit(text, room).rstrip()
+    return cut(text, columns())

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tui_evals.cli import project, tables
+from tui_evals.cli import project
 from tui_evals.cli.output import Stop, columns, say, say_data
 from tui_evals.cli.project import evaluators, store_path
 from tui_evals.cli.run.finishing import kind_named, write_report, write_results
-from tui_evals.cli.tables import size, wrapped
-from tui_evals.compare.runs import MOST
+from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
+from tui_evals.present import columns as layout
+from tui_evals.present.columns import cell_width, wrap
 from tui_evals.reports.kinds import KINDS, kind_of, write
 from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, named, read_overview, table
 from tui_evals.store.reader import Reader
@@ -59,18 +60,18 @@ def _say(found: Overview) -> None:
     cells = [[safe_line(text) for text in line] for line in (headings, *rows)]
     if room is None or _width(cells) <= room:
         numeric = range(len(named(found)), len(headings))
-        _say_table(tables.table(cells, right=numeric, room=None))
+        _say_table(layout.table(cells, right=numeric, room=None))
     else:
         for part in _beside([list(line) for line in zip(*cells, strict=True)], room):
-            _say_table(tables.table(part, right=range(1, len(part[0])), elastic=range(len(part[0])), room=room))
+            _say_table(layout.table(part, right=range(1, len(part[0])), elastic=range(len(part[0])), room=room))
             say()
     for note in found.notes:
-        for line in wrapped(note, room):
+        for line in wrap(note, room):
             say(line, dim=True)
 
 
 def _width(cells: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(size, column)) + _GAP for column in zip(*cells, strict=True)) - _GAP
+    return sum(max(map(cell_width, column)) + _GAP for column in zip(*cells, strict=True)) - _GAP
 
 
 def _beside(lines: Sequence[Sequence[str]], room: int) -> Iterator[list[list[str]]]:
@@ -124,7 +125,7 @@ def _overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, 
         overview(reader, _named(reader, words, None), kind, output, raw_csv)
 
 
-def _named(reader: Reader, words: str, most: int | None = MOST) -> list[RunRow]:
+def _named(reader: Reader, words: str, most: int | None = MAX_RUNS) -> list[RunRow]:
     """The runs that a person means by names with commas between them."""
     names = [word.strip() for word in words.split(",") if word.strip()]
     if not names or (most is not None and len(names) > most):

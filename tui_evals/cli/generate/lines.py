@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from tui_evals.cli.output import cell, columns, rewind, say, say_json, say_json_line, warn
-from tui_evals.generate.dataset import dataset_file
-from tui_evals.generate.pipeline import PipelineOutcome, State, shares
-from tui_evals.generate.reviewing import evals_of, known_rules
-from tui_evals.generate.shapes import lines_of
+from tui_evals.generate.dataset import dataset_path
+from tui_evals.generate.pipeline import PipelineOutcome, State, estimate_steps
+from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
+from tui_evals.generate.shapes import rule_lines
 from tui_evals.generate.steps import Step
-from tui_evals.generate.work import MOST_RULES, PROMPT, Generation
+from tui_evals.generate.work import MAX_RULES, PROMPT, Generation
+from tui_evals.present.figures import counted, duration, estimated_cost, money
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
 SILENT = ("labels",)
@@ -23,7 +24,7 @@ SILENT = ("labels",)
 
 def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
     """Say what the steps will take."""
-    found = shares(work, steps, again)
+    found = estimate_steps(work, steps, again)
     calls = sum(share.calls for share in found)
     known = [share.cost for share in found if share.cost is not None]
     cost = sum(known) if len(known) == len(found) else None
@@ -33,10 +34,9 @@ def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *,
         return 0
     for share in found:
         about = "" if share.certain else "about "
-        what = "there already" if not share.calls else f"{about}{share.calls:,} call{'s' if share.calls > 1 else ''}"
+        what = f"{about}{counted(share.calls, 'call')}" if share.calls else "there already"
         say(f"{share.step:<13} {what}")
-    price = "cost unknown: a price is missing" if cost is None else f"about {cost:.2f} USD"
-    say(f"{calls:,} calls, {price}; repairs and retries may add some")
+    say(f"{calls:,} calls, {estimated_cost(cost)}; repairs and retries may add some")
     return 0
 
 
@@ -85,7 +85,7 @@ class StepBoard:
             return
         status = "finished" if ended.finished else "stopped" if ended.halted or ended.stopped else "failed"
         problems = [*ended.problems, *([str(ended.stopped)] if ended.stopped else [])]
-        dataset = dataset_file(work)
+        dataset = dataset_path(work)
         about = {"folder": str(work.folder.path), "dataset": str(dataset) if dataset.exists() else None}
         say_json_line({"event": "end", "status": status, **about, "cost": round(spent, 6), "problems": problems})
 
@@ -108,7 +108,7 @@ class StepBoard:
         self._draw()
 
     def _line(self, step: Step, state: State, said: str, seconds: float) -> None:
-        words = {"kept": "is there", "made": f"{seconds:.1f} s", "failed": "could not be done"}[state]
+        words = {"kept": "is there", "made": duration(seconds), "failed": "could not be done"}[state]
         about = step.file or (said if state == "made" else "")
         colour = {"made": "green", "failed": "red"}.get(state)
         line = f"{_MARKS[state]} {step.name:<13} {about:<24} {words}"
@@ -154,7 +154,7 @@ def say_end(
         warn(problem)
     if ended.stopped is not None:
         warn(f"stopped: {str(ended.stopped).rstrip('.')}. What was made is kept; the same command goes on")
-        return 3 if ended.stopped.configuration else 1
+        return 3 if ended.stopped.code == "configuration" else 1
     if ended.halted:
         warn("stopped before the end. What was made is kept; the same command goes on")
         return 130 if interrupted else 0
@@ -193,7 +193,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _found_out(work: Generation) -> list[str]:
     """What the reviews came to, each in a line."""
-    rules, tests = list(known_rules(work).values()), list(evals_of(work).values())
+    rules, tests = list(known_rule_evals(work).values()), list(known_test_evals(work).values())
     counts = (
         ("rules follow from the prompt", [rule.grounded for rule in rules]),
         ("tests are valid input", [test.validity for test in tests if test.validity]),
@@ -209,7 +209,7 @@ def _found_out(work: Generation) -> list[str]:
 
 def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
     tests = work.tests
-    rules = len(lines_of(work.folder.read("rules.txt")))
+    rules = len(rule_lines(work.folder.read("rules.txt")))
     used = {test.ruleid for test in tests if test.ruleid}
     if not any(step.name == "dataset" for step in steps):
         say(f"{work.folder.path}: {steps[-1].file} is there; the same command without --until goes on")
@@ -217,12 +217,12 @@ def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
     baseline = sum(1 for test in tests if test.baseline)
     more = f", {baseline} baseline tests" if baseline else ""
     made = f"{rules} rules, {len(tests) - baseline} tests of {len(used)} rules and inverse rules{more}"
-    say(f"{made}, {spent:.4f} USD", bold=True)
+    say(f"{made}, {money(spent)}", bold=True)
     for line in _found_out(work):
         say(line)
-    if work.talk is not None and work.talk.scripted:
-        say(f"what {' and '.join(sorted(work.talk.scripted))} wrote is scripted: no model was asked")
+    if work.asker is not None and work.asker.scripted:
+        say(f"what {' and '.join(sorted(work.asker.scripted))} wrote is scripted: no model was asked")
     if (most := work.options.max_rules) is not None and rules > most:
-        more = f"; --max-rules {rules} tests all" if rules <= MOST_RULES else ""
+        more = f"; --max-rules {rules} tests all" if rules <= MAX_RULES else ""
         say(f"the first {most} of {rules} rules are tested{more}")
-    say(f"`tui-evals run {typed(dataset_file(work))} --target NAME` runs them; `tui-evals report --overview` sums up")
+    say(f"`tui-evals run {typed(dataset_path(work))} --target NAME` runs them; `tui-evals report --overview` sums up")

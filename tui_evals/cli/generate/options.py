@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli.output import Stop
-from tui_evals.cli.project import World
 from tui_evals.cli.sources import target_or_stop, targets_named
 from tui_evals.datasets.prompts import SUFFIXES, is_prompt, prompt_name
 from tui_evals.datasets.save import write_atomically
 from tui_evals.evaluators.compliance import SUFFIX
 from tui_evals.generate import pipeline
-from tui_evals.generate.folder import RECORD, Folder, made
-from tui_evals.generate.options import saved_options, separated
+from tui_evals.generate.folder import RECORD, GenerationFolder, make_folder
+from tui_evals.generate.options import saved_options, split_names
 from tui_evals.generate.session import Roles
 from tui_evals.generate.steps import STEPS, Step, step_named
 from tui_evals.generate.subject import Subject
 from tui_evals.generate.work import Generation
+from tui_evals.runs.project import Project
 from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import Settings
 
@@ -37,7 +37,7 @@ class GenerateOptions:
     given: Mapping[str, Any]
 
 
-def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
+def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, GenerationFolder]:
     """The prompt's file and the folder of its generation, however they were named."""
     file, inline, out = given["prompt"], given["inline"], given["out"]
     if (file is None) == (inline is None):
@@ -46,7 +46,7 @@ def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
         file = (out or Path()) / "input.prompty"
         _write_once(file, inline + "\n", "the text of --prompt")
     elif file.is_dir():
-        folder = Folder(file)
+        folder = GenerationFolder(file)
         prompt = _prompt_of(folder)
         if prompt is None:
             raise Stop(f"{file} is a folder without a {RECORD} that names a prompt; name the prompt's file instead")
@@ -60,7 +60,7 @@ def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
         raise Stop(f"{file} is what PromptPex saved; `tui-evals import {file}` reads it")
     elif not is_prompt(file):
         raise Stop(f"{file}: a prompt is a file that ends in {', '.join(SUFFIXES)}")
-    folder = Folder((out or file.parent) / prompt_name(file))
+    folder = GenerationFolder((out or file.parent) / prompt_name(file))
     other = _prompt_of(folder)
     if other is not None and other.exists() and other.resolve() != file.resolve():
         raise Stop(
@@ -70,14 +70,14 @@ def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, Folder]:
     return file, folder
 
 
-def _prompt_of(folder: Folder) -> Path | None:
+def _prompt_of(folder: GenerationFolder) -> Path | None:
     """The prompt a folder was made for, as far as it says, under the name it had then though it may be a link."""
     named = folder.record.get("prompt")
     file = folder.path.resolve() / named if isinstance(named, str) and named and "\0" not in named else None
     return file and file.parent.resolve() / file.name
 
 
-def saved_of(folder: Folder) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def saved_of(folder: GenerationFolder) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The options and the models an earlier command named; Stop says what cannot be."""
     file = folder.path / RECORD
     targets = folder.record.get("targets") or {}
@@ -105,7 +105,7 @@ def _write_once(file: Path, text: str, what: str) -> None:
     """Write a file; one that is there with other content is not overwritten."""
     if file.exists() and file.read_text(encoding="utf-8") != text:
         raise Stop(f"{file} is there and holds something else than {what}; delete it, or choose another folder")
-    made(file.parent)
+    make_folder(file.parent)
     write_atomically(file, text.encode("utf-8"))
 
 
@@ -120,7 +120,7 @@ def custom_metric(file: Path | None, subject: Subject) -> None:
     _write_once(subject.file.parent / f"custom{SUFFIX}", text, f"the metric {file}")
 
 
-def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: World) -> Roles:
+def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: Project) -> Roles:
     """Who does what: as named, else as in the generation before, else by the configuration."""
     settings = here.settings
 
@@ -128,7 +128,7 @@ def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: World) ->
         return target_or_stop(_spelled(word or before.get(role), settings), settings)
 
     def several(words: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
-        names = [name for word in words for name in separated(word)] or list(before.get(role, ()))
+        names = [name for word in words for name in split_names(word)] or list(before.get(role, ()))
         return targets_named([str(_spelled(name, settings)) for name in names], settings) if names else ()
 
     rules = one(given["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
@@ -166,7 +166,7 @@ def generate_options(given: Mapping[str, Any], work: Generation) -> GenerateOpti
     confirm = [word for each in given["confirm"] for word in each.split(",") if word]
     named = {step.name for step in STEPS} if "*" in confirm else {_step(word, "--confirm").name for word in confirm}
     begin = [_step(word, "--from") for word in (given["from_step"] or "").split(",") if word]
-    steps = pipeline.chosen(work, until.name if until else None)
+    steps = pipeline.choose_steps(work, until.name if until else None)
     for step in begin:
         if step not in steps:
             raise Stop(f"--from {step.name}: this generation does not take that step; see the options that ask for it")

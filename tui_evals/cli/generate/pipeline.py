@@ -13,18 +13,18 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say_data, warn
-from tui_evals.cli.project import world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate import pipeline
-from tui_evals.generate.asking import PROMPTS, Prompts, Talk, shipped
-from tui_evals.generate.dataset import dataset_file
-from tui_evals.generate.options import Options, options_of
-from tui_evals.generate.session import Roles, claimed, session
+from tui_evals.generate.asking import PROMPT_NAMES, ModelAsker, Prompts, shipped_prompt
+from tui_evals.generate.dataset import dataset_path
+from tui_evals.generate.options import Options, effective_options
+from tui_evals.generate.session import Roles, claim_folder, open_session
 from tui_evals.generate.shapes import UnreadableFile
-from tui_evals.generate.steps import Step, after
-from tui_evals.generate.subject import subject_of
+from tui_evals.generate.steps import Step, dependent_steps
+from tui_evals.generate.subject import read_subject
 from tui_evals.generate.work import Generation
 from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.budget import Budget
@@ -84,18 +84,18 @@ def generate(**given: Any) -> int:
     """Make a test collection for a prompt, or go on with one."""
     if given["show_prompt"] is not None:
         return _show_prompt(given["show_prompt"])
-    here = world(given["env_name"], trusting=False)
+    here = open_project(given["env_name"], trusting=False)
     try:
         file, folder = prompt_and_folder(given)
         saved, targets = saved_of(folder)
-        options = options_of({name: given[name] for name in _OPTIONS & given.keys()}, saved)
-        subject = subject_of(file, options, given["seed"])
+        options = effective_options({name: given[name] for name in _OPTIONS & given.keys()}, saved)
+        subject = read_subject(file, options, given["seed"])
         prompts = Prompts(here.root)
         prompts.check()
         cast = cast_of(given, targets, here)
         custom_metric(given["custom_metric"], subject)
         budget = Budget(given["max_cost"])
-        models = cast.opened(budget, here.environment, here.root, given["concurrency"])
+        models = cast.open_models(budget, here.environment, here.root, given["concurrency"])
         with project.reader() as reader, project.writer(here.environment) as writer:
             work = Generation(
                 subject=subject,
@@ -120,9 +120,9 @@ def generate(**given: Any) -> int:
 
 
 def _show_prompt(name: str) -> int:
-    if name not in PROMPTS:
-        raise Stop(f"there is no step prompt {name}; their names are {', '.join(PROMPTS)}")
-    say_data(shipped(name))
+    if name not in PROMPT_NAMES:
+        raise Stop(f"there is no step prompt {name}; their names are {', '.join(PROMPT_NAMES)}")
+    say_data(shipped_prompt(name))
     return 0
 
 
@@ -133,12 +133,12 @@ def _go(given: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget,
     """Take the steps, in the name of a run that keeps what they cost."""
     wish = generate_options(given, work)
     if given["plan_only"]:
-        again = {step.name for step in after(*(step.name for step in wish.begin))}
+        again = {step.name for step in dependent_steps(*(step.name for step in wish.begin))}
         return say_plan(work, wish.steps, again, as_json=given["as_json"])
     board, store = StepBoard(quiet=given["quiet"], as_json=given["as_json"]), project.store_path()
     work = replace(work, tell=board.tell, progress=board.progress)
-    with claimed(work.folder, store):
-        place = pipeline.begin_again(work, *(step.name for step in wish.begin))
+    with claim_folder(work.folder, store):
+        place = pipeline.set_results_aside(work, *(step.name for step in wish.begin))
         if place is not None:
             board.tell(f"what was made before lies in {place}")
         _remember(work, cast)
@@ -148,12 +148,16 @@ def _go(given: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget,
         else:
             anew = bool(wish.begin or work.again or work.invert)
             use_cache = not given["no_cache"] and not (work.again or work.invert)
-            with session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
+            with open_session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
                 before = budget.spent = current.spent
-                talk = Talk(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
-                work = replace(work, talk=talk)
+                asker = ModelAsker(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
+                work = replace(work, asker=asker)
                 ended, interrupted = asyncio.run(_alive(work, wish, board))
                 current.finished = ended.finished
+                if ended.stopped is not None:
+                    current.message, current.code = str(ended.stopped), ended.stopped.code
+                elif ended.problems and not ended.halted:
+                    current.message, current.code = ended.problems[0], "failed"
     for step in wish.begin:
         if place is not None and step.name in ended.made and _same(work.folder.path / step.file, place / step.file):
             board.tell(f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again")
@@ -223,7 +227,7 @@ async def _confirmed(
 
 def _run_under_test(work: Generation, cast: Roles, given: Mapping[str, Any]) -> int:
     """Run the tests on the models under test, where this command names some and makes the dataset."""
-    names, file = [target.name for target in cast.under_test], dataset_file(work)
+    names, file = [target.name for target in cast.under_test], dataset_path(work)
     if not given["under_test"] or given["until"] or not file.exists():
         return 0
     judge = work.models.judges[0].config.name if work.models.judges else None

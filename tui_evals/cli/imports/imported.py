@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tui_evals.cli.output import Stop
 from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.imports.losses import Loss
@@ -119,7 +119,7 @@ def keep_dataset(document: Mapping[str, Any], file: Path, known: bool = False) -
     """Write a dataset, unless there is a file of its name; a `known` one may have been changed since."""
     found = _held(document, file)
     if found == "":
-        write_atomically(file, pretty(dict(document)).encode("utf-8", "backslashreplace"))
+        write_atomically(file, pretty_json(dict(document)).encode("utf-8", "backslashreplace"))
         return "written"
     if found == "kept" and not known:
         raise _taken(file)

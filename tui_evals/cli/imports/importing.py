@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
-from tui_evals.cli.tables import table
 from tui_evals.imports import bench, promptfoo, results
 from tui_evals.imports.inspect import log
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptpex import artefacts
+from tui_evals.present.columns import table
 from tui_evals.text.nearest import did_you_mean
 
 from . import importing_bench, importing_datasets, importing_messages, importing_promptpex, importing_runs

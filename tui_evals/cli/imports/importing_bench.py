@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop
-from tui_evals.cli.project import world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports import bench
 from tui_evals.imports.bench import take_in
@@ -27,7 +27,7 @@ def take(path: Path, wish: ImportOptions) -> Imported:
         raise Stop(f"{path} is no folder of Arthur Bench that can be read: {problem.strerror}") from None
     if not suites:
         raise Stop(f"{path} holds no suite of Arthur Bench; name the folder bench_runs, or a suite in it")
-    here = world(None, False)
+    here = open_project(None, False)
     with project.writer(here.environment) as writer, project.reader() as reader:
         try:
             done = take_in(here.root, writer, reader, suites, recordings, here.settings, here.environment)

@@ -14,7 +14,7 @@ from tui_evals.cli.output import Stop
 from tui_evals.datasets.document import load
 from tui_evals.datasets.layout import Layout
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import placed, typed
+from tui_evals.datasets.validate import parse_dataset, with_lines
 from tui_evals.imports import foundry as foundry_format
 from tui_evals.imports import promptfoo
 from tui_evals.imports.losses import Loss, Losses
@@ -146,7 +146,7 @@ def _say_targets(targets: Sequence[promptfoo.Provider], losses: Losses) -> None:
 
 
 def _checked(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    dataset, problems = typed(data)
+    dataset, problems = parse_dataset(data)
     if dataset is None:
         raise Stop(str(DatasetError(str(path), problems)))
     return data
@@ -175,9 +175,9 @@ def dataset(path: Path, wish: ImportOptions) -> Imported:
     """Our own dataset, which stays where it is."""
     try:
         document = load(path)
-        found, problems = typed(document.data)
+        found, problems = parse_dataset(document.data)
         if found is None:
-            raise DatasetError(str(path), placed(problems, document))
+            raise DatasetError(str(path), with_lines(problems, document))
     except DatasetError as problem:
         raise Stop(f"{problem}\n`--from KIND` says of what kind the file is, if it is no dataset") from None
     if wish != ImportOptions():

@@ -13,7 +13,7 @@ from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, ChangedOnDisk, save
-from tui_evals.datasets.validate import placed, typed
+from tui_evals.datasets.validate import parse_dataset, with_lines
 from tui_evals.imports.chats import Conversation, item_from, read_conversations, with_suggestions
 from tui_evals.imports.losses import Losses
 
@@ -127,9 +127,9 @@ def _added(file: Path, items: list[Data], path: Path) -> DatasetIs:
     try:
         document = load(file)
         data = {**document.data, "items": [*document.data.get("items", ()), *items]}
-        dataset, problems = typed(data)
+        dataset, problems = parse_dataset(data)
         if dataset is None:
-            raise DatasetError(str(file), placed(problems, document))
+            raise DatasetError(str(file), with_lines(problems, document))
         saved = save(document, data)
     except (DatasetError, CannotSave, ChangedOnDisk) as problem:
         raise Stop(str(problem)) from None

@@ -10,15 +10,15 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop
-from tui_evals.cli.project import World, world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_name
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate.options import Options
-from tui_evals.generate.shapes import UnreadableFile, label
-from tui_evals.generate.subject import Subject, subject_of
+from tui_evals.generate.shapes import UnreadableFile, evaluator_key
+from tui_evals.generate.subject import Subject, read_subject
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptpex.artefacts import Artefacts, gather, known_files
 from tui_evals.imports.promptpex.items import Items, document_of, written_tests
@@ -37,6 +37,7 @@ from tui_evals.imports.promptpex.runs import (
     recording_of,
 )
 from tui_evals.imports.recording import recorded_run, store_recording
+from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.baselines import dataset_key
 
@@ -114,7 +115,7 @@ def _bytes(file: Path) -> bytes:
 
 def _taken(path: Path, found: Artefacts, file: Path, prompt: Path | None, made: Sequence[Path]) -> Imported:
     subject, unusable = _subject(prompt)
-    here = world(None, False, prompt)
+    here = open_project(None, False, prompt)
     read = _read(path, found, subject, here, prompt)
     document = document_of(found, file.stem, read.items, subject, read.evaluators)
     if subject is not None and prompt is not None:
@@ -154,12 +155,12 @@ def _subject(prompt: Path | None) -> tuple[Subject | None, list[str]]:
     if prompt is None:
         return None, ["there is no prompt beside the tests, so each item asks its test's input alone"]
     try:
-        return subject_of(prompt, Options()), []
+        return read_subject(prompt, Options()), []
     except DatasetError as problem:
         return None, [f"the prompt cannot be used, so each item asks its test's input alone: {problem}"]
 
 
-def _read(path: Path, found: Artefacts, subject: Subject | None, here: World, prompt: Path | None) -> _Read:
+def _read(path: Path, found: Artefacts, subject: Subject | None, here: Project, prompt: Path | None) -> _Read:
     rows = found.rows("test_results", RecordedResult)
     tests = written_tests(found)
     written = len(tests.rows)
@@ -188,7 +189,7 @@ def _read(path: Path, found: Artefacts, subject: Subject | None, here: World, pr
 
 
 def _evaluators(
-    found: Artefacts, recording: Recording, here: World, prompt: Path | None
+    found: Artefacts, recording: Recording, here: Project, prompt: Path | None
 ) -> tuple[Mapping[str, Any], list[str]]:
     """The evaluators for new runs, and which of those that judged are not known here."""
     keys = keys_for(judged_by(recording.rows))
@@ -196,7 +197,7 @@ def _evaluators(
     metrics = {metric for metric, _ in keys}
     for name in discover_metrics(prompt.parent) if prompt is not None else ():
         if name not in metrics:
-            evaluators.setdefault(label(name), {} if label(name) == name else {"type": name})
+            evaluators.setdefault(evaluator_key(name), {} if evaluator_key(name) == name else {"type": name})
     missing = sorted(metrics - here.registry.by_name.keys())
     place = "beside the prompt" if prompt is None else f"into {shown(prompt.parent)}"
     return evaluators, [
@@ -206,7 +207,7 @@ def _evaluators(
 
 
 def _stored(
-    read: _Read, document: Data, file: Path, subject: Subject | None, here: World
+    read: _Read, document: Data, file: Path, subject: Subject | None, here: Project
 ) -> tuple[str | None, DatasetIs, RunIs]:
     recording = read.recording
     with project.writer(here.environment) as writer, project.reader() as reader:

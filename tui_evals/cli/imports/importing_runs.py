@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, warn
-from tui_evals.cli.project import world
+from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave
 from tui_evals.imports import results
@@ -56,7 +56,7 @@ def _taken(read: Read, path: Path, wish: ImportOptions) -> Imported:
         recording, losses = read(path)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
-    here = world(None, False)
+    here = open_project(None, False)
     file = None if wish.into is None and wish.out is None else wish.file(path, path.name.split(".")[0] or "dataset")
     source = dataset_key(str(file or path), here.root)
     recording = replace(recording, source=source, name=wish.stem(recording.name) if wish.name else recording.name)

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
-from tui_evals.cli.tables import table, wrapped
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports.openai_evals import Listed, Registry, load
+from tui_evals.present.columns import table, wrap
 
 
 def registry_at(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registry:
@@ -69,7 +69,7 @@ def _say_evals(found: Sequence[Listed]) -> None:
         room = columns()
         say(f"{row.name}  {row.where}")
         for reason in row.reasons:
-            for line in wrapped(reason, room - 2 if room is not None else None):
+            for line in wrap(reason, room - 2 if room is not None else None):
                 say(f"  {line}")
 
 

@@ -13,10 +13,9 @@ from pydantic import AliasChoices, BaseModel
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, say, say_json, say_json_line, warn
-from tui_evals.evaluators.base import Evaluator, Score, ToolCall
-from tui_evals.evaluators.base import error as error_record
+from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
-from tui_evals.evaluators.rows import Scorer, record_of
+from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.text import strictjson
 
@@ -138,7 +137,7 @@ def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json:
         row["options"] = {} if options is None else strictjson.loads(options)
     except strictjson.JsonError as problem:
         raise Stop(f"--options: {problem}") from None
-    record = asyncio.run(Scorer(project.evaluators(trusting)).score(row))
+    record = asyncio.run(RowScorer(project.evaluators(trusting)).score(row))
     if as_json:
         say_json(record_of(record))
     else:
@@ -160,23 +159,23 @@ def _say_record(name: str, record: Score) -> None:
 
 def score_rows(trusting: bool) -> int:
     """Judge rows from standard input, writing each record as soon as it is there."""
-    asyncio.run(_stream(Scorer(project.evaluators(trusting))))
+    asyncio.run(_stream(RowScorer(project.evaluators(trusting))))
     return 0
 
 
-async def _stream(scorer: Scorer) -> None:
+async def _stream(scorer: RowScorer) -> None:
     for line in sys.stdin.buffer:
         if line.strip():
             say_json_line(record_of(await _row(scorer, line)))
 
 
-async def _row(scorer: Scorer, line: bytes) -> Score:
+async def _row(scorer: RowScorer, line: bytes) -> Score:
     try:
         row = strictjson.loads(line.decode("utf-8"))
     except UnicodeDecodeError:
-        return error_record("invalidRow", "the row is not UTF-8 text")
+        return error_score("invalidRow", "the row is not UTF-8 text")
     except strictjson.JsonError as problem:
-        return error_record("invalidRow", f"the row is {problem}")
+        return error_score("invalidRow", f"the row is {problem}")
     return await scorer.score(row)
 
 
@@ -189,9 +188,9 @@ def trust_files(files: tuple[Path, ...]) -> None:
             say(f"trusted: {file}", fg="green")
         if files:
             return
-        for entry in trust.listed():
+        for entry in trust.trusted_code():
             say(f"{'✓' if entry.unchanged else '✗ changed since'}  {entry.path}")
-        if not trust.listed():
+        if not trust.trusted_code():
             say("nothing is trusted yet")
     except (OSError, TrustError) as problem:
         raise Stop(str(problem)) from None

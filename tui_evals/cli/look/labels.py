@@ -16,12 +16,20 @@ import click
 from tui_evals.cli import project
 from tui_evals.cli.judge.evaluators import summary
 from tui_evals.cli.output import Stop, columns, rewind, say, say_json
-from tui_evals.cli.tables import wrapped
-from tui_evals.compare.agreement_report import AgreementLine, standing_json, verdicts
-from tui_evals.compare.blind import SAMPLE, Part, Session, Verdict, draw, judged_by, sheet
-from tui_evals.compare.labels import Standing, standings
-from tui_evals.datasets.resolve import effective
+from tui_evals.compare.agreement_report import AgreementLine, agreement_json, all_agreement_lines
+from tui_evals.compare.blind import (
+    SAMPLE,
+    LabellingSession,
+    Part,
+    Verdict,
+    answers_by_evaluator,
+    draw_sample,
+    labelling_parts,
+)
+from tui_evals.compare.labels import EvaluatorAgreement, evaluator_agreements
+from tui_evals.datasets.resolve import effective_evaluators
 from tui_evals.evaluators.registry import UnknownEvaluator
+from tui_evals.present.columns import wrap
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -93,35 +101,35 @@ def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) ->
         run = project.run_named(reader, word)
         if evaluator is not None:
             known_or_stop(reader, run, evaluator, {one.evaluator for one in reader.labels(run.id) if one.evaluator})
-        found = standings(reader, run, evaluator, limit)
+        found = evaluator_agreements(reader, run, evaluator, limit)
     if as_json:
-        say_json({"run": run.key, "agreement": [standing_json(one) for one in found]})
+        say_json({"run": run.key, "agreement": [agreement_json(one) for one in found]})
     else:
         say_agreement(run, found)
 
 
 def known_or_stop(reader: Reader, run: RunRow, evaluator: str, more: set[str] | frozenset[str] = frozenset()) -> None:
     """End the command where an evaluator has judged no answer of a run, nor has anybody labelled it."""
-    known = {*judged_by(reader, run.id), *more}
+    known = {*answers_by_evaluator(reader, run.id), *more}
     if evaluator not in known:
         there = f"those that did: {', '.join(sorted(known))}" if known else "nor did any other"
         raise Stop(f"{evaluator!r} has no verdict in {run.key}{did_you_mean(evaluator, known)}; {there}")
 
 
-def say_agreement(run: RunRow, found: Sequence[Standing]) -> None:
+def say_agreement(run: RunRow, found: Sequence[EvaluatorAgreement]) -> None:
     """Print what the labels of a run come to."""
-    if not any(one.together.n or one.unjudged or one.torn for one in found):
+    if not any(one.agreement.n or one.unjudged or one.people_differ for one in found):
         say(f"nobody has labelled answers of {run.key} yet; `tui-evals label {run.key} --blind` begins")
         return
     say(f"{run.key}  {run.name}", bold=True)
-    for line in verdicts(found, run.key):
+    for line in all_agreement_lines(found, run.key):
         say_agreement_lines(line)
 
 
 def say_agreement_lines(line: AgreementLine) -> None:
     """Print a line of what is told, broken between words."""
     width = columns()
-    for text in wrapped(line.text, None if width is None else width - line.indent - 1):
+    for text in wrap(line.text, None if width is None else width - line.indent - 1):
         say(" " * line.indent + text, bold=line.kind in ("title", "strong"), dim=line.kind == "dim")
 
 
@@ -145,10 +153,12 @@ def label_blind(
         if evaluator is not None:
             known_or_stop(reader, run, evaluator)
         targets = columns_of(run, target)
-        sample = draw(reader, run.id, size or SAMPLE, seed=seed, targets=targets, evaluator=evaluator, author=author)
+        sample = draw_sample(
+            reader, run.id, size or SAMPLE, seed=seed, targets=targets, evaluator=evaluator, author=author
+        )
         if not sample.pool:
             raise Stop(f"{run.key} has no answers to label yet")
-        session = Session(sample)
+        session = LabellingSession(sample)
         with project.writer({}) as writer:
             return _BlindSession(reader, writer, run, session, evaluator, author).work(sample.pool)
 
@@ -199,7 +209,7 @@ class _BlindSession:
     """Where one person sits with a sample."""
 
     def __init__(
-        self, reader: Reader, writer: Writer, run: RunRow, session: Session, evaluator: str | None, author: str
+        self, reader: Reader, writer: Writer, run: RunRow, session: LabellingSession, evaluator: str | None, author: str
     ) -> None:
         self._reader, self._writer, self._run = reader, writer, run
         self._session, self._evaluator, self._author = session, evaluator, author
@@ -252,7 +262,7 @@ class _BlindSession:
 
     def _asked(self, answer: int, lead: str) -> str:
         """Show an answer screen by screen, and wait for a key that means something."""
-        lines = [*((line, False) for line in wrapped(lead, _width()) if lead), *self._lines(answer)]
+        lines = [*((line, False) for line in wrap(lead, _width()) if lead), *self._lines(answer)]
         place = 0
         self._keys.forget()
         while True:
@@ -270,7 +280,7 @@ class _BlindSession:
         keys = "gbsnq" + ("u" if session.previous is not None else "") + (" " if more else "")
         note = f"your note: {session.note()}\n" if session.note() else ""
         while True:
-            shown = wrapped(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
+            shown = wrap(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
             for line in shown:
                 say(line, bold=True)
             key = self._keys.next(keys)
@@ -283,14 +293,14 @@ class _BlindSession:
     def _lines(self, answer: int) -> list[tuple[str, bool]]:
         """All that is read of an answer, as lines; titles are bold."""
         session = self._session
-        parts = sheet(self._reader, self._items, answer)
+        parts = labelling_parts(self._reader, self._items, answer)
         if self._evaluator is not None:
             parts = (Part("judge it by", self._criterion(answer)), *parts)
         width = _width()
         lines = [("", False), (f"── {session.number} of {session.total} ".ljust(width, "─"), False)]
         for part in parts:
-            lines += [(line, True) for line in wrapped(part.title, width)]
-            lines += [(f"  {line}", False) for line in wrapped(part.text, width - 2)]
+            lines += [(line, True) for line in wrap(part.title, width)]
+            lines += [(f"  {line}", False) for line in wrap(part.text, width - 2)]
         return lines
 
     def _criterion(self, answer: int) -> str:
@@ -300,7 +310,7 @@ class _BlindSession:
         turns = item.get("turns")
         unit = turns[row.turn] if isinstance(turns, list) and row.turn < len(turns) else item
         mode = unit.get("evaluators_mode")
-        found = effective(self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item")
+        found = effective_evaluators(self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item")
         entry = next((one for one in found if one.key == self._evaluator), None)
         options = {} if entry is None else {k: v for k, v in entry.settings.items() if k not in _KEPT_BACK}
         return f"{self._about}\n{strictjson.dumps(options)}" if options else self._about
@@ -316,7 +326,7 @@ class _BlindSession:
             )
             return
         say()
-        say_agreement(run, standings(self._reader, run, self._evaluator))
+        say_agreement(run, evaluator_agreements(self._reader, run, self._evaluator))
 
 
 def _about(reader: Reader, run: RunRow, key: str) -> str:

@@ -11,6 +11,7 @@ import click
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say, say_data, say_json
 from tui_evals.cli.run.finishing import write_results
+from tui_evals.present.status import LIVE
 from tui_evals.reports.kinds import KINDS, write
 from tui_evals.runs.asking import cache_key, recipe
 from tui_evals.store.baselines import baselines
@@ -21,14 +22,12 @@ from tui_evals.text import strictjson
 
 from .show import answers_to
 
-_ALIVE = ("running", "paused", "stopping")
-
 
 def say_control(word: str, wish: Control) -> None:
     """Write a wish into the store, which the run obeys wherever it is executed."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        if run.status not in _ALIVE:
+        if run.status not in LIVE:
             raise Stop(f"{run.key} is {run.status}; there is nothing to {wish}")
         with project.writer({}) as writer:
             writer.control(run.id, wish)
@@ -65,7 +64,7 @@ def prune(keep: int | None, days: int | None, sure: bool) -> None:
         runs = list(reader.runs(limit=1_000_000))[keep or 0 :]
         if days is not None:
             runs = [run for run in runs if run.created < time.time() - days * 86_400]
-        runs = [run for run in runs if run.status not in _ALIVE]
+        runs = [run for run in runs if run.status not in LIVE]
         measuring = {kept.run: kept.source for kept in baselines(reader)}
         staying = [run for run in runs if run.id in measuring]
         for run in staying:
@@ -90,7 +89,7 @@ def _delete(runs: Sequence[RunRow]) -> None:
 
 
 def _refuse_alive(run: RunRow) -> None:
-    if run.status in _ALIVE:
+    if run.status in LIVE:
         raise Stop(f"{run.key} is {run.status}; stop it first: `tui-evals stop {run.key}`")
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, Literal
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, cell, columns, say, say_json
-from tui_evals.cli.tables import table
-from tui_evals.compare.repeats import Column, Repeats, read_repeats
+from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
+from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
-from tui_evals.reports.words import sentence
-from tui_evals.runs.prompting import asked_text
+from tui_evals.present.answers import (
+    answer_facts,
+    error_text,
+    expected_text,
+    missing_text,
+    opinion,
+    prompt_text,
+    score_text,
+)
+from tui_evals.present.columns import table
+from tui_evals.present.figures import local_time, mean_text, money
+from tui_evals.present.runs import run_data, run_facts, standing_data, stop_reason, totals_sentence
+from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
@@ -29,7 +37,7 @@ def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
     if as_json:
         say_json(_shown(run, found))
         return
-    say(f"{run.key}  {run.name}  {run.status}", bold=True)
+    say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
     for column in found.columns:
         _say_column(column, len(found.passes))
     for line in ways(run, found):
@@ -52,7 +60,7 @@ def ways(run: RunRow, found: Repeats) -> list[str]:
     return said
 
 
-def _say_column(column: Column, passes: int) -> None:
+def _say_column(column: RepeatColumn, passes: int) -> None:
     found, room = column.together, columns()
     say(f"{column.name}: {found.items} items judged, {found.repeated} of them more than once")
     if found.repeated:
@@ -98,17 +106,6 @@ def _shown(run: RunRow, found: Repeats) -> dict[str, object]:
     return {"run": run.key, "passes": list(found.passes), "columns": shown, "notes": ways(run, found)}
 
 
-MARKS = {
-    "pass": ("✓", "green"),
-    "fail": ("✗", "red"),
-    "partial": ("◐", "yellow"),
-    "error": ("!", "magenta"),
-    "answered": ("…", None),
-    "running": ("▸", None),
-    "pending": ("·", None),
-}
-
-
 By = Literal["category", "target", "prompt", "evaluator", "repeats"]
 
 
@@ -117,24 +114,25 @@ def list_runs(limit: int, as_json: bool) -> None:
     with project.reader() as reader:
         runs = reader.runs(limit=limit)
         if as_json:
-            say_json([asdict(run) for run in runs])
+            say_json([run_data(run) for run in runs])
             return
         if not runs:
             say("no runs yet; `tui-evals run DATASET --target demo` makes one")
         for run in runs:
-            when = datetime.fromtimestamp(run.created).strftime("%Y-%m-%d %H:%M")
             tags = f"  {' '.join(run.tags)}" if run.tags else ""
             named = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
-            say(f"{run.key}  {when}  {run.status:<11} {_came_of(reader, run)}  {named}")
+            look = run_look(run)
+            say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_came_of(reader, run)}  {named}")
+            if reason := stop_reason(run):
+                say(f"    {reason}", fg=colour(look.tone))
 
 
 def _came_of(reader: Reader, run: RunRow) -> str:
     """A run in numbers; of a generation, which has no answers, what it cost."""
     if GENERATION in run.config:
-        return f"wrote tests for {reader.spent(run.id)[0]:.4f} USD"
+        return f"wrote tests for {money(reader.spent(run.id)[0])}"
     total = reader.totals(run.id)
-    done = total.passed + total.failed + total.partial + total.errored
-    return f"{done}/{run.total}  ✓ {total.passed} ✗ {total.failed} ! {total.partial + total.errored}"
+    return f"{final_count(total)}/{run.total}  {short_counts(total)}"
 
 
 def show(word: str, *, item: str | None, only: str | None, by: By | None, as_json: bool) -> None:
@@ -151,29 +149,38 @@ def show(word: str, *, item: str | None, only: str | None, by: By | None, as_jso
 
 def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
     rows = reader.rows(reader.ids(run.id, _filter(only)))
+    totals, unpriced = reader.totals(run.id), reader.spent(run.id)[1]
     if as_json:
-        say_json({"run": asdict(run), "answers": [asdict(row) for row in rows]})
+        standing = standing_data(run, totals, unpriced)
+        say_json({"run": run_data(run), **standing, "answers": [asdict(row) for row in rows]})
         return
-    say(f"{run.key}  {run.name}  {run.status}", bold=True)
+    about = run_facts(run, totals, unpriced)
+    say(f"{run.key}  {run.name}  {about.headline}", bold=True)
+    for line in (about.reason, about.next_step):
+        if line:
+            say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
         say(f"it {_came_of(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
-    for target, found in reader.totals_by(run.id, "target").items():
-        say(f"{run.targets[target]}: {sentence(found)}")
+    by_target = reader.totals_by(run.id, "target")
+    for target, found in by_target.items():
+        say(f"{run.targets[target]}: {totals_sentence(found, unpriced if len(by_target) == 1 else 0)}")
+    if len(by_target) > 1:
+        say(f"all {len(by_target)} targets: {about.sentence}")
     for row in rows:
         say_row(row, run)
 
 
 def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
     """One answer in one line."""
-    mark, colour = MARKS[row.status]
+    look = ANSWER_LOOKS[row.status]
     score = "" if row.score is None else f"{row.score:.0f}"
     turn = f".{row.turn + 1}" if row.turn else ""
     column = run.targets[row.target] if len(run.targets) > 1 else ""
     repeat = f" ×{row.repeat + 1}" if row.repeat else ""
-    before = f"{lead}{mark} {row.status:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
+    before = f"{lead}{look.glyph} {look.word:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
     before += f"{cell(column, 16)}  " if column else ""
     room = max((columns() or 130) - len(before) - 1, 20)
-    say(before + cell(row.preview, room), fg=colour)
+    say(before + cell(row.preview, room), fg=colour(look.tone))
 
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
@@ -186,7 +193,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
             say_json([asdict(mean) for mean in means])
             return
         for mean in means:
-            shown = "" if mean.mean is None else f"mean {mean.mean:.3f}"
+            shown = "" if mean.mean is None else f"mean {mean_text(mean.mean)}"
             shown += "  of all answers to an item together" if mean.scope == "group" else ""
             say(
                 f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
@@ -199,7 +206,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
         say_json({name: asdict(totals) for name, totals in found.items()})
         return
     for name, totals in found.items():
-        say(f"{name or '(none)'}: {sentence(totals)}")
+        say(f"{name or '(none)'}: {totals_sentence(totals)}")
 
 
 def _filter(text: str | None) -> Filter | None:
@@ -235,11 +242,11 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
     units = item.get("turns") or [item]
     unit = units[row.turn] if isinstance(units, list) else item
     for title, text in (
-        ("prompt", unit.get("prompt") or (asked_text(answer.request.get("messages", ())) if answer else None)),
-        ("expected", unit.get("expected_response") or "\n".join(unit.get("ideal") or ())),
+        ("prompt", prompt_text(unit, answer)),
+        ("expected", expected_text(unit)),
         ("context", unit.get("context")),
         ("answer", answer.text if answer else None),
-        ("error", f"{answer.code}: {answer.message}" if answer and answer.code else None),
+        ("error", error_text(answer)),
     ):
         if text:
             say(f"  {title}", bold=True)
@@ -249,29 +256,15 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
     for record in detail.together.get(run.scoring_pass, ()):
         _say_score(record, f"all answers to this {'turn' if len(units) > 1 else 'item'}: ")
     for label in detail.labels:
-        about = f" of {label.evaluator}" if label.evaluator else ""
-        say(f"  {label.author} says {label.verdict}{about}{': ' + label.note if label.note else ''}")
-    if answer:
-        say(f"  {_facts(row, answer.from_cache, answer.scripted, len(detail.calls))}", dim=True)
+        say(f"  {label.author} {opinion(label)}{': ' + label.note if label.note else ''}")
+    for line in (missing_text(row, answer), answer_facts(row, answer, len(detail.calls)).text):
+        if line:
+            say(f"  {line}", dim=True)
 
 
 def _say_score(record: ScoreRecord, of: str = "") -> None:
-    mark, colour = MARKS.get(record.result or "", ("·", None))
-    number = "" if record.score is None else f" {record.score:g}"
-    limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
-    say(f"  {of}{mark} {record.key}{number}{limit}  {record.reason}", fg=colour)
-
-
-def _facts(row: AnswerRow, from_cache: bool, scripted: bool, calls: int) -> str:
-    parts: Sequence[str] = [
-        "scripted" if scripted else "",
-        "from the cache" if from_cache else f"{row.latency_ms or 0:.0f} ms",
-        f"{row.input_tokens or 0} + {row.output_tokens or 0} tokens",
-        "unpriced" if row.cost is None else f"{row.cost:.6f} USD",
-        f"{row.attempts} attempts" if row.attempts > 1 else "",
-        f"{calls} calls in all" if calls > 1 else "",
-    ]
-    return " · ".join(part for part in parts if part)
+    look = result_look(record.result)
+    say(f"  {of}{look.glyph} {score_text(record)}  {record.reason}", fg=colour(look.tone))
 
 
 def search(text: str, limit: int, as_json: bool) -> None:

@@ -7,18 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tui_evals.cli.output import Stop, cell, say, say_json
-from tui_evals.cli.project import World, world
+from tui_evals.cli.project import open_project
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.runs.opening import items_of, price_for
+from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError
-from tui_evals.targets.config import target_named
+from tui_evals.targets.config import find_target
 from tui_evals.targets.opening import open_target
 
 
 def list_targets(env_name: str | None) -> None:
     """The targets of the configuration, and which of them judges."""
-    here = world(env_name, trusting=False)
+    here = open_project(env_name, trusting=False)
     settings = here.settings
     if not settings.targets:
         say(
@@ -33,20 +34,20 @@ def list_targets(env_name: str | None) -> None:
         say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
 
 
-def _roles(config: TargetConfig, here: World) -> dict[str, bool]:
+def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
     return {"runs by default": config.name in here.settings.run.targets, "judges": config.name == here.settings.judge}
 
 
-def _named(name: str, here: World) -> TargetConfig:
+def _named(name: str, here: Project) -> TargetConfig:
     try:
-        return target_named(name, here.settings)
+        return find_target(name, here.settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 
 
 def check_target(name: str, env_name: str | None) -> int:
     """One cheap call."""
-    here = world(env_name, trusting=False)
+    here = open_project(env_name, trusting=False)
     config = _named(name, here)
     try:
         reply = asyncio.run(_one_call(config, here))
@@ -58,7 +59,7 @@ def check_target(name: str, env_name: str | None) -> int:
     return 0
 
 
-async def _one_call(config: TargetConfig, here: World) -> Reply:
+async def _one_call(config: TargetConfig, here: Project) -> Reply:
     target = open_target(config, here.environment, here.root, items_of)
     request = Request(
         messages=({"role": "user", "content": "Reply with the word ready."},),
@@ -73,7 +74,7 @@ async def _one_call(config: TargetConfig, here: World) -> Reply:
 
 def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> int:
     """Put the canaries to a judge; exit 1 when it does not give every known verdict."""
-    here = world(env_name, trusting=False)
+    here = open_project(env_name, trusting=False)
     word = name or here.settings.judge
     if word is None:
         raise Stop('no judge is named; give one, or configure it: [judge] target = "…" in .evals/config.toml', 3)
@@ -83,14 +84,14 @@ def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> 
     else:
         for row in report.rows:
             say(
-                f"{'✓' if row.ok else '✗'} {row.name:<28} wanted {row.wanted}, got {row.got}",
-                fg=None if row.ok else "red",
+                f"{'✓' if row.passed else '✗'} {row.name:<28} wanted {row.expected}, got {row.result}",
+                fg=None if row.passed else "red",
             )
         say(report.sentence, bold=True)
     return 0 if report.trusted else 1
 
 
-async def _canaries(config: TargetConfig, here: World, root: Path) -> CanaryReport:
+async def _canaries(config: TargetConfig, here: Project, root: Path) -> CanaryReport:
     target = open_target(config, here.environment, root, items_of)
 
     async def ask(question: Question) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from tui_evals.cli.output import Stop, columns, say
-from tui_evals.datasets.discover import discover, project_root
+from tui_evals.datasets.discover import find_dataset, project_root
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.version import __version__
 
@@ -153,7 +153,7 @@ def _project() -> Iterator[Finding]:
     yield "ok", "database", f"{database} ({'there' if database.exists() else 'made by the first run'})"
     config = folder / "config.toml"
     yield "ok", "configuration", f"{config} ({'there' if config.exists() else 'none, defaults hold'})"
-    found = discover(Path.cwd())
+    found = find_dataset(Path.cwd())
     yield "ok" if found else "note", "dataset", str(found) if found else "none in the usual places"
 
 

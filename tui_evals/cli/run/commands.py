@@ -163,7 +163,7 @@ def resume_command(run: str, **options: Any) -> int:
 @_as_json
 def rerun_command(run: str, only: str, **options: Any) -> int:
     """Ask the items of RUN that a filter finds again, in a new run that names it as its parent."""
-    from .again import rerun
+    from .start import rerun
 
     return rerun(run, only, **options)
 
@@ -185,7 +185,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @_as_json
 def rescore_command(run: str, **options: Any) -> int:
     """Judge the answers of RUN again without asking any target; earlier scores are kept."""
-    from .again import rescore
+    from .start import rescore
 
     return rescore(run, **options)
 

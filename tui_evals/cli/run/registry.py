@@ -11,17 +11,20 @@ from urllib.parse import quote
 from tui_evals.cli import project
 from tui_evals.cli.imports.registries import registry_at
 from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
-from tui_evals.cli.project import World, world
-from tui_evals.cli.sources import SOURCE, in_memory, suggested
-from tui_evals.cli.tables import table
+from tui_evals.cli.project import open_project
+from tui_evals.cli.sources import in_memory
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.imports.losses import Loss, Losses
 from tui_evals.imports.openai_evals import EvalSpec
+from tui_evals.present.columns import table
 from tui_evals.reports.oaieval import final_report
+from tui_evals.runs.project import Project
+from tui_evals.runs.suggested import SOURCE
 from tui_evals.text import strictjson
 
-from .start import ExecutionOptions, RunLabel, run_document, target_words
+from .execution import ExecutionOptions, run_request
+from .request import request_of, target_words
 
 TAG = "oaieval"
 _OTHER_SOURCES = ("prompts_file", "inline", "expected", "interactive", "snapshot", "stands_for")
@@ -46,7 +49,7 @@ def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapp
     if options["dataset"] is None:
         raise Stop(f"name an eval, a pattern or a set; `tui-evals registry {paths}` lists them")
     prompts = options["prompts"]
-    here = world(how.env_name, how.trusting, prompts[0] if prompts else None)
+    here = open_project(how.env_name, how.trusting, prompts[0] if prompts else None)
     registry = registry_at(paths, here.registry.catalogue)
     try:
         specs = registry.find(str(options["dataset"]))
@@ -76,14 +79,14 @@ def _check_manner(specs: Sequence[EvalSpec], how: ExecutionOptions) -> None:
         return
     if how.detach:
         raise Stop(f"--detach runs one eval in the background, and there are {len(specs)}; name one of them")
-    if how.gates.outputs:
+    if how.outputs:
         raise Stop(f"--output writes one run, and there are {len(specs)} evals; `tui-evals export RUN` writes each")
 
 
 def _run_one(
     spec: EvalSpec,
     most: int | None,
-    here: World,
+    here: Project,
     how: ExecutionOptions,
     options: Mapping[str, Any],
     known: set[tuple[str, str]],
@@ -100,27 +103,26 @@ def _run_one(
         raise Stop(str(problem)) from None
     judge = options["judge"] or here.settings.judge
     _note(losses, spec, words, judge, how, known)
-    here = replace(here, settings=suggested(here.settings, data, words, judge))
     name = " ".join(filter(None, (options["name"], "" if options["alone"] and options["name"] else spec.name)))
-    about = RunLabel(source=SOURCE + spec.name, name=name, tags=tuple(dict.fromkeys((TAG, *options["tags"]))))
-    prompt = options["prompts"][0] if options["prompts"] else None
-    run, code = run_document(document, about, here, how, {**options, "targets": words}, prompt)
+    request = request_of(document, here, options, source=SOURCE + spec.name, name=name)
+    request = replace(request, targets=words, tags=tuple(dict.fromkeys((TAG, *request.tags))))
+    run, code = run_request(request, here, how)
     if run is None or how.detach:
         return Outcome(spec.name, run.key if run else "", code)
     with project.reader() as reader:
         return Outcome(spec.name, run.key, code, final_report(reader, reader.run(run.id)))
 
 
-def _targets(spec: EvalSpec, data: Mapping[str, Any], here: World, options: Mapping[str, Any]) -> list[str]:
+def _targets(spec: EvalSpec, data: Mapping[str, Any], here: Project, options: Mapping[str, Any]) -> tuple[str, ...]:
     """The targets that are named, else the answers the samples bring, else those of the configuration."""
     if named := target_words(options):
         return named
     if all("response" in item for item in data["items"]):
-        return [_replayed(spec, here)]
-    return list(here.settings.run.targets)
+        return (_replayed(spec, here),)
+    return tuple(here.settings.run.targets)
 
 
-def _replayed(spec: EvalSpec, here: World) -> str:
+def _replayed(spec: EvalSpec, here: Project) -> str:
     """A target that gives the answers which the samples of an eval hold already."""
     project.store_path()  # which makes the folder
     file = here.root / ".evals" / "registries" / f"{quote(spec.name, safe=' ')[:200]}.json"

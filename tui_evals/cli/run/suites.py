@@ -14,17 +14,15 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.compare.compare import evaluator_tables
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
-from tui_evals.cli.project import World, world
-from tui_evals.cli.sources import evaluators_named, target_or_stop
-from tui_evals.cli.tables import table, wrapped
+from tui_evals.cli.project import open_project
+from tui_evals.cli.sources import evaluators_named
 from tui_evals.compare.measures import RunDifference
-from tui_evals.compare.runs import MOST, read_comparison
-from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.compare.runs import MAX_RUNS, read_comparison
+from tui_evals.compare.verdicts import NAMES, difference_sentence
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.registry import Registry, built_in
-from tui_evals.runs import start
-from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.present.columns import table, wrap
 from tui_evals.runs.suites import cases, running
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import ArthurError, ArthurInternalError, NotFoundError, UserValueError
@@ -33,7 +31,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
 
-from .start import ExecutionOptions, execute
+from .execution import ExecutionOptions, open_writer, refusals, run_here
 
 _LESS_IS_BETTER = frozenset(("HedgingLanguage",))
 
@@ -150,7 +148,7 @@ def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
     data = _summary(reader, run)
     say(f"{run.suite} · {run.name}  {run.key}  {run.status}", bold=True)
     for key, value in data["metadata"].items():
-        for line in wrapped(f"{key.replace('_', ' ')}: {value}", columns()):
+        for line in wrap(f"{key.replace('_', ' ')}: {value}", columns()):
             say(line)
     say(f"average score: {_number(data['average'])} over {data['scored']:,} of {data['cases']:,} cases")
     if data["categories"]:
@@ -212,7 +210,7 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
         if len({run.id for run in runs}) < max(2, len(runs)):
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
         summaries = [_summary(reader, run) for run in runs]
-        tested = runs if len(runs) <= MOST else []
+        tested = runs if len(runs) <= MAX_RUNS else []
         against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
     better = _better(suite)
     if as_json:
@@ -223,11 +221,11 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
         return
     _say_runs(summaries, better)
     if not tested:
-        say(f"{len(runs)} runs are too many to test for differences; name {MOST} at most", dim=True)
+        say(f"{len(runs)} runs are too many to test for differences; name {MAX_RUNS} at most", dim=True)
     for run, letter, found in zip(tested[1:], NAMES[1:], against, strict=False):
         say()
         say(f"A is {runs[0].name}, {letter} is {run.name}.", dim=True)
-        for line in wrapped(sentence(found, "A", letter), columns()):
+        for line in wrap(difference_sentence(found, "A", letter), columns()):
             say(line, bold=True)
         for line, style in evaluator_tables(found, letter, columns()):
             say(line, **style)
@@ -260,7 +258,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a suite of the cases in a table."""
-    here = world(None, False)
+    here = open_project(None, False)
     with said():
         method = _method(scoring, here.registry)
         found = cases.cases_from(
@@ -304,7 +302,7 @@ def run(
     **metadata: str | None,
 ) -> int:
     """Score the candidates in a table as a run of a suite."""
-    here = world(None, False)
+    here = open_project(None, False)
     with said():
         kept = keeping.found(here.root, suite)
         needs_context = _stored_method(kept, here.registry).requires_context
@@ -316,27 +314,17 @@ def run(
             context_column=context_column,
             contexts=None,
         )
-        asked = running.suite_run(kept, name, texts, contexts, metadata, needs_context=needs_context)
-        plan = _plan(asked, here, judge)
-        with project.writer(here.environment) as writer:
-            with project.reader() as reader:
-                stored = running.store(asked, plan, here.root, reader, writer, here.environment)
-            code = execute(stored, plan, start.Terms(), writer, here, ExecutionOptions(quiet=as_json))
+        suite_run = running.suite_run(kept, name, texts, contexts, metadata, needs_context=needs_context)
+        with refusals(), open_writer(here) as writer:
+            job = running.prepare_run(suite_run, here, judge).store(writer)
+            code = run_here(job, writer, ExecutionOptions(quiet=as_json))
     with project.reader() as reader:
-        stored = reader.find_run(stored.key)
+        run = reader.find_run(job.run.key)
         if as_json:
-            say_json(run_data(reader, stored))
+            say_json(run_data(reader, run))
         else:
-            say_run(reader, stored)
+            say_run(reader, run)
     return code
-
-
-def _plan(asked: running.SuiteRun, here: World, judge: str | None) -> Plan:
-    config = target_or_stop(judge or here.settings.judge, here.settings)
-    try:
-        return running.plan_of(asked, here.root, here.settings, here.registry, config)
-    except CannotPlan as problem:
-        raise Stop(str(problem), 3) from None
 
 
 def _stored_method(kept: keeping.Suite, known: Registry) -> Method:

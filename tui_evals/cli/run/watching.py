@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +13,11 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json_line
-from tui_evals.cli.tables import table
 from tui_evals.datasets.discover import project_root
+from tui_evals.present.columns import table
+from tui_evals.present.pace import Pace, pace_parts
+from tui_evals.present.runs import next_step, run_cost, stop_reason
+from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals, WorkerRow
 from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
@@ -67,8 +69,8 @@ def summary(totals: WorkerTotals) -> str:
         f"{worker_totals(totals.alive, 'worker')} alive",
         worker_totals(totals.cells, "cell"),
         f"{totals.rate:,.1f} calls/s",
+        errors,
     ]
-    parts.append(errors)
     others = {"silent": totals.silent, "gone": totals.gone}
     return " · ".join([*parts, *(f"{count:,} {word}" for word, count in others.items() if count)])
 
@@ -80,32 +82,6 @@ def event(crew: RunWorkers) -> dict[str, Any]:
 
 _EVERY = 0.5
 _PLAIN_EVERY = 5.0
-_RATE_OVER = 20.0
-_ENOUGH = 5
-_OVER = ("finished", "interrupted")
-
-
-class Pace:
-    """How fast answers come, from the last seconds only, and how long the rest will take."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def note(self, now: float, done: int) -> None:
-        """Remember how many were done by now."""
-        self._seen.append((now, done))
-        while len(self._seen) > 2 and now - self._seen[0][0] > _RATE_OVER:
-            self._seen.popleft()
-
-    def sentence(self, left: int) -> str:
-        """The rate, and the time left once there is enough to tell."""
-        (first, before), (last, done) = self._seen[0], self._seen[-1]
-        if done - before < _ENOUGH or last <= first:
-            return ""
-        rate = (done - before) / (last - first)
-        seconds = int(left / rate)
-        shown = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
-        return f" · {rate:.1f}/s · {shown} left" if left else f" · {rate:.1f}/s"
 
 
 class Progress:
@@ -117,7 +93,7 @@ class Progress:
         self._as_json = as_json
         self._live = sys.stdout.isatty() and not quiet and not as_json
         self._lines = 0
-        self._paces: dict[str, Pace] = {}
+        self._pace = Pace()
         self._crew = RunWorkers()
         self._seq = 0
         self._said = 0.0
@@ -137,7 +113,7 @@ class Progress:
             while True:
                 over = work.done() if work is not None else False
                 run = reader.find_run(run.key)
-                over = over or (work is None and run.status in _OVER)
+                over = over or (work is None and run.status in OVER)
                 if not self._quiet:
                     self._show(reader, run, over)
                 if over:
@@ -157,10 +133,12 @@ class Progress:
         if not self._live and not over and now - self._said < _PLAIN_EVERY:
             return
         self._said = now
-        totals = reader.totals_by(run.id, "target").items()
+        totals = reader.totals_by(run.id, "target")
+        self._pace.note(now, sum(map(final_count, totals.values())))
         self._crew.look(reader, run)
         room = (columns() or 1000) - 1
-        lines = [self._line(run.targets[target], found, now) for target, found in totals]
+        lines = [" · ".join(_line(run.targets[target], found)) for target, found in totals.items()]
+        lines = self._with_pace(run, lines, list(totals.values()))
         lines += crew_lines(self._crew, self._live, room)
         if self._live:
             rewind(self._lines)
@@ -168,14 +146,13 @@ class Progress:
         for line in lines:
             say(cell(line, room))
 
-    def _line(self, name: str, found: Totals, now: float) -> str:
-        done = found.passed + found.failed + found.partial + found.errored
-        pace = self._paces.setdefault(name, Pace())
-        pace.note(now, done)
-        counts = f"✓ {found.passed} ✗ {found.failed} ! {found.errored + found.partial}"
-        cost = f" · {found.cost + found.judge_cost:.4f} USD"
-        flying = f" · {found.running} in flight" if found.running else ""
-        return f"{name}: {done}/{found.total}  {counts}{flying}{pace.sentence(found.total - done)}{cost}"
+    def _with_pace(self, run: RunRow, lines: list[str], totals: Sequence[Totals]) -> list[str]:
+        """The lines of the targets with how fast the run goes, behind a single one or below several."""
+        left = sum(found.total - final_count(found) for found in totals)
+        pace = pace_parts(self._pace.rate(), left) if run.status == "running" else []
+        if not pace or not lines:
+            return lines
+        return [" · ".join([*lines, *pace])] if len(lines) == 1 else [*lines, " · ".join(["all", *pace])]
 
     def _events(self, reader: Reader, run: RunRow) -> None:
         if self._crew.look(reader, run):
@@ -186,6 +163,16 @@ class Progress:
                 say_json_line({"event": "answer", **asdict(row), "target": run.targets[row.target]})
 
 
+def _line(name: str, found: Totals) -> list[str]:
+    """What came of one target by now."""
+    flying = [f"{found.running:,} {status_phrase('running')}"] if found.running else []
+    return [
+        f"{name}: {final_count(found)}/{found.total}  {short_counts(found)}",
+        *flying,
+        run_cost(found).text,
+    ]
+
+
 def watch(word: str, as_json: bool) -> int:
     """`tui-evals watch`."""
     run = _named(word)
@@ -194,8 +181,12 @@ def watch(word: str, as_json: bool) -> int:
     except KeyboardInterrupt:
         say(f"\nno longer watching; {run.key} goes on")
         return 0
-    if not as_json:
-        say(f"run {run.key} is {run.status}")
+    if as_json:
+        say_json_line({"event": "end", "run": run.key, "status": run.status, "message": stop_reason(run) or None})
+        return 0
+    say(f"run {run.key} is {run_look(run).word}")
+    for line in filter(None, (stop_reason(run), next_step(run))):
+        say(line)
     return 0
 
 

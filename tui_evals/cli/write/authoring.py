@@ -11,14 +11,14 @@ from tui_evals.cli.output import Stop, cell, say, say_data, say_json, warn
 from tui_evals.datasets import samples, save, table
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
-from tui_evals.datasets.problems import DatasetError, Problem, sentence
+from tui_evals.datasets.problems import DatasetError, Problem, problem_with_place
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
-from tui_evals.datasets.resolve import Effective, resolve
+from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import make_project, write_starter
-from tui_evals.datasets.validate import Report, dataset_of, refusal, validate
+from tui_evals.datasets.validate import ValidationReport, dataset_of, runevals_refusal, validate
 from tui_evals.imports import foundry, m365, promptfoo
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
@@ -52,7 +52,7 @@ def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) 
 class _Finding:
     """A file with what validation found in it; a prompt file and an unreadable one have problems only."""
 
-    def __init__(self, file: Path, problems: Sequence[Problem], report: Report | None = None) -> None:
+    def __init__(self, file: Path, problems: Sequence[Problem], report: ValidationReport | None = None) -> None:
         self.file = file
         self.problems = tuple(problems)
         self.report = report
@@ -89,9 +89,9 @@ def _say_finding(finding: _Finding, strict: bool, whole: bool) -> None:
     say(f"{'✓' if good else '✗'} {finding.file}: {verdict}", fg="green" if good else "red")
     for problem in finding.problems:
         mark = "warning: " if problem.severity == "warning" else ""
-        say(f"  {sentence(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
+        say(f"  {problem_with_place(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
     for problem in report.portability if report and whole else ():
-        say(f"  {'' if strict else 'portability: '}{sentence(str(finding.file), problem)}", dim=not strict)
+        say(f"  {'' if strict else 'portability: '}{problem_with_place(str(finding.file), problem)}", dim=not strict)
 
 
 def _as_json(finding: _Finding, strict: bool) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
         raise Stop(f"{file} has {len(dataset.items)} items; there is no item {number}")
     chosen = range(len(dataset.items)) if number is None else range(number - 1, number)
     rows = [
-        (index, place, item, resolve(dataset, unit))
+        (index, place, item, resolve_evaluators(dataset, unit))
         for index in chosen
         for item in (dataset.items[index],)
         for place, unit in enumerate(item.units)
@@ -151,7 +151,7 @@ def _title(item: Item, place: int) -> str:
     return " · ".join(part for part in (item.testId, item.name, prompt) if part)
 
 
-def _line(entry: Effective) -> str:
+def _line(entry: EffectiveEvaluator) -> str:
     label = entry.key if entry.evaluator == entry.key else f"{entry.key} ({entry.evaluator})"
     text = f"{label:<24} {entry.origin:<8} {strictjson.dumps(entry.settings) if entry.settings else '{}'}"
     if entry.overridden is not None:
@@ -159,7 +159,7 @@ def _line(entry: Effective) -> str:
     return text
 
 
-def _resolved(index: int, place: int, item: Item, found: Sequence[Effective]) -> dict[str, Any]:
+def _resolved(index: int, place: int, item: Item, found: Sequence[EffectiveEvaluator]) -> dict[str, Any]:
     return {
         "item": index + 1,
         "turn": place + 1 if item.turns else None,
@@ -213,12 +213,12 @@ def _written(source: Document, kind: str, raw_csv: bool) -> tuple[str, list[str]
     match kind:
         case "m365":
             own = project.evaluators().own
-            document, lost = m365.write(source.data, lambda key, options: refusal(key, options, own))
-            return pretty(document), lost
+            document, lost = m365.write(source.data, lambda key, options: runevals_refusal(key, options, own))
+            return pretty_json(document), lost
         case "csv":
-            return table.write(source.data["items"], raw=raw_csv)
+            return table.write_csv(source.data["items"], raw=raw_csv)
         case "jsonl":
-            return samples.write(source.data["items"])
+            return samples.write_jsonl(source.data["items"])
     data, said = _with_prompt(source)
     text, losses = promptfoo.write_config(data) if kind == "promptfoo" else foundry.write(data)
     said.extend(losses)

@@ -12,7 +12,7 @@ from tui_evals.datasets.layout import Path
 from tui_evals.datasets.problems import Problem
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
-from tui_evals.text.jsonpath import PathError, find
+from tui_evals.text.jsonpath import PathError, find_by_path
 from tui_evals.text.nearest import did_you_mean
 
 from .wire import Data, Name, Share, Wire, check
@@ -188,7 +188,7 @@ def report(assertion: Mapping[str, Any], form: Form, losses: Losses, where: str)
         losses.left_out(f"jsonPath {path}", where, "the prompt's answers are text, for which a path is ignored")
     if "json_path" in options:
         try:
-            find(options["json_path"], None)
+            find_by_path(options["json_path"], None)
         except PathError as problem:
             losses.changed(f"jsonPath {path}", where, f"its check will be an error: {problem}")
 

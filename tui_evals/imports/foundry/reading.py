@@ -7,7 +7,7 @@ from typing import Any
 
 from tui_evals.datasets.layout import Path
 from tui_evals.datasets.model import CURRENT_VERSION
-from tui_evals.datasets.problems import DatasetError, Problem, shown
+from tui_evals.datasets.problems import DatasetError, Problem, path_text
 from tui_evals.imports.losses import Losses
 
 from .assertions import AnyAssertion, defaults_of, evaluator_of, report
@@ -102,7 +102,7 @@ def _prompt_notes(prompt: Data, data: Data, losses: Losses) -> Data:
 def _item(case: Case, file: FoundryFile, notes: Mapping[str, Any], losses: Losses) -> Data:
     sparse, evaluation = "defaults" in notes, case.evaluation
     inside = "assertions" not in notes
-    where = shown(case.path)
+    where = path_text(case.path)
     item = item_of(evaluation, file.prompt is not None)
     written = rebuilt_case(item, sparse) | ({"assertions": evaluation.get("assertions", [])} if inside else {})
     note = note_of(evaluation, written)
@@ -116,8 +116,8 @@ def _item(case: Case, file: FoundryFile, notes: Mapping[str, Any], losses: Losse
         evaluators[key] = options if key == name else {"type": name, **options}
         if one := note_of(assertion, rebuilt_or_nothing(name, options, file.form, owner, sparse)):
             kept[key] = one
-        report(assertion, file.form, losses, shown(path))
-        _report_kept(assertion, AnyAssertion, losses, shown(path))
+        report(assertion, file.form, losses, path_text(path))
+        _report_kept(assertion, AnyAssertion, losses, path_text(path))
     if evaluators:
         item["evaluators"] = evaluators
     if kept:
@@ -167,9 +167,9 @@ def _report_template(content: Any, path: Path, losses: Losses) -> None:
     """Note a message that reads otherwise as a template here."""
     if isinstance(content, list) and any("{{" in part.get("text", "") for part in content):
         said = "it has several blocks, and places are filled in where a message is one text"
-        losses.changed("the places for variables", shown(path), said)
+        losses.changed("the places for variables", path_text(path), said)
     elif isinstance(content, str) and ("{%" in content or "{#" in content):
-        losses.changed("the text", shown(path), "{% and {# begin a command of the template here")
+        losses.changed("the text", path_text(path), "{% and {# begin a command of the template here")
 
 
 def _count(number: int, what: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.problems import Problem
-from tui_evals.datasets.resolve import Effective, effective
+from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.imports.losses import Losses
 
 from .assertions import AnyAssertion, NoEqual, check_assertion, evaluator_of
@@ -40,7 +40,7 @@ def write(data: Mapping[str, Any], style: Style = "camel") -> tuple[str, Losses]
     document = writer.document()
     listed = "evaluations" if writer.notes.get("top") == "list" and document.keys() == {"evaluations"} else None
     shape = spelled(document[listed], "evaluation", style, []) if listed else spelled(document, "document", style, [])
-    return pretty(shape), writer.losses
+    return pretty_json(shape), writer.losses
 
 
 def _object(value: Any) -> Data:
@@ -118,7 +118,7 @@ class _Writer:
         given = [unit.get("expected_response"), *(unit.get("ideal") or ())]
         references = list(dict.fromkeys(text for text in given if text is not None))
         found, compared = [], False
-        own = effective(
+        own = effective_evaluators(
             self.data.get("default_evaluators"), unit.get("evaluators"), unit.get("evaluators_mode"), "item"
         )
         for evaluator in own:
@@ -134,7 +134,7 @@ class _Writer:
             self.losses.left_out("the expected response", where, "no assertion compares with it")
         return found
 
-    def check(self, evaluator: Effective, references: Sequence[str], owner: str | None, note: Data) -> Data:
+    def check(self, evaluator: EffectiveEvaluator, references: Sequence[str], owner: str | None, note: Data) -> Data:
         """The assertion as it was imported, or as it is now."""
         name, options = evaluator.evaluator, evaluator.settings
         owner = None if "evaluationId" in self.notes else owner

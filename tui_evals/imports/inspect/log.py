@@ -17,7 +17,7 @@ from tui_evals.datasets.layout import Layout
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError, Problem
-from tui_evals.datasets.validate import problem_of, typed
+from tui_evals.datasets.validate import parse_dataset, problem_of
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
 from tui_evals.text import strictjson
@@ -220,7 +220,7 @@ def _recording(path: Path, header: Header, samples: Sequence[Sample], losses: Lo
             items.append(item_of(sample, losses))
         answers.append(_recorded(sample, place, spec.model, keys, losses))
     document = _document(header, items, evaluators_for(keys, spec.scorers or (), losses))
-    dataset, problems = typed(document)
+    dataset, problems = parse_dataset(document)
     if dataset is None:
         raise DatasetError(str(path), problems)
     return Recording(

@@ -11,7 +11,7 @@ from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 from tui_evals.text.box import TemplateError
 from tui_evals.text.prompty import PromptyError, parse_prompty
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 from tui_evals.text.yamls import YamlError, load_yaml
 
 from .files import Spot, files_named, kind_of, shown_name, source_of, text_of
@@ -230,7 +230,7 @@ def _unusable(prompt: Prompt) -> str | None:
     for message in prompt.messages:
         try:
             if isinstance(message.get("content"), str):
-                variables(message["content"])
+                template_variables(message["content"])
         except TemplateError as problem:
             return str(problem)
     return None

@@ -9,9 +9,9 @@ from typing import Any
 
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import typed
+from tui_evals.datasets.validate import parse_dataset
 from tui_evals.imports.losses import Losses
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 
 from .cases import Tests
 from .files import Spot, json_source, yaml_source
@@ -61,7 +61,7 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Imported, Losses]
     tests = Tests(root, folder, any(prompt.plain for prompt in prompts), losses)
     data = _document(root, tests, prompts, losses)
     _leave_out(root, losses)
-    dataset, problems = typed(data)
+    dataset, problems = parse_dataset(data)
     if dataset is None:
         raise DatasetError(source, problems)
     losses.carried(f"{len(tests.cases)} tests", "", f"as {len(data['items'])} items")
@@ -118,7 +118,7 @@ def _can_be_asked(value: object) -> bool:
 
 def _used(message: Mapping[str, Any]) -> tuple[str, ...]:
     content = message.get("content")
-    return variables(content) if isinstance(content, str) else ()
+    return template_variables(content) if isinstance(content, str) else ()
 
 
 def _fill_gaps(

@@ -13,7 +13,7 @@ from typing import Any
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import render
+from tui_evals.text.templates import render_template
 
 from .files import Spot, files_named, shown_name, source_of, text_of
 
@@ -73,7 +73,7 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
         return text
     if not needs_values(text):
         return _ESCAPED.sub(r"\1", text)
-    return render(text, {name: "" if value is None else value for name, value in values.items()})
+    return render_template(text, {name: "" if value is None else value for name, value in values.items()})
 
 
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".rb"))

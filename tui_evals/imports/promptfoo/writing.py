@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.prompts import github_text
-from tui_evals.datasets.resolve import Effective, effective
+from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.imports.losses import Losses
 from tui_evals.text import strictjson
 
@@ -72,7 +72,7 @@ class _Asked:
         return list(self.references) if given is None else given if isinstance(given, list) else [given]
 
 
-def assert_of(one: Effective, references: Sequence[str], where: str, losses: Losses) -> dict[str, Any]:
+def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, losses: Losses) -> dict[str, Any]:
     """The assertion that means the same as an evaluator; NoAssert says that there is none."""
     name = _NAMES.get(one.evaluator, one.evaluator)
     options = {_SPELLINGS.get(key, key): value for key, value in one.settings.items()}
@@ -350,7 +350,7 @@ class _Writer:
             if any(_would_expand(value) for value in variables.values()):
                 written["options"] = {"disableVarExpansion": True}
         if self.together and self.defaults:
-            found = effective(self.defaults, None, None, "item")
+            found = effective_evaluators(self.defaults, None, None, "item")
             if asserts := self._asserts(found, {}, "default_evaluators"):
                 written["assert"] = asserts
         return written
@@ -368,7 +368,7 @@ class _Writer:
         if any(_would_expand(value) for value in given.values()):
             written["options"] = {"disableVarExpansion": True}
         defaults = {} if self.together else self.defaults
-        found = effective(defaults, item.get("evaluators"), item.get("evaluators_mode"), "item")
+        found = effective_evaluators(defaults, item.get("evaluators"), item.get("evaluators_mode"), "item")
         if asserts := self._asserts(found, item, where):
             written["assert"] = asserts
         if item.get("threshold") not in (None, 1):
@@ -377,7 +377,9 @@ class _Writer:
             written["metadata"] = metadata
         return written if written.keys() - {"description"} else {**written, "vars": {}}
 
-    def _asserts(self, found: Sequence[Effective], item: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    def _asserts(
+        self, found: Sequence[EffectiveEvaluator], item: Mapping[str, Any], where: str
+    ) -> list[dict[str, Any]]:
         references = [item["expected_response"]] if "expected_response" in item else []
         references += [one for one in item.get("ideal") or () if one not in references]
         written = []

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from tui_evals.datasets.prompts import SUFFIXES
-from tui_evals.generate.options import separated
-from tui_evals.generate.shapes import UnreadableFile, lines_of
+from tui_evals.generate.options import split_names
+from tui_evals.generate.shapes import UnreadableFile, rule_lines
 from tui_evals.store.rows import plain
 
 from .rows import Piece, json_of, rows_in
@@ -72,7 +72,7 @@ class Artefacts:
 
     def lines(self, kind: str) -> list[str]:
         """The lines of a kind."""
-        return lines_of(self.text(kind))
+        return rule_lines(self.text(kind))
 
     def rows(self, kind: str, shape: type[Row]) -> list[Row]:
         """The rows of a kind; UnreadableFile says which one is wrong."""
@@ -84,7 +84,7 @@ class Artefacts:
         """The models that judged answers, as the options name them."""
         found = self.options.get("evalModels") or self.options.get("evalModel")
         if isinstance(found, str):
-            return tuple(separated(found))
+            return tuple(split_names(found))
         return tuple(map(str, found)) if isinstance(found, list) else ()
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tui_evals.datasets.model import CURRENT_VERSION
-from tui_evals.generate.parsing import baseline_inputs
-from tui_evals.generate.shapes import Rule, numbered, test_uid
-from tui_evals.generate.subject import Subject, Unbindable, bound
-from tui_evals.generate.truth import BAD
+from tui_evals.generate.parsing import split_baseline_inputs
+from tui_evals.generate.shapes import Rule, number_rules, test_uid
+from tui_evals.generate.subject import Subject, Unbindable, bind_inputs
+from tui_evals.generate.truth import BAD_SCORE
 
 from .artefacts import Artefacts
 from .rows import About, RecordedResult, RecordedRuleEval, RecordedTest, RecordedTestEval
@@ -71,7 +71,7 @@ def written_tests(found: Artefacts) -> Tests:
     if piece.table or not isinstance(piece.value, str) or piece.value.lstrip().startswith("["):
         own = [test.testinput for test in found.rows("baseline_tests", RecordedTest)]
     else:
-        own = baseline_inputs(found.text("baseline_tests"))
+        own = split_baseline_inputs(found.text("baseline_tests"))
     for text in own:
         tests.place_of(About.model_validate({"testinput": text, "baseline": True}))
     return tests
@@ -102,7 +102,7 @@ class Items:
     def __init__(self, found: Artefacts, subject: Subject | None, truths: Sequence[RecordedResult]) -> None:
         self._subject = subject
         self._prompt = found.name
-        self._rules = {rule.number: rule for rule in numbered(found.lines("rules"), found.lines("inverse_rules"))}
+        self._rules = {rule.number: rule for rule in number_rules(found.lines("rules"), found.lines("inverse_rules"))}
         self._truths = Known(truths)
         self._evals = Known(_evals(found))
         self._wrong: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class Items:
         item |= {"tags": tags} if tags else {}
         item |= self._asked(test)
         score = facts.get("groundtruthScore")
-        expected = facts.get("groundtruth") if score is None or score >= BAD else test.expectedoutput
+        expected = facts.get("groundtruth") if score is None or score >= BAD_SCORE else test.expectedoutput
         item |= {"expected_response": expected} if (expected := expected or test.expectedoutput) else {}
         return {**item, "extensions": {"promptpex": facts}}
 
@@ -167,7 +167,7 @@ class Items:
             return {"prompt": test.testinput} if test.testinput else {"messages": [{"role": "user", "content": ""}]}
         scenario = self._subject.scenario(test.scenario)
         try:
-            return {"variables": bound(self._subject, scenario, test.testinput)}
+            return {"variables": bind_inputs(self._subject, scenario, test.testinput)}
         except Unbindable:
             self._wrong["some tests give no value for an input of the prompt, and cannot be asked as they are"] += 1
             return {"variables": {self._subject.open_inputs(scenario)[0].name: test.testinput}}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.model import Dataset
-from tui_evals.generate.shapes import label
+from tui_evals.generate.shapes import evaluator_key
 from tui_evals.imports.recording import RecordedAnswer, chat_before
 from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.runs.prompting import Chat, PromptUnderTest
@@ -47,7 +47,9 @@ def keys_for(judged: Sequence[Judged]) -> dict[Judged, str]:
     taken = {COMPLIANCE}
     keys: dict[Judged, str] = {}
     for metric, judge in judged:
-        wanted = label(metric) if metrics.count(metric) == 1 else f"{label(metric)}_{label(judge)}"
+        wanted = (
+            evaluator_key(metric) if metrics.count(metric) == 1 else f"{evaluator_key(metric)}_{evaluator_key(judge)}"
+        )
         key, number = wanted, 2
         while key in taken:
             key, number = f"{wanted}_{number}", number + 1

@@ -8,18 +8,16 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from tui_evals.present.answers import expected_text, preview, prompt_text, reference_text
+from tui_evals.present.figures import short_number
+from tui_evals.present.status import ANSWER_LOOKS, WORST_FIRST
 from tui_evals.reports.results import AnswerEntry, answers
-from tui_evals.reports.words import expected
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, ScoreRecord
 from tui_evals.store.rows import GroupScore, Label
 
-from .texts import AnswerBlock, Labels, Score, Text, answer_block, optional, prompt_of, score
-from .words import GLYPHS, number, preview
-
-_LEFT = ("pending", "running", "answered")
-_WORST = ("error", "partial", "fail", "running", "pending", "answered", "pass")
+from .texts import AnswerBlock, Labels, Score, Text, answer_block, optional, score
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Talk:
     """One target's conversation about an item: a cell of the run."""
 
     name: str
-    status: str
+    status: AnswerStatus
     glyph: str
     score: str
     turns: tuple[Turn, ...]
@@ -51,7 +49,7 @@ class Card:
     number: int
     name: str
     title: str
-    status: str
+    status: AnswerStatus
     glyph: str
     score: str
     rank: float
@@ -122,21 +120,21 @@ def _card(
     first = cells[0][0]
     turns = max(map(len, cells))
     shared = turns == 1
-    reference = expected(first.unit) if shared and len(cells) > 1 else None
+    reference = expected_text(first.unit) if shared and len(cells) > 1 else None
     talks = tuple(_talk(cell, run, filters, labels, len(cells) > 1, shared) for cell in cells)
     status = worst(talk.status for talk in talks)
     scores = [value for cell in cells if (value := _score_of(cell)) is not None]
     mean = sum(scores) / len(scores) if scores else None
-    asked = prompt_of(first.unit, first.record)
+    asked = prompt_text(first.unit, first.record)
     title = item.get("name")
     return Card(
         number=place + 1,
         name=first.row.name,
         title=title if isinstance(title, str) and title != first.row.name else "",
         status=status,
-        glyph=GLYPHS[status],
-        score=number(mean),
-        rank=_WORST.index(status) * 1000 + (100.0 if mean is None else mean),
+        glyph=ANSWER_LOOKS[status].glyph,
+        score=short_number(mean),
+        rank=WORST_FIRST.index(status) * 1000 + (100.0 if mean is None else mean),
         category=first.row.category,
         tags=tuple(tag for tag in item.get("tags") or () if isinstance(tag, str)),
         notes=optional(item.get("notes")),
@@ -161,8 +159,8 @@ def _talk(
     return Talk(
         name if several else "",
         status,
-        GLYPHS[status],
-        number(_score_of(cell)),
+        ANSWER_LOOKS[status].glyph,
+        short_number(_score_of(cell)),
         tuple(_turn(answered, labels, shared, several) for answered in cell),
     )
 
@@ -173,13 +171,13 @@ def _repeated(run: RunRow, row: AnswerRow) -> bool:
 
 
 def _turn(answered: AnswerEntry, labels: Labels, shared: bool, several: bool) -> Turn:
-    asked = "" if shared else prompt_of(answered.unit, answered.record)
+    asked = "" if shared else prompt_text(answered.unit, answered.record)
     found = answer_block(
         answered.row,
         answered.record,
         answered.scores,
         labels.get(answered.row.id, ()),
-        expected(answered.unit),
+        reference_text(answered.unit, answered.record.text if answered.record else None) or "",
     )
     if shared and several:
         found = replace(found, expected=None)
@@ -192,10 +190,10 @@ def _turn(answered: AnswerEntry, labels: Labels, shared: bool, several: bool) ->
     )
 
 
-def worst(statuses: Iterable[str]) -> str:
+def worst(statuses: Iterable[AnswerStatus]) -> AnswerStatus:
     """The status of several answers together."""
     found = set(statuses)
-    return next(status for status in _WORST if status in found)
+    return next(status for status in WORST_FIRST if status in found)
 
 
 def _score_of(cell: Sequence[AnswerEntry]) -> float | None:
@@ -211,7 +209,7 @@ def _tokens(cell: Sequence[AnswerEntry], talk: Talk, filters: Filters) -> str:
     row = cell[0].row
     failed = {one.key for answered in cell for one in (*answered.scores, *answered.together) if one.result == "fail"}
     found = [
-        f"s-{'pending' if talk.status in _LEFT else talk.status}",
+        f"s-{talk.status}",
         f"t{list(filters.columns).index((row.prompt, row.target))}",
         f"c{filters.categories.index(row.category)}",
         # While a run goes on, an evaluator may come up that was not there when the page was begun.

@@ -9,14 +9,15 @@ from typing import Any
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.reports.words import expected
+from tui_evals.present.answers import expected_text, preview, prompt_text
+from tui_evals.present.comparisons import KIND_LOOKS
+from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import Detail
 
 from .cards import worst
-from .texts import AnswerBlock, Text, answer_block, by_item, marks, optional, places_of, prompt_of, same
-from .words import GLYPHS, KIND_GLYPHS, preview
+from .texts import AnswerBlock, Text, answer_block, by_item, marks, optional, places_of, same
 
 _FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
 
@@ -144,7 +145,7 @@ def _card(
         number=place,
         name=first.item,
         kind=kind,
-        glyph=KIND_GLYPHS[kind],
+        glyph=KIND_LOOKS[kind].glyph,
         category=first.category,
         note="; ".join(note for note in notes if note),
         preview=preview(asked.head[0].text) if asked else "",
@@ -177,14 +178,16 @@ def _means(lines: Sequence[ComparedLine]) -> Iterator[Standing]:
         if answers:
             passed = sum(answer.status == "pass" for answer in answers)
             status = worst(answer.status for answer in answers)
-            yield Standing(letter, status, GLYPHS[status], f"{passed}/{len(answers)}")
+            yield Standing(letter, status, ANSWER_LOOKS[status].glyph, f"{passed}/{len(answers)}")
 
 
 def _facing(line: ComparedLine, reader: Reader, sources: Sequence[Source]) -> Facing:
     details = [reader.detail(answer.id) if answer else None for answer in line.answers]
     units = [_unit(detail, source) if detail else {} for detail, source in zip(details, sources, strict=True)]
-    prompts = [prompt_of(unit, detail.answer) if detail else None for unit, detail in zip(units, details, strict=True)]
-    references = [expected(unit) if detail else None for unit, detail in zip(units, details, strict=True)]
+    prompts = [
+        prompt_text(unit, detail.answer) if detail else None for unit, detail in zip(units, details, strict=True)
+    ]
+    references = [expected_text(unit) if detail else None for unit, detail in zip(units, details, strict=True)]
     names = [
         line.column,
         "" if line.repeat is None else f"repeat {line.repeat + 1}",
@@ -193,7 +196,7 @@ def _facing(line: ComparedLine, reader: Reader, sources: Sequence[Source]) -> Fa
     return Facing(
         name=" · ".join(name for name in names if name),
         kind=line.kind,
-        glyph=KIND_GLYPHS[line.kind],
+        glyph=KIND_LOOKS[line.kind].glyph,
         prompts=tuple(_given(prompts)),
         references=tuple(_given(references)),
         sides=tuple(_sides(line, details, sources)),

@@ -6,27 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tui_evals.present.figures import counted, mean_text, universal_time
+from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
+from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
-from tui_evals.text.figures import money
 
 from .cards import Filters
-from .words import (
-    Key,
-    RunWalk,
-    Share,
-    columns_of,
-    counted,
-    duration,
-    judge_of,
-    number,
-    seen,
-    share_of,
-    targets_of,
-    when,
-)
+from .walk import RunWalk, Share, seen, share_of
 
 _LEFT = {
     "planned": "This run has not begun.",
@@ -47,7 +36,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnFigures:
     """One target, or prompt and target, in numbers."""
 
     name: str
@@ -97,7 +86,7 @@ class Summary:
     share: Share
     parts: tuple[Part, ...]
     facts: tuple[Fact, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnFigures, ...]
     evaluators: tuple[Evaluator, ...]
     categories: tuple[Category, ...]
     items: int
@@ -109,21 +98,18 @@ def summary(reader: Reader, run: RunRow) -> Summary:
     """A run in numbers, ready to be shown."""
     known, totals = seen(reader, run), reader.totals(run.id)
     means = reader.evaluator_means(run.id)
-    names = columns_of(run)
+    about = run_facts(run, totals, reader.spent(run.id)[1])
+    names = column_names(run)
     asked = {key: name for key, name in names.items() if key in known.points}
     by_column = reader.evaluator_means(run.id, columns=True) if len(asked) > 1 else []
-    counts = _counts(totals)
-    left = totals.pending + totals.running + totals.answered
-    notice = _LEFT.get(run.status, "")
-    if left:
-        notice = f"{notice} {counted(left, 'answer is', 'answers are')} not there or not judged yet.".strip()
+    counts: dict[str, int] = {one.status: one.count for one in status_counts(totals)}
     return Summary(
         run=run,
-        started=when(run.started or run.created),
-        notice=notice,
+        started=universal_time(run.started or run.created),
+        notice=_notice(about, run, totals),
         share=share_of(totals.passed, totals.passed + totals.failed),
         parts=stacked(counts),
-        facts=tuple(_facts(run, known, totals, max(totals.unpriced, reader.spent(run.id)[1]))),
+        facts=tuple(_facts(run, about, known, totals)),
         columns=tuple(_columns(reader, run, known, asked)) if len(asked) > 1 else (),
         evaluators=tuple(_evaluator(mean, by_column, asked, known) for mean in means),
         categories=tuple(_categories(reader, run, known)),
@@ -133,59 +119,48 @@ def summary(reader: Reader, run: RunRow) -> Summary:
     )
 
 
-def _counts(totals: Totals) -> dict[str, int]:
-    return {
-        "pass": totals.passed,
-        "fail": totals.failed,
-        "partial": totals.partial,
-        "error": totals.errored,
-        "pending": totals.pending + totals.running + totals.answered,
-    }
+def _notice(about: RunFacts, run: RunRow, totals: Totals) -> str:
+    """What to know before reading on: that the run is not over, why it stopped, and how much is missing."""
+    left = waiting_count(totals)
+    missing = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet." if left else ""
+    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing) if part)
 
 
-def _facts(run: RunRow, known: RunWalk, totals: Totals, unpriced: int) -> Iterator[Fact]:
+def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iterator[Fact]:
     repeats = run.config.get("repeats")
+    yield Fact("Status", about.look.text, f"in {about.duration}" if about.duration else "")
     again = f", each asked {repeats} times" if isinstance(repeats, int) and repeats > 1 else ""
     yield Fact("Items", f"{known.items:,}", f"{counted(totals.total, 'answer')}{again}")
     if len(known.points) == 1 and (score := next(iter(known.points.values()))) is not None:
         yield Fact("Score", f"{score:.1f}", "of 100")
-    yield Fact("Target" if len(run.targets) == 1 else "Targets", ", ".join(targets_of(run)))
+    yield Fact("Target" if len(run.targets) == 1 else "Targets", ", ".join(target_names(run)))
     if prompts := [prompt for prompt in run.prompts if prompt]:
         yield Fact("Prompt" if len(prompts) == 1 else "Prompts", ", ".join(prompts))
-    yield Fact("Judge", judge_of(run))
-    yield Fact("Cost", money(totals.cost + totals.judge_cost), "; ".join(_paid(totals, unpriced)))
+    yield Fact("Judge", judge_name(run))
+    yield Fact("Cost", about.cost.text, about.cost.judge_text)
     tokens = totals.input_tokens + totals.output_tokens
     yield Fact("Tokens", f"{tokens:,}", f"{totals.input_tokens:,} in, {totals.output_tokens:,} out")
     yield Fact("Median latency", known.latency(), f"{known.cached:,} from the cache left out" if known.cached else "")
-    if run.started is not None and run.finished is not None:
-        yield Fact("Took", duration(run.finished - run.started))
 
 
-def _paid(totals: Totals, unpriced: int) -> Iterator[str]:
-    if totals.judge_cost:
-        yield f"of it judges {money(totals.judge_cost)}"
-    if unpriced:
-        yield f"and {counted(unpriced, 'call')} at an unknown price"
-
-
-def _columns(reader: Reader, run: RunRow, known: RunWalk, names: Mapping[Key, str]) -> Iterator[Column]:
+def _columns(reader: Reader, run: RunRow, known: RunWalk, names: Mapping[Column, str]) -> Iterator[ColumnFigures]:
     for key, totals in sorted(reader.totals_by(run.id, "column").items()):
         points = known.points.get(key)
-        yield Column(
+        yield ColumnFigures(
             name=names[key],
             share=share_of(totals.passed, totals.passed + totals.failed),
             score="n/a" if points is None else f"{points:.1f}",
             failed=totals.failed,
             partial=totals.partial,
             errored=totals.errored,
-            cost=money(totals.cost + totals.judge_cost),
+            cost=run_cost(totals).text,
             tokens=f"{totals.input_tokens + totals.output_tokens:,}",
             latency=known.latency([key]),
         )
 
 
 def _evaluator(
-    mean: EvaluatorMean, by_column: Iterable[EvaluatorMean], names: Mapping[Key, str], known: RunWalk
+    mean: EvaluatorMean, by_column: Iterable[EvaluatorMean], names: Mapping[Column, str], known: RunWalk
 ) -> Evaluator:
     kinds = [mean.evaluator] if mean.evaluator != mean.key else []
     kinds += ["all answers to an item together"] if mean.scope == "group" else []
@@ -195,7 +170,7 @@ def _evaluator(
     return Evaluator(
         name=mean.key,
         kind=" · ".join(kinds),
-        mean=number(mean.mean) or "–",
+        mean=mean_text(mean.mean),
         scored=mean.scored or mean.passed + mean.failed,
         share=share_of(mean.passed, mean.passed + mean.failed),
         errored=mean.errored,
@@ -203,7 +178,7 @@ def _evaluator(
         histogram=None if named else histogram(values, tuple(known.thresholds[mean.key])),
         levels=levels(named),
         columns=tuple(
-            (names[one.prompt, one.target], number(one.mean) or "–", share_of(one.passed, one.passed + one.failed))
+            (names[one.prompt, one.target], mean_text(one.mean), share_of(one.passed, one.passed + one.failed))
             for one in by_column
             if one.key == mean.key and one.prompt is not None and one.target is not None
         ),

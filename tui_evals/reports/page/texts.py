@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.compare.diff import Diff, Row, Span, diff_json, side_by_side
+from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
 from tui_evals.compare.runs import ComparedLine, Comparison
-from tui_evals.runs.prompting import asked_text
+from tui_evals.present.answers import answer_facts, error_text, missing_text, opinion, pretty_json
+from tui_evals.present.figures import short_number
+from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label
 from tui_evals.text import strictjson
-from tui_evals.text.figures import money
-
-from .words import GLYPHS, duration, number, pretty
 
 
 def places_of(reader: Reader, found: Comparison) -> dict[int, int]:
@@ -51,8 +50,8 @@ _SHARED = 0.2  # share of the shorter text that must stand in both before marks 
 class Text:
     """A text in spans, its beginning apart from the rest where it is long."""
 
-    head: tuple[Span, ...]
-    rest: tuple[Span, ...] = ()
+    head: tuple[DiffSpan, ...]
+    rest: tuple[DiffSpan, ...] = ()
     more: int = 0
     """Characters in the rest."""
     left_out: int = 0
@@ -65,13 +64,13 @@ class Text:
 class Marks:
     """Two texts with the words marked that the other one lacks."""
 
-    left: tuple[Span, ...]
-    right: tuple[Span, ...]
+    left: tuple[DiffSpan, ...]
+    right: tuple[DiffSpan, ...]
 
 
-def text(value: str, spans: Sequence[Span] = ()) -> Text:
+def text(value: str, spans: Sequence[DiffSpan] = ()) -> Text:
     """A text to show, with the marks it has, if any."""
-    pieces = tuple(spans) or (Span(value, False),)
+    pieces = tuple(spans) or (DiffSpan(value, False),)
     whole = sum(len(span.text) for span in pieces)
     code = value.lstrip()[:1] in ("{", "[") or "```" in value
     if whole > MOST:
@@ -105,29 +104,29 @@ def marks(left: str, right: str) -> Marks | None:
     return found if shared >= _SHARED * min(len(left.strip()), len(right.strip())) else None
 
 
-def _joined(diff: Diff, side: str) -> tuple[Span, ...]:
+def _joined(diff: Diff, side: str) -> tuple[DiffSpan, ...]:
     """One side of a diff as a text again: neighbours of a kind together, and no space marked around words."""
-    found: list[Span] = []
+    found: list[DiffSpan] = []
     for span in _spans(diff.rows, side):
         for part in _bare(span):
             if found and found[-1].changed == part.changed:
-                found[-1] = Span(found[-1].text + part.text, part.changed)
+                found[-1] = DiffSpan(found[-1].text + part.text, part.changed)
             elif part.text:
                 found.append(part)
     return tuple(found)
 
 
-def _bare(span: Span) -> tuple[Span, ...]:
+def _bare(span: DiffSpan) -> tuple[DiffSpan, ...]:
     """A marked piece without the mark on the space around it."""
     words = span.text.strip()
     if not span.changed or not words:
         return (span,)
     start = span.text.index(words)
     end = start + len(words)
-    return Span(span.text[:start], False), Span(words, True), Span(span.text[end:], False)
+    return DiffSpan(span.text[:start], False), DiffSpan(words, True), DiffSpan(span.text[end:], False)
 
 
-def _spans(rows: Iterable[Row], side: str) -> Iterable[Span]:
+def _spans(rows: Iterable[DiffRow], side: str) -> Iterable[DiffSpan]:
     for row in rows:
         part = row.left if side == "left" else row.right
         yield from part.spans if part else ()
@@ -151,24 +150,22 @@ def _fold(value: str) -> int | None:
     return at
 
 
-def _split(pieces: Sequence[Span], at: int) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    head: list[Span] = []
-    rest: list[Span] = []
+def _split(pieces: Sequence[DiffSpan], at: int) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
+    head: list[DiffSpan] = []
+    rest: list[DiffSpan] = []
     for span in pieces:
         if at >= len(span.text):
             head.append(span)
         elif at <= 0:
             rest.append(span)
         else:
-            head.append(Span(span.text[:at], span.changed))
-            rest.append(Span(span.text[at:], span.changed))
+            head.append(DiffSpan(span.text[:at], span.changed))
+            rest.append(DiffSpan(span.text[at:], span.changed))
         at -= len(span.text)
     return tuple(head), tuple(rest)
 
 
 Labels = Mapping[int, Sequence[Label]]
-_RESULTS: Mapping[str | None, str] = {"pass": "pass", "fail": "fail", "error": "error"}
-_USUAL = (None, "", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +230,7 @@ def answer_block(
     scores: Iterable[ScoreRecord],
     labels: Iterable[Label],
     reference: str,
-    spans: Sequence[Span] | None = None,
+    spans: Sequence[DiffSpan] | None = None,
     together: Iterable[ScoreRecord] = (),
 ) -> AnswerBlock:
     """An answer marked against what was expected, or with the marks that are given."""
@@ -242,83 +239,39 @@ def answer_block(
     if spans is None:
         spans = found.right if found else ()
     equal = bool(reference) and answer is not None and same(reference, answer)
+    facts = answer_facts(row, record)
     return AnswerBlock(
         status=row.status,
-        glyph=GLYPHS[row.status],
-        score=number(row.score),
+        glyph=ANSWER_LOOKS[row.status].glyph,
+        score=short_number(row.score),
         text=None if answer is None else text(answer, spans),
         expected=None if equal or not reference.strip() else text(reference, found.left if found else ()),
         as_expected=equal,
-        waiting=_waiting(row, answer),
-        error=_error(record),
-        chips=tuple(_chips(row)),
-        facts=tuple(_facts(row, record)),
+        waiting=missing_text(row, record),
+        error=optional(error_text(record)),
+        chips=facts.origin,
+        facts=facts.figures,
         calls=tuple(_call(call) for call in (record.tool_calls if record else ())),
         scores=tuple(map(score, scores)),
         together=tuple(map(score, together)),
         opinions=tuple(map(_opinion, labels)),
-        diagnostics=text(pretty(record.diagnostics)) if record and record.diagnostics else None,
+        diagnostics=text(pretty_json(record.diagnostics)) if record and record.diagnostics else None,
     )
 
 
 def score(record: ScoreRecord) -> Score:
     """A score in words."""
-    result = _RESULTS.get(record.result, "none")
+    look = result_look(record.result)
     return Score(
         key=record.key,
         kind=record.evaluator if record.evaluator != record.key else "",
-        result=record.result or "scored",
-        glyph=GLYPHS.get(result, "–"),
-        value=number(record.score),
-        threshold=number(record.threshold),
+        result=look.word,
+        glyph=look.glyph,
+        value=short_number(record.score),
+        threshold=short_number(record.threshold),
         label=record.label or "",
         reason=optional(record.reason),
     )
-
-
-def prompt_of(unit: Mapping[str, Any], record: AnswerRecord | None) -> str:
-    """What a turn asks: its prompt, else the last thing the user said."""
-    prompt = unit.get("prompt")
-    if isinstance(prompt, str):
-        return prompt
-    sent = record.request.get("messages") if record else None
-    return asked_text(tuple(one for one in sent if isinstance(one, dict))) if isinstance(sent, list) else ""
-
-
-def _waiting(row: AnswerRow, answer: str | None) -> str:
-    if row.status == "pending":
-        return "Nobody has been asked yet."
-    if row.status == "running":
-        return "The target has been asked and has not answered yet."
-    return "The answer is empty." if answer is not None and not answer.strip() else ""
-
-
-def _error(record: AnswerRecord | None) -> Text | None:
-    if record is None or not (record.code or record.message):
-        return None
-    return text(f"{record.code or 'error'}: {record.message or 'no more is known'}")
-
-
-def _chips(row: AnswerRow) -> Iterator[str]:
-    if row.scripted:
-        yield "scripted, not a model"
-    if row.from_cache:
-        yield "from the cache"
-
-
-def _facts(row: AnswerRow, record: AnswerRecord | None) -> Iterator[str]:
-    if row.latency_ms is not None and not row.from_cache:
-        yield duration(row.latency_ms / 1000)
-    if row.input_tokens is not None or row.output_tokens is not None:
-        yield f"{row.input_tokens or 0:,} tokens in, {row.output_tokens or 0:,} out"
-    if record is not None and not record.code and not row.scripted and not row.from_cache:
-        yield "unpriced" if row.cost is None else money(row.cost)
-    if record is not None and record.model and not row.scripted:
-        yield f"answered by {record.model}"
-    if row.attempts > 1:
-        yield f"{row.attempts} attempts"
-    if record is not None and record.finish_reason not in _USUAL:
-        yield f"ended with {record.finish_reason}"
 
 
 def _call(call: Mapping[str, Any]) -> Call:
@@ -327,13 +280,13 @@ def _call(call: Mapping[str, Any]) -> Call:
     given = inner.get("arguments")
     if isinstance(given, str):
         try:
-            given = pretty(strictjson.loads(given))
+            given = pretty_json(strictjson.loads(given))
         except (strictjson.JsonError, RecursionError):
             return Call(str(inner.get("name")), optional(given))
         return Call(str(inner.get("name")), optional(given))
-    return Call(str(inner.get("name")), None if given is None else text(pretty(given)))
+    return Call(str(inner.get("name")), None if given is None else text(pretty_json(given)))
 
 
 def _opinion(label: Label) -> Opinion:
-    about = f"says {label.verdict} for {label.evaluator}" if label.evaluator else f"says {label.verdict}"
-    return Opinion(label.verdict, GLYPHS[label.verdict], label.author, about, optional(label.note))
+    glyph = ANSWER_LOOKS[label.verdict].glyph
+    return Opinion(label.verdict, glyph, label.author, opinion(label), optional(label.note))

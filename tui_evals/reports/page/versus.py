@@ -10,15 +10,17 @@ from statistics import fmean
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
-from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, sentence
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
+from tui_evals.compare.verdicts import NAMES, difference_sentence
+from tui_evals.present.comparisons import KIND_LOOKS, difference_text, direction
+from tui_evals.present.figures import counted, mean_text, universal_time
+from tui_evals.present.runs import judge_name, run_cost, stop_reason, target_names
+from tui_evals.present.status import waiting_count
 from tui_evals.reports.plots import Scatter, Steps, scatter, steps
 from tui_evals.store.reader import Reader
-from tui_evals.text.figures import money
 
 from .texts import by_item, places_of
-from .words import KIND_GLYPHS, Share, counted, judge_of, number, share_of, signed, targets_of, walked, when
+from .walk import Share, share_of, walked
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def versus(reader: Reader, found: Comparison) -> Versus:
         pairs=pairs,
         spreads=tuple(_spreads(found.sides, evaluators)),
         categories=tuple(_categories(found)),
-        kinds=tuple((KINDS.index(k), k, KIND_GLYPHS[k], _items(groups, k)) for k in KINDS if k in kinds),
+        kinds=tuple((KINDS.index(k), k, KIND_LOOKS[k].glyph, _items(groups, k)) for k in KINDS if k in kinds),
         names=tuple(found.categories),
         evaluators=evaluators,
         columns=tuple(dict.fromkeys(line.column for line in found.lines if line.column)),
@@ -127,37 +129,37 @@ def _items(groups: Sequence[Sequence[ComparedLine]], kind: Kind) -> int:
     return sum(any(kind in line.kinds for line in group) for group in groups)
 
 
-def _ran(reader: Reader, letter: str, side: Side) -> RunColumn:
+def _ran(reader: Reader, letter: str, side: RunSide) -> RunColumn:
     run, totals = side.run, reader.totals(side.run.id)
     known = walked(reader, run)
-    left = totals.pending + totals.running + totals.answered
-    unpriced = max(totals.unpriced, reader.spent(run.id)[1])
-    unknown = f" and {counted(unpriced, 'call')} unpriced" if unpriced else ""
+    left = waiting_count(totals)
+    waits = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet" if left else ""
+    reason = f"stopped: {stop_reason(run)}" if stop_reason(run) else ""
     return RunColumn(
         letter=letter,
         name=run.name,
         key=run.key,
-        started=when(run.started or run.created),
-        targets=", ".join(targets_of(run)),
-        judge=judge_of(run),
+        started=universal_time(run.started or run.created),
+        targets=", ".join(target_names(run)),
+        judge=judge_name(run),
         source=run.source,
         items=known.items,
         share=share_of(side.rate.passed, side.rate.judged),
-        cost=money(totals.cost + totals.judge_cost) + unknown,
+        cost=run_cost(totals, reader.spent(run.id)[1]).text,
         tokens=f"{totals.input_tokens + totals.output_tokens:,}",
         latency=known.latency(),
-        notice=f"{counted(left, 'answer is', 'answers are')} not there or not judged yet" if left else "",
+        notice="; ".join(part for part in (reason, waits) if part),
     )
 
 
 def _pair(letter: str, place: int, found: RunDifference, groups: Sequence[Sequence[ComparedLine]]) -> Pair:
-    counts = tuple((kind, KIND_GLYPHS[kind], count) for kind in KINDS if (count := found.counts.get(kind, 0)))
-    tests = [_measured(found.passes, "Items that pass", share=True)]
-    tests += [_measured(test, test.what or test.column, share=not test.what) for test in found.tests]
+    counts = tuple((kind, KIND_LOOKS[kind].glyph, count) for kind in KINDS if (count := found.counts.get(kind, 0)))
+    tests = [_measured(found.passes, "Items that pass")]
+    tests += [_measured(test) for test in found.tests]
     points = [pair for group in groups if (pair := _scores(group, place + 1))]
     return Pair(
         letter=letter,
-        sentence=sentence(found, "A", letter),
+        sentence=difference_sentence(found, "A", letter),
         counts=counts,
         tests=tuple(tests),
         scatter=scatter(points, "A", letter),
@@ -177,32 +179,26 @@ def _scores(group: Sequence[ComparedLine], later: int) -> tuple[float, float] | 
     return (fmean(one for one, _ in found), fmean(other for _, other in found)) if found else None
 
 
-def _measured(test: MeasuredDifference, name: str, *, share: bool) -> Measured:
-    scale, decimals = (100, 1) if share else (1, 2)
-    shown = percent if share else number
-    interval = ""
-    if test.interval is not None:
-        low, high = (signed(scale * edge, decimals) for edge in (test.interval.low, test.interval.high))
-        interval = f"{low} to {high}"
-    verdict = "no difference" if not test.difference else "shown" if test.shown else "not shown"
+def _measured(test: MeasuredDifference, name: str = "") -> Measured:
+    text = difference_text(test)
     return Measured(
-        name=name,
+        name=name or text.name,
         items=test.items,
-        before=shown(test.before),
-        after=shown(test.after),
-        difference=signed(scale * test.difference, decimals) + (" points" if share else ""),
-        interval=interval,
-        chance="<0.001" if test.adjusted < 0.001 else f"{test.adjusted:.3f}",
-        verdict=verdict,
-        direction=("better" if test.side > 0 else "worse" if test.side < 0 else "") if test.shown else "",
+        before=text.before,
+        after=text.after,
+        difference=text.difference,
+        interval=text.interval,
+        chance=text.chance,
+        verdict=text.verdict,
+        direction=direction(test),
     )
 
 
-def _spreads(sides: Sequence[Side], evaluators: Sequence[str]) -> Iterator[Spread]:
+def _spreads(sides: Sequence[RunSide], evaluators: Sequence[str]) -> Iterator[Spread]:
     for key in evaluators:
         scores = [side.scores.get(key, ()) for side in sides]
         if found := steps(scores):
             means: defaultdict[str, tuple[str, int]] = defaultdict(lambda: ("n/a", 0))
             for letter, own in zip(NAMES, scores, strict=False):
-                means[letter] = (number(fmean(own)) if own else "n/a", len(own))
+                means[letter] = (mean_text(fmean(own) if own else None), len(own))
             yield Spread(key, tuple((letter, *mean) for letter, mean in means.items()), found)

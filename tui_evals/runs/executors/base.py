@@ -1,4 +1,4 @@
-"""The seam of a run: an executor turns cells into records; the engine behind the Sink alone commits them."""
+"""What the engine and the executors of a run share: an executor turns cells into records, the engine commits them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tui_evals.datasets.model import Item
-from tui_evals.evaluators.base import Hopeless
+from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.runs.status import Status
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One conversation to hold: its item, its place in the plan, and for each turn what is there yet."""
+    """One conversation to hold: its item, its place in the plan, and what its turns have already."""
 
     item: Item
     name: str
-    """How the item is called: its testId, else #position from 1."""
+    """The name of the item: its testId, else #position from 1."""
     position: int
     """The item's position in the dataset, from 0."""
     prompt: int
@@ -32,35 +32,35 @@ class Cell:
     """Turns that are judged already as well."""
 
 
-class Stopped(Hopeless):
+class Stopped(JudgingStopped):
     """The run must not go on (no key, no such model, budget spent); what is not answered stays pending."""
 
-    def __init__(self, message: str, *, configuration: bool = False) -> None:
+    def __init__(self, message: str, code: StopCode = "failed") -> None:
         super().__init__(message)
-        self.configuration = configuration
+        self.code: StopCode = code
 
 
 class Ledger(Protocol):
-    """Where whoever asks a target notes what it took, and finds what was asked before."""
+    """Where calls to targets and judges are noted, and replies are cached."""
 
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
         ...
 
     async def cached(self, key: str) -> AnswerRecord | None:
-        """What is kept under a key of the cache."""
+        """The cached reply under a key."""
         ...
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
-        """Keep a judge's reply."""
+        """Cache a judge's reply."""
         ...
 
 
 class Sink(Ledger, Protocol):
-    """Where an executor puts what it made, and asks what is known; each method returns when its records are safe."""
+    """Where an executor hands in its records; each method returns when they are committed."""
 
     def running(self, answer: int) -> None:
-        """The question of an answer has been put."""
+        """Note that the request for an answer was sent."""
         ...
 
     async def answered(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
@@ -68,7 +68,7 @@ class Sink(Ledger, Protocol):
         ...
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
-        """Commit what the evaluators found."""
+        """Commit the scores of an answer."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Sink(Ledger, Protocol):
         ...
 
     async def may_begin(self, answer: int) -> bool:
-        """The same for a conversation that has its place in flight; its first open answer names it."""
+        """The same for a conversation that has its place in flight, given by its first open answer."""
         ...
 
 

@@ -20,11 +20,9 @@ from tui_evals.text.box import TemplateError
 
 from .base import Cell, Sink, Stopped
 
-_AHEAD = 4
+_CONVERSATIONS_PER_CALL = 4
 """Conversations under way for each call in flight: while one asks, others are judged and committed."""
-
-
-_SOON = 0.2
+_SHOW_RUNNING_AFTER = 0.2
 """Seconds a call may take before it is shown as running; a row that is final sooner need not be written twice."""
 
 
@@ -39,7 +37,7 @@ class LocalExecutor:
         self._judges = judges
         self._sink = sink
         self._use_cache = use_cache
-        self._made: dict[str, list[Assigned]] = {}
+        self._evaluators_by_unit: dict[str, list[Assigned]] = {}
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
         """Work through the cells of each target at its own pace; the first reason to stop ends all."""
@@ -54,7 +52,7 @@ class LocalExecutor:
 
     async def _feed(self, target: int, cells: Iterator[Cell]) -> None:
         """Start a cell whenever there is room; what has started is let finish, unless this is cancelled."""
-        room = asyncio.Semaphore(_AHEAD * self._targets[target].config.concurrency)
+        room = asyncio.Semaphore(_CONVERSATIONS_PER_CALL * self._targets[target].config.concurrency)
         tasks: set[asyncio.Task[None]] = set()
         reasons: list[BaseException] = []
 
@@ -85,13 +83,13 @@ class LocalExecutor:
 
     async def _hold(self, cell: Cell) -> None:
         """Hold one conversation: ask, commit, judge, commit, turn after turn."""
-        said: list[Mapping[str, Any]] = []
+        messages: list[Mapping[str, Any]] = []
         failed = begun = False
         for turn, answer in enumerate(cell.answers):
             current_answer.set(answer)
             record, chat = cell.known.get(turn), None
             if record is None:
-                chat = None if failed else self._chat(cell, turn, said)
+                chat = None if failed else self._chat(cell, turn, messages)
                 async with self._targets[cell.target].room.flight:
                     if not begun and not await self._sink.may_begin(answer):
                         return
@@ -104,18 +102,18 @@ class LocalExecutor:
             if record.text is None:
                 failed = True
                 continue
-            said.append(assistant(record.text, record.tool_calls))
+            messages.append(assistant(record.text, record.tool_calls))
             if turn not in cell.final:
-                chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, said[:-1])
+                chat = chat if isinstance(chat, tuple) else self._chat(cell, turn, messages[:-1])
                 prompt = self._plan.asked_prompts[cell.prompt]
-                evidence = evidence_for(self._plan, cell.item, turn, prompt, _shown(chat), record)
-                found = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
-                await self._sink.scored(answer, found.records, found.status, found.score)
+                evidence = evidence_for(self._plan, cell.item, turn, prompt, _demand_chat(chat), record)
+                judged = await judge(self._evaluators(cell.item, turn), evidence, self._plan, cell.item)
+                await self._sink.scored(answer, judged.records, judged.status, judged.score)
 
-    def _chat(self, cell: Cell, turn: int, said: Sequence[Mapping[str, Any]]) -> Chat | TemplateError:
+    def _chat(self, cell: Cell, turn: int, messages: Sequence[Mapping[str, Any]]) -> Chat | TemplateError:
         prompt = self._plan.asked_prompts[cell.prompt]
         try:
-            return chat_for(self._plan.dataset, cell.item, turn, prompt, said)
+            return chat_for(self._plan.dataset, cell.item, turn, prompt, messages)
         except TemplateError as problem:
             return problem
 
@@ -123,12 +121,12 @@ class LocalExecutor:
         """The evaluators of a unit; units that are judged alike share them."""
         own = item.units[turn]
         mark = "" if own.evaluators is None else json.dumps([own.evaluators, own.evaluators_mode])
-        if mark not in self._made:
-            self._made[mark] = self._plan.evaluators(item, turn, self._judges.ask_of)
-        return self._made[mark]
+        if mark not in self._evaluators_by_unit:
+            self._evaluators_by_unit[mark] = self._plan.evaluators(item, turn, self._judges.ask_of)
+        return self._evaluators_by_unit[mark]
 
     def request(self, cell: Cell, turn: int, chat: Chat) -> Request:
-        """What the target of a cell is sent for a turn."""
+        """The request to the target of a cell for a turn."""
         item, dataset = cell.item, self._plan.dataset
         return Request(
             messages=chat,
@@ -143,43 +141,44 @@ class LocalExecutor:
         )
 
     def _key(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, record: AnswerRecord) -> str | None:
-        asked = self._targets[cell.target]
-        if not isinstance(chat, tuple) or record.text is None or record.from_cache or not self._caches(asked):
+        priced = self._targets[cell.target]
+        if not isinstance(chat, tuple) or record.text is None or record.from_cache or not self._caches(priced):
             return None
-        return cache_key(asked.identity, self.request(cell, turn, chat))
+        return cache_key(priced.identity, self.request(cell, turn, chat))
 
-    def _caches(self, asked: PricedTarget) -> bool:
-        return self._use_cache and asked.cacheable
+    def _caches(self, priced: PricedTarget) -> bool:
+        return self._use_cache and priced.cacheable
 
     async def _answer(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, failed: bool) -> AnswerRecord:
         if failed:
-            return _without("turnSkipped", "Turn not attempted: preceding turn failed", {})
+            return _failed_record("turnSkipped", "Turn not attempted: preceding turn failed", {})
         if not isinstance(chat, tuple):
-            return _without("agentRequestFailed", f"the prompt cannot be made: {chat}", {})
-        asked, request = self._targets[cell.target], self.request(cell, turn, chat)
+            return _failed_record("agentRequestFailed", f"the prompt cannot be made: {chat}", {})
+        priced, request = self._targets[cell.target], self.request(cell, turn, chat)
         sent = {"messages": list(request.messages), "params": dict(request.params)}
         if request.tools:
             sent["tools"] = list(request.tools)
-        if self._caches(asked) and (kept := await self._sink.cached(cache_key(asked.identity, request))) is not None:
-            return _from_cache(kept, sent)
-        mark = asyncio.get_running_loop().call_later(_SOON, self._sink.running, cell.answers[turn])
+        cached = await self._sink.cached(cache_key(priced.identity, request)) if self._caches(priced) else None
+        if cached is not None:
+            return _from_cache(cached, sent)
+        mark = asyncio.get_running_loop().call_later(_SHOW_RUNNING_AFTER, self._sink.running, cell.answers[turn])
         try:
-            said = await asked.ask(request, self._sink)
+            timed = await priced.ask(request, self._sink)
         except TargetError as problem:
-            return _without(problem.code, f"Agent request failed: {problem}", sent)
+            return _failed_record(problem.code, f"Agent request failed: {problem}", sent)
         finally:
             mark.cancel()
-        return _answered(said, sent)
+        return _answer_record(timed, sent)
 
 
-def _shown(chat: Chat | TemplateError) -> Chat:
+def _demand_chat(chat: Chat | TemplateError) -> Chat:
     if isinstance(chat, TemplateError):
         raise Stopped(f"an answered turn cannot be judged, for its prompt cannot be made any more: {chat}")
     return chat
 
 
-def _answered(said: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
-    reply = said.reply
+def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
+    reply = timed.reply
     return AnswerRecord(
         text=reply.text,
         request=sent,
@@ -187,19 +186,19 @@ def _answered(said: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
         diagnostics=reply.diagnostics,
         input_tokens=reply.usage.input_tokens if reply.usage else None,
         output_tokens=reply.usage.output_tokens if reply.usage else None,
-        cost=said.cost,
-        latency_ms=said.latency_ms,
-        attempts=said.attempts,
+        cost=timed.cost,
+        latency_ms=timed.latency_ms,
+        attempts=timed.attempts,
         scripted=reply.scripted,
         model=reply.model,
         finish_reason=reply.finish_reason,
     )
 
 
-def _from_cache(kept: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
-    """A kept answer as the answer of now; how long it once took says nothing about now."""
-    return replace(kept, request=sent, from_cache=True, attempts=0, latency_ms=None)
+def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
+    """A cached answer for this request; how long it once took says nothing about now."""
+    return replace(cached, request=sent, from_cache=True, attempts=0, latency_ms=None)
 
 
-def _without(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:
+def _failed_record(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:
     return AnswerRecord(text=None, request=sent, code=code, message=message)

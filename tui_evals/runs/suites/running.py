@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from tui_evals.compare.trend import every_run
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.validate import dataset_of
-from tui_evals.evaluators.registry import Registry
-from tui_evals.runs import start
-from tui_evals.runs.plan import CannotPlan, Plan
+from tui_evals.evaluators.base import Evaluator
+from tui_evals.runs.project import Project
+from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
-from tui_evals.store.writer import Writer
-from tui_evals.targets.base import TargetConfig
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.base import Target, TargetConfig
 from tui_evals.text import strictjson
 
 from .cases import Column, UserTypeError, UserValueError
 from .suite import FOLDER, MARK, Suite, category_of, checked_name, run_file, suite_file, write_below
 
 METADATA = ("model_name", "model_version", "foundation_model", "prompt_template")
-_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,52 +96,37 @@ def suite_run(
     )
 
 
-def plan_of(
+def prepare_run(
     run: SuiteRun,
-    root: Path,
-    settings: Settings,
-    known: Registry,
-    judge: TargetConfig | None,
-) -> Plan:
-    """The plan of a run; CannotPlan where it needs a judge and none is named."""
+    project: Project,
+    judge: str | TargetConfig | None = None,
+    *,
+    own_evaluators: Mapping[str, type[Evaluator]] = MappingProxyType({}),
+    ready: Mapping[str, Target] = MappingProxyType({}),
+) -> PreparedRun:
+    """A run of a suite ready to be stored, its candidates kept as answers to replay.
+
+    UserValueError where the suite has a run of this name, CannotPlan where it needs a judge and none is named.
+    """
+    root = project.root
     file = suite_file(root, run.suite.name)
-    document = Document(file, strictjson.dumps(run.document), "", "document", dict(run.document))
-    plan = Plan(
-        dataset=dataset_of(document, known.catalogue, known.own),
-        targets=(_replaying(run, root, settings),),
-        registry=known,
-        judge=judge,
-    )
-    needed = plan.judges_needed().get(None)
-    if needed is not None and plan.judge is None:
-        raise CannotPlan(
-            f"{needed} is judged by a model and no judge is named; name one with judge=, on the command line with "
-            "--judge TARGET, or in .evals/config.toml ([judge] target = ...)"
-        )
-    return plan
-
-
-def _replaying(run: SuiteRun, root: Path, settings: Settings) -> TargetConfig:
-    file = run_file(root, run.suite.name, run.name).relative_to(root)
-    return target_named(f"replay:{file.as_posix()}", settings)
-
-
-def store(
-    run: SuiteRun, plan: Plan, root: Path, reader: Reader, writer: Writer, environment: Mapping[str, str]
-) -> RunRow:
-    """Commit a run that is still to be executed; an exception where the suite has one of this name."""
-    refuse_twice(reader, run.suite.name, run.name)
-    write_below(root, run_file(root, run.suite.name, run.name), run.answered)
-    return start.store_plan(
-        plan,
-        run.document,
-        start.Terms(),
-        writer,
-        environment,
-        name=run.name,
+    candidates = run_file(root, run.suite.name, run.name)
+    request = RunRequest(
+        document=Document(file, strictjson.dumps(run.document), "", "document", dict(run.document)),
         source=source_of(root, run.suite.name),
+        name=run.name,
         suite=run.suite.name,
+        targets=(f"replay:{candidates.relative_to(root).as_posix()}",),
+        judge=judge,
+        own_evaluators=own_evaluators,
+        ready=ready,
+        repeats=1,
     )
+    prepared = prepare(request, project)
+    with Reader(project.store) as reader:
+        refuse_twice(reader, run.suite.name, run.name)
+    write_below(root, candidates, run.answered)
+    return prepared
 
 
 def source_of(root: Path, suite: str) -> str:
@@ -161,14 +144,6 @@ def runs_of(reader: Reader, suite: str) -> list[RunRow]:
     """The runs of a suite, the first one first."""
     file = (FOLDER / f"{suite}.json").as_posix()
     return [run for run in every_run(reader) if run.suite == suite and run.source.endswith(file)][::-1]
-
-
-def every_run(reader: Reader) -> Iterator[RunRow]:
-    """All runs of all suites, the latest first."""
-    offset = 0
-    while page := reader.runs(_PAGE, offset):
-        yield from (run for run in page if run.suite)
-        offset += len(page)
 
 
 def metadata_of(reader: Reader, run: RunRow) -> dict[str, str]:

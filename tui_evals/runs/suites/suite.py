@@ -12,12 +12,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from tui_evals.datasets.document import load
-from tui_evals.datasets.layout import pretty
+from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.datasets.starter import make_project
-from tui_evals.datasets.validate import problem_of, typed
+from tui_evals.datasets.validate import parse_dataset, problem_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.store.records import ScoreRecord
@@ -215,7 +215,7 @@ def keep(root: Path, name: str, data: Mapping[str, Any]) -> Suite:
     file = suite_file(root, checked_name(name, "suite"))
     if file.exists():
         raise UserValueError(f"there is a suite {name!r} already ({file}); give the new one another name")
-    _, problems = typed(data)
+    _, problems = parse_dataset(data)
     if problems:
         raise UserValueError(f"the suite {name!r} cannot be kept: {'; '.join(map(str, problems))}")
     write_below(root, file, data)
@@ -227,7 +227,7 @@ def write_below(root: Path, file: Path, data: Mapping[str, Any]) -> None:
     try:
         make_project(root)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, pretty(data).encode("utf-8", "backslashreplace"))
+        write_atomically(file, pretty_json(data).encode("utf-8", "backslashreplace"))
     except (OSError, CannotSave) as problem:
         raise ArthurInternalError(f"{file} cannot be written: {problem}") from None
 
@@ -268,7 +268,7 @@ def _read(file: Path, name: str) -> Suite:
         data = load(file).data
     except DatasetError as problem:
         raise UserValueError(str(problem)) from None
-    _, problems = typed(data)
+    _, problems = parse_dataset(data)
     if problems:
         raise UserValueError("\n".join(f"{file}: {problem}" for problem in problems))
     about = (data.get("extensions") or {}).get(MARK)

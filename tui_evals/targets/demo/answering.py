@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 from random import Random
 from typing import Any
 
-from tui_evals.targets.answers import content_text, question_of
+from tui_evals.targets.answers import content_text, last_question
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.tokens import estimate_tokens
@@ -124,7 +124,7 @@ def _tool_calls(request: Request, random: Random) -> tuple[dict[str, str], ...]:
     """A call of the tool that has most words in common with the question; none after a tool has answered."""
     if not request.messages or request.messages[-1].get("role") == "tool" or random.random() < 0.1:
         return ()
-    question = question_of(request.messages)
+    question = last_question(request.messages)
     asked = _words(question)
     functions = [tool.get("function", tool) for tool in request.tools]
     named = [function for function in functions if isinstance(function, Mapping) and "name" in function]
@@ -144,7 +144,7 @@ def _answer(request: Request, mood: float) -> str:
     if wanted in (None, "text"):
         return said
     schema = schema_in(wanted)
-    filled = {"answer": said} if schema is None else instance(schema, question_of(request.messages))
+    filled = {"answer": said} if schema is None else instance(schema, last_question(request.messages))
     text = json.dumps(filled, ensure_ascii=False)
     return text if mood < 0.9 else text[:-1]
 
@@ -153,13 +153,13 @@ def right_and_wrong(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
     """The good answer to a question and a bad one: as recorded, else a small sum, else sentences of the prompt."""
     prompt, question = keys_of(messages)
     known: Mapping[str, str] | None = recorded()["answers"].get(prompt, {}).get(question)
-    return known or _sum(question_of(messages)) or _sentences(messages)
+    return known or _sum(last_question(messages)) or _sentences(messages)
 
 
 def keys_of(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Under which prompt and which question an answer is recorded."""
     system = "\n".join(content_text(each.get("content")) for each in messages if each.get("role") == "system")
-    return key_of(system), key_of(question_of(messages))
+    return key_of(system), key_of(last_question(messages))
 
 
 def _sum(question: str) -> Mapping[str, str] | None:
@@ -174,7 +174,7 @@ def _sum(question: str) -> Mapping[str, str] | None:
 
 def _sentences(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
     """The sentence of the prompt that shares most words with the question, and the one that shares least."""
-    question = question_of(messages)
+    question = last_question(messages)
     said = [content_text(each.get("content")).replace(question, "") for each in messages]
     material = [sentence.strip() for text in said for sentence in _SENTENCES.split(text) if _WORD.search(sentence)]
     asked = _words(question)

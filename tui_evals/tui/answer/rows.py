@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tui_evals.present.figures import duration, money, number
 from tui_evals.store.records import AnswerRow, AnswerStatus, CallRecord, ScoreRecord
 from tui_evals.store.rows import Detail, Label, expected_of
 from tui_evals.targets.answers import content_text
-from tui_evals.text.figures import duration, money, number
-from tui_evals.text.safe import safe_line, spell
+from tui_evals.text.safe import safe_line, spell_out
 from tui_evals.tui.answer_context import (
     AnswerContext,
     ComparedAnswer,
@@ -286,7 +286,7 @@ def _facts(record: AnswerRow, detail: Detail) -> Iterator[str]:
 def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
     """What the answer is an answer to, as far as it fits above it."""
     prompt = case.prompt[: _ASKED * width * 2]
-    lines = wrapped(spell(prompt) if view.raw else prompt, max(width - 7, 1))
+    lines = wrapped(spell_out(prompt) if view.raw else prompt, max(width - 7, 1))
     if not prompt.strip():
         return
     rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:_ASKED])]
@@ -306,7 +306,7 @@ def _turn_rows(
     if text is None:
         if reference is not None:
             yield title("Expected")
-            yield paragraph(spell(reference) if view.raw else reference, width)
+            yield paragraph(spell_out(reference) if view.raw else reference, width)
         return
     if reference is None or view.layout == "answer" or not view.compare:
         yield title("Answer")
@@ -334,7 +334,7 @@ def _text_rows(text: str, turn: Detail, raw: bool, width: int) -> Rows:
     if not text:
         calls = "; the tool calls stand below" if turn.answer and turn.answer.tool_calls else ""
         return [row((f"The answer is empty{calls}.", "dim"))]
-    return paragraph(spell(text) if raw else text, width)
+    return paragraph(spell_out(text) if raw else text, width)
 
 
 def _conversation_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Iterator[Rows]:

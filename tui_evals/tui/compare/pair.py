@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, Self
 
-from tui_evals.compare.diff import Diff, Kind, Side
-from tui_evals.compare.diff import Row as Facing
+from tui_evals.compare.diff import Diff, DiffSide, Kind
+from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.store.records import ScoreRecord
@@ -38,8 +38,8 @@ from .state import JudgedLine, LineTexts
 class _FacingThree:
     """A line of what was expected, and what faces it in two answers."""
 
-    expected: Side | None
-    sides: tuple[Side | None, Side | None]
+    expected: DiffSide | None
+    sides: tuple[DiffSide | None, DiffSide | None]
     kinds: tuple[Kind, Kind]
 
 
@@ -69,7 +69,7 @@ class _ThreeFacing(LazyRows):
 
     def __init__(self, facing: _FacingThree, third: int) -> None:
         self._third = third
-        columns: list[tuple[Side | None, Style, str]] = [(facing.expected, "", " ")]
+        columns: list[tuple[DiffSide | None, Style, str]] = [(facing.expected, "", " ")]
         columns += [(side, "changed", SIGNS[kind]) for side, kind in zip(facing.sides, facing.kinds, strict=True)]
         self._cuts = [
             (None if side is None else StyledLines(side_parts(side, style, True), third), sign)

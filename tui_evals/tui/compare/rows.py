@@ -9,10 +9,10 @@ from itertools import islice
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Side
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, measured, power, sentence
+from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence, power_sentence
 from tui_evals.tui.rows import GLYPHS, LazyRows, Piece, Row, Style, fit, row, status_piece, wrapped
 
 KIND_GLYPHS: Mapping[Kind, tuple[str, Style]] = {
@@ -62,15 +62,17 @@ def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
     shown = [(name, test) for name, one in zip(NAMES[1:], comparison.against, strict=False) for test in one.tests]
     shown = [(name, test) for name, test in shown if test.shown]
     if tall:
-        rows += [row(fit(measured(test, "A", name), width, verdict_style(test))) for name, test in shown[:_SAYS]]
+        rows += [
+            row(fit(measured_sentence(test, "A", name), width, verdict_style(test))) for name, test in shown[:_SAYS]
+        ]
         rows += [row(fit(message, width, "warn")) for message in islice(caveats(comparison), _SAYS)]
     return rows
 
 
 def verdict(difference: RunDifference, name: str, width: int, whole: bool = True) -> list[str]:
     """The verdict on a later run; how many items it would take is left out where there is no room for it."""
-    text = sentence(difference, "A", name)
-    text = text if whole else text.removesuffix(power(difference.passes))
+    text = difference_sentence(difference, "A", name)
+    text = text if whole else text.removesuffix(power_sentence(difference.passes))
     return [line.replace(_UNBROKEN, " ") for line in wrapped(text.replace(" %", f"{_UNBROKEN}%"), width)]
 
 
@@ -79,7 +81,7 @@ def verdict_style(test: MeasuredDifference) -> Style:
     return "" if not test.shown else "fail" if test.worse() else "pass" if test.direction else "strong"
 
 
-def _run_line(number: int, side: Side, against: RunDifference | None, width: int) -> Row:
+def _run_line(number: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
     rate, interval = side.rate, side.rate.interval
     counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})"
     ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import CannotEdit, same
+from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.tui.workspace import Workspace
 
 from .fields import Kind, Unreadable, first_text, kind_of, place_of, read_value, value_as_text, value_at, with_value
@@ -45,7 +45,7 @@ def apply_text(workspace: Workspace, visit: FieldEdit, text: str) -> FieldEdit:
     """Apply a text as far as it can be read; else the field keeps what it held."""
     try:
         value = read_value(visit.kind, text)
-        if same(value, visit.value):
+        if same_data(value, visit.value):
             return replace(visit, fault="")
         data = with_value(workspace.data, visit.where, visit.name, value)
     except (Unreadable, CannotEdit) as problem:
@@ -58,7 +58,7 @@ def is_over(workspace: Workspace, visit: FieldEdit) -> bool:
     """Whether the field is no longer the one it was: one is elsewhere, or something else has changed it."""
     if workspace.editing is not visit.editing or workspace.where != visit.where:
         return True
-    return not same(value_at(workspace.data, visit.where, visit.name), visit.value)
+    return not same_data(value_at(workspace.data, visit.where, visit.name), visit.value)
 
 
 def edit_problem(workspace: Workspace, visit: FieldEdit) -> str:

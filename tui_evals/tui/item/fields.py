@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tui_evals.datasets import paths, steps
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset, Item, Turn
-from tui_evals.datasets.paths import same
+from tui_evals.datasets.paths import same_data
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe
 
@@ -128,7 +128,7 @@ def read_only(name: str, where: Place) -> str | None:
 
 def value_at(data: dict[str, Any], where: Place, name: str) -> Any:
     """The value of a field; None while it is not given."""
-    return paths.at(data, place_of(where, name))
+    return paths.get_at(data, place_of(where, name))
 
 
 def with_value(data: dict[str, Any], where: Place, name: str, value: Any) -> dict[str, Any]:
@@ -137,9 +137,9 @@ def with_value(data: dict[str, Any], where: Place, name: str, value: Any) -> dic
     if len(place) == len(where) + 1:
         return steps.set_field(data, where, name, value)
     if value is not None:
-        return paths.put(data, place, value)
-    kept = paths.drop(data, place)
-    return kept if kept.get("metadata") else paths.drop(kept, ("metadata",))
+        return paths.set_at(data, place, value)
+    kept = paths.remove_at(data, place)
+    return kept if kept.get("metadata") else paths.remove_at(kept, ("metadata",))
 
 
 def prompt_is_needed(data: dict[str, Any], where: Place) -> bool:
@@ -156,7 +156,7 @@ def kind_of(name: str, value: Any) -> Kind:
 
 def _keeps(kind: Kind, value: Any) -> bool:
     try:
-        return same(read_value(kind, value_as_text(kind, value)), value)
+        return same_data(read_value(kind, value_as_text(kind, value)), value)
     except Unreadable:
         return False
 

@@ -10,10 +10,10 @@ from typing import Any
 from rich.cells import cell_len
 
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import at
-from tui_evals.datasets.problems import Problem, shown
-from tui_evals.datasets.validate import Report
-from tui_evals.text.safe import safe, spell
+from tui_evals.datasets.paths import get_at
+from tui_evals.datasets.problems import Problem, path_text
+from tui_evals.datasets.validate import ValidationReport
+from tui_evals.text.safe import safe, spell_out
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
 
@@ -47,7 +47,7 @@ def faults(workspace: Workspace) -> Faults:
     return sorted_faults
 
 
-def portability_piece(report: Report | None) -> Piece:
+def portability_piece(report: ValidationReport | None) -> Piece:
     """Whether runevals would take the file, and the first reason why it would not."""
     if report is None:
         return Piece("portable to runevals? not checked yet", "dim")
@@ -59,7 +59,7 @@ def portability_piece(report: Report | None) -> Piece:
     return Piece(f"✗ not portable: {where}{reasons[0]}{more}", "warn")
 
 
-def short_portability_piece(report: Report | None) -> Piece:
+def short_portability_piece(report: ValidationReport | None) -> Piece:
     """The same in a word, where the reasons stand elsewhere."""
     if report is None:
         return Piece("")
@@ -70,7 +70,7 @@ def problem_rows(problems: Sequence[Problem], depth: int, width: int) -> list[Ro
     """Problems in words, with the place inside the value where it has one."""
     rows: list[Row] = []
     for problem in problems[:_SHOWN]:
-        inside = shown(problem.path[depth:])
+        inside = path_text(problem.path[depth:])
         text = f"{problem.severity}: {inside + ': ' if inside else ''}{problem.message}"
         rows += sentence_rows(text, "error" if problem.severity == "error" else "warn", width, indent=2)
     if len(problems) > _SHOWN:
@@ -105,7 +105,7 @@ def page_rows(workspace: Workspace, width: int, editing: str | None = None) -> l
     unit = workspace.unit if workspace.where else workspace.data
     if unit is None:
         return sentence_rows(
-            f"{shown(workspace.where)} is no object; mend it in the file", "error", width, key="broken"
+            f"{path_text(workspace.where)} is no object; mend it in the file", "error", width, key="broken"
         )
     unit_faults = faults(workspace)
     names = shown_fields(unit, workspace.where, editing)
@@ -137,7 +137,7 @@ def headline(workspace: Workspace) -> str:
     place = f"item {number + 1:,} of {len(workspace.items):,}"
     if len(workspace.where) < 4:
         return place
-    turns = at(workspace.data, workspace.where[:3])
+    turns = get_at(workspace.data, workspace.where[:3])
     return f"turn {int(workspace.where[3]) + 1} of {len(turns)} · {place}"
 
 
@@ -228,7 +228,7 @@ def _text_lines(text: str, width: int, style: Style, over: str = "") -> list[Lin
         if len(texts) == _MOST:
             break
         start = line[:budget]
-        rows = wrapped(start if safe(start) == start else spell(start), width)
+        rows = wrapped(start if safe(start) == start else spell_out(start), width)
         room = _MOST - len(texts)
         texts += rows[:room]
         cut = len(rows) > room or len(line) > budget

@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails
 from textual.app import App
 
 from tui_evals.datasets.portable import Custom
-from tui_evals.datasets.problems import shown
-from tui_evals.datasets.resolve import Effective
+from tui_evals.datasets.problems import path_text
+from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.base import Evaluator, ToolCall
 from tui_evals.evaluators.registry import Registry
@@ -203,7 +203,7 @@ def _fault_words(error: ErrorDetails, model: type[BaseModel], names: Mapping[str
         if isinstance(part, int) or (_PART.fullmatch(part) and part not in _BRANCHES and not part[0].isupper())
     )
     message = problem_of(error, model).message
-    return f"{shown(rest)}: {message}" if rest else message
+    return f"{path_text(rest)}: {message}" if rest else message
 
 
 def evaluator_summary(kind: type[Evaluator]) -> str:
@@ -238,7 +238,7 @@ def _as_json(value: Any) -> Any:
     return [_as_json(part) for part in value] if isinstance(value, tuple | list) else value
 
 
-async def ask_options(app: App[Any], entry: Effective, registry: Registry, done: str) -> dict[str, Any] | None:
+async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Registry, done: str) -> dict[str, Any] | None:
     """Options as they come out of the form; None when one has thought better of it."""
     kind, before = registry.find(entry.evaluator), entry.options
     options = options_of(kind, registry)

@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from tui_evals.datasets.layout import Path
-from tui_evals.datasets.paths import CannotEdit, Data, same
-from tui_evals.datasets.resolve import Effective
+from tui_evals.datasets.paths import CannotEdit, Data, same_data
+from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.item_edits import step_to_neighbour
@@ -73,7 +73,7 @@ class JudgesPane(Pane):
     def _here(self) -> JudgesHere:
         return judges_here(self.workspace.data, self.workspace.where, self._of_dataset)
 
-    def _entry(self) -> Effective | None:
+    def _entry(self) -> EffectiveEvaluator | None:
         """The evaluator under the cursor."""
         key = self._under("evaluator")
         return next((entry for entry in self._here().entries if entry.key == key), None)
@@ -160,7 +160,7 @@ class JudgesPane(Pane):
         key = free_key(name, {entry.key for entry in here.entries} | here.own)
         options: Mapping[str, Any] | None = {"type": name} if key != name else {}
         if faults(registry.find(name), registry, options or {}):
-            options = await ask_options(self.app, Effective(key, options or {}, "item"), registry, "add it")
+            options = await ask_options(self.app, EffectiveEvaluator(key, options or {}, "item"), registry, "add it")
         if options is None:
             self.say(f"{name} was not added")
         elif self._apply(lambda data: add_evaluator(data, here.place, key, options), f"adding {key}", key):
@@ -178,7 +178,7 @@ class JudgesPane(Pane):
         if entry is None:
             return
         options = await ask_options(self.app, entry, self.workspace.registry, "take these options")
-        if options is None or (same(options, dict(entry.options)) and entry.key not in here.broken):
+        if options is None or (same_data(options, dict(entry.options)) and entry.key not in here.broken):
             return
         if self._apply(lambda data: with_options(data, here.place, entry.key, options), f"options of {entry.key}"):
             inherited = not here.of_dataset and entry.key not in here.own

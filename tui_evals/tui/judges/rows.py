@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_evals.datasets.layout import Path
-from tui_evals.datasets.paths import Data, at
-from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, Effective, Options, Origin, effective
+from tui_evals.datasets.paths import Data, get_at
+from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, Options, Origin, effective_evaluators
 from tui_evals.datasets.steps import DEFAULTS
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.text.safe import safe_line
@@ -24,7 +24,7 @@ class JudgesHere:
 
     place: Path
     """Where edits go: the dataset's default_evaluators, or a unit."""
-    entries: tuple[Effective, ...]
+    entries: tuple[EffectiveEvaluator, ...]
     own: frozenset[str] = frozenset()
     """The keys that are written at this very place."""
     base: Origin = "dataset"
@@ -42,7 +42,7 @@ class JudgesHere:
         """Whether one works on the evaluators of all units."""
         return self.place == DEFAULTS
 
-    def home(self, entry: Effective) -> Path:
+    def home(self, entry: EffectiveEvaluator) -> Path:
         """Where an evaluator is written in the document; nowhere for a default of the house."""
         if entry.origin == "system":
             return ()
@@ -59,9 +59,9 @@ def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
     defaults, broken, remark = _evaluators(data, DEFAULTS)
     base: Origin = "system" if defaults is None else "dataset"
     if of_dataset or not where:
-        entries = effective(defaults, None, None, "item")
+        entries = effective_evaluators(defaults, None, None, "item")
         return JudgesHere(DEFAULTS, entries, frozenset(defaults or ()), base, broken=broken, remark=remark)
-    unit = at(data, where)
+    unit = get_at(data, where)
     if not isinstance(unit, dict):
         return JudgesHere(where, (), remark="this is no object; mend it in the file")
     if isinstance(turns := unit.get("turns"), list):
@@ -69,7 +69,9 @@ def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
         return JudgesHere(where, (), turns=tuple(text if isinstance(text, str) else "" for text in prompts))
     own, more, mine = _evaluators(data, evaluators_path(where))
     mode = unit.get("evaluators_mode")
-    entries = effective(defaults, own, mode if isinstance(mode, str) else None, "turn" if len(where) > 2 else "item")
+    entries = effective_evaluators(
+        defaults, own, mode if isinstance(mode, str) else None, "turn" if len(where) > 2 else "item"
+    )
     shown = {entry.key for entry in entries}
     return JudgesHere(
         where,
@@ -85,7 +87,7 @@ def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
 
 def _evaluators(data: Data, path: Path) -> tuple[dict[str, Options] | None, frozenset[str], str]:
     """The evaluators written at a path, those whose options are no object, and what is wrong with all of them."""
-    evaluators = at(data, path)
+    evaluators = get_at(data, path)
     if evaluators is None:
         return None, frozenset(), ""
     if not isinstance(evaluators, dict):
@@ -112,7 +114,7 @@ _LONGEST_REASON = 1_000
 class EvaluatorBlock:
     """One evaluator as it is shown."""
 
-    entry: Effective
+    entry: EffectiveEvaluator
     kind: type[Evaluator] | None
     problems: tuple[str, ...] = ()
     refusal: str | None = None

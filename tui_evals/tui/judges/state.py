@@ -6,11 +6,11 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import Data, at, put
-from tui_evals.datasets.problems import shown
-from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, Effective
-from tui_evals.datasets.steps import DEFAULTS, override
-from tui_evals.datasets.validate import refusal
+from tui_evals.datasets.paths import Data, get_at, set_at
+from tui_evals.datasets.problems import path_text
+from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator
+from tui_evals.datasets.steps import DEFAULTS, override_evaluator
+from tui_evals.datasets.validate import runevals_refusal
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.tui.watch import Watch
@@ -31,7 +31,7 @@ def name_of(workspace: Workspace, where: Place) -> str:
     return f"{name}, turn {turn + 1}" if isinstance(turn, int) else name
 
 
-def kind_of(entry: Effective, registry: Registry) -> type[Evaluator] | None:
+def kind_of(entry: EffectiveEvaluator, registry: Registry) -> type[Evaluator] | None:
     """The evaluator of an entry; None where nobody knows it."""
     try:
         return registry.find(entry.evaluator)
@@ -46,13 +46,15 @@ def judges_page(workspace: Workspace, here: JudgesHere, tried: Mapping[str, Tria
     return JudgesPage(here, name, blocks, workspace.settings.judge, _of_the_whole(workspace, here))
 
 
-def _block(workspace: Workspace, here: JudgesHere, entry: Effective, tried: TrialResult | str | None) -> EvaluatorBlock:
+def _block(
+    workspace: Workspace, here: JudgesHere, entry: EffectiveEvaluator, tried: TrialResult | str | None
+) -> EvaluatorBlock:
     registry = workspace.registry
     kind = kind_of(entry, registry)
     if isinstance(tried, TrialResult) and not same_options(tried.entry, entry):
         tried = None
     problems = _reported_problems(workspace, here.home(entry)) or _own_problems(entry, kind, here, registry)
-    return EvaluatorBlock(entry, kind, problems, refusal(entry.key, entry.options, registry.own), tried)
+    return EvaluatorBlock(entry, kind, problems, runevals_refusal(entry.key, entry.options, registry.own), tried)
 
 
 def _report_is_current(workspace: Workspace) -> bool:
@@ -65,11 +67,11 @@ def _reported_problems(workspace: Workspace, home: Place) -> tuple[str, ...]:
     if not home or not _report_is_current(workspace):
         return ()
     problems = [(problem.path[len(home) :], problem.message) for problem in workspace.problems_at(home)]
-    return tuple(f"{shown(path)}: {message}" if path else message for path, message in problems)
+    return tuple(f"{path_text(path)}: {message}" if path else message for path, message in problems)
 
 
 def _own_problems(
-    entry: Effective, kind: type[Evaluator] | None, here: JudgesHere, registry: Registry
+    entry: EffectiveEvaluator, kind: type[Evaluator] | None, here: JudgesHere, registry: Registry
 ) -> tuple[str, ...]:
     """What is wrong with an evaluator, found without the rest of the dataset."""
     if entry.key in here.broken:
@@ -94,7 +96,7 @@ def _of_the_whole(workspace: Workspace, here: JudgesHere) -> tuple[str, ...]:
     )
 
 
-def why_not(here: JudgesHere, entry: Effective | None, registry: Registry, action: str) -> str | None:
+def why_not(here: JudgesHere, entry: EffectiveEvaluator | None, registry: Registry, action: str) -> str | None:
     """Why an action cannot be done with the evaluator under the cursor, or where one is."""
     if action == "mode" and here.of_dataset:
         return "the dataset's evaluators hold for all; only an item or turn extends or replaces them"
@@ -138,12 +140,12 @@ def free_key(name: str, taken: Container[str]) -> str:
 
 def with_options(data: Data, place: Place, key: str, options: Mapping[str, Any]) -> Data:
     """The data with an evaluator's options written at a place, wherever they came from until now."""
-    if place == DEFAULTS and at(data, DEFAULTS) is None:
-        data = put(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
-    return put(override(data, place, key, options), (*evaluators_path(place), key), dict(options))
+    if place == DEFAULTS and get_at(data, DEFAULTS) is None:
+        data = set_at(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
+    return set_at(override_evaluator(data, place, key, options), (*evaluators_path(place), key), dict(options))
 
 
-def trial_of(workspace: Workspace, watch: Watch, entry: Effective) -> Trial:
+def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> Trial:
     """An evaluator to be tried on what is on screen."""
     assert workspace.editing is not None
     here = CurrentPlace(

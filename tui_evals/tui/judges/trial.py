@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import Data, at
+from tui_evals.datasets.paths import Data, get_at
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.resolve import Effective
+from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
@@ -24,7 +24,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.targets.base import ConfigurationError, Request, TargetError
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.replay import captured
 
 _PROMPTPEX = {"rules": "rules", "intent": "intent", "inputSpec": "input_spec", "groundtruth": "groundtruth"}
@@ -68,7 +68,7 @@ class _Unit:
 
 def subject_of(here: CurrentPlace) -> JudgedSubject:
     """The answer on screen where it is one of this item, else the response that stands in the item."""
-    unit = at(here.data, here.where) if here.where else None
+    unit = get_at(here.data, here.where) if here.where else None
     reason = "no answer is on screen"
     if here.answer is not None:
         with Reader(here.database) as reader:
@@ -89,7 +89,7 @@ def subject_of(here: CurrentPlace) -> JudgedSubject:
 
 def _unit_of(here: CurrentPlace, row: AnswerRow, run: RunRow, document: Data) -> _Unit | None:
     """As it is edited, where it is the item one is in; at the dataset itself any answer will do."""
-    asked_item = _dict(at(document, ("items", row.item)))
+    asked_item = _dict(get_at(document, ("items", row.item)))
     if here.where:
         fits = len(here.where) < 3 or here.where[3] == row.turn
         place = here.where[1] if fits and _is_here(here, here.where[1], row, run, asked_item) else None
@@ -101,17 +101,17 @@ def _unit_of(here: CurrentPlace, row: AnswerRow, run: RunRow, document: Data) ->
             return _Unit(document, asked_item, _turn(asked_item, row.turn))
     if place is None:
         return None
-    item = _dict(at(here.data, ("items", place)))
+    item = _dict(get_at(here.data, ("items", place)))
     return _Unit(here.data, item, _turn(item, row.turn))
 
 
 def _turn(item: Data, number: int) -> Data:
-    return _dict(at(item, ("turns", number))) if "turns" in item else item
+    return _dict(get_at(item, ("turns", number))) if "turns" in item else item
 
 
 def _is_here(here: CurrentPlace, number: str | int, row: AnswerRow, run: RunRow, asked_item: Data) -> bool:
     """Whether an answer belongs to an item: by its testId, or by its position where it still asks the same."""
-    item = _dict(at(here.data, ("items", number)))
+    item = _dict(get_at(here.data, ("items", number)))
     if isinstance(number, int) and row.name == f"#{number + 1}":
         alike = _questions(item) == _questions(asked_item)
     else:
@@ -162,7 +162,7 @@ def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> 
 
 def _row_of_kept(here: CurrentPlace, unit: Data) -> dict[str, Any]:
     """A unit with the response that was kept in the dataset, after the turns before it."""
-    item = _dict(at(here.data, here.where[:2]))
+    item = _dict(get_at(here.data, here.where[:2]))
     history: list[Any] = []
     number = here.where[3] if len(here.where) > 2 else 0
     for turn in _list(item.get("turns"))[: number if isinstance(number, int) else 0]:
@@ -215,7 +215,7 @@ T = TypeVar("T")
 class Trial:
     """An evaluator as it stands in a dataset, what it is to judge, and who can be asked."""
 
-    entry: Effective
+    entry: EffectiveEvaluator
     here: CurrentPlace
     registry: Registry
     settings: Settings
@@ -226,7 +226,7 @@ class Trial:
 class TrialResult:
     """What an evaluator with some options made of an answer, and of which."""
 
-    entry: Effective
+    entry: EffectiveEvaluator
     score: Score
     of: str
 
@@ -288,7 +288,7 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
     from tui_evals.runs.opening import items_of
     from tui_evals.targets.opening import open_target
 
-    config = target_named(name, trial.settings)
+    config = find_target(name, trial.settings)
     target = open_target(config, trial.variables, trial.here.root, items_of)
 
     async def ask(question: Question) -> str:
@@ -312,6 +312,6 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
         await target.close()
 
 
-def same_options(one: Effective, other: Effective) -> bool:
+def same_options(one: EffectiveEvaluator, other: EffectiveEvaluator) -> bool:
     """Whether two entries judge alike, so that what one found holds for the other."""
     return one.evaluator == other.evaluator and json.dumps(one.settings) == json.dumps(other.settings)

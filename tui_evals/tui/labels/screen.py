@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from tui_evals.compare.agreement_report import AgreementLine, verdicts
-from tui_evals.compare.blind import SAMPLE, Part, Sample, Session, Verdict, draw, sheet
-from tui_evals.compare.labels import standings
+from tui_evals.compare.agreement_report import AgreementLine, all_agreement_lines
+from tui_evals.compare.blind import SAMPLE, LabellingSession, Part, Sample, Verdict, draw_sample, labelling_parts
+from tui_evals.compare.labels import evaluator_agreements
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -43,20 +43,20 @@ def read_sample(database: Path, run: int, size: int, author: str) -> DrawnSample
     with Reader(database) as reader:
         digest = reader.run(run).snapshot
         items = reader.snapshot(digest).get("items", ()) if digest else ()
-        return DrawnSample(draw(reader, run, size, author=author), items)
+        return DrawnSample(draw_sample(reader, run, size, author=author), items)
 
 
 def read_sheet(database: Path, drawn: DrawnSample, answer: int) -> tuple[Part, ...]:
     """What is read of one answer; LookupError if it is gone."""
     with Reader(database) as reader:
-        return sheet(reader, drawn.items, answer)
+        return labelling_parts(reader, drawn.items, answer)
 
 
 def read_agreement(database: Path, run: int) -> list[AgreementLine]:
     """How far the evaluators agree with what people said; LookupError if the run is gone."""
     with Reader(database) as reader:
         row = reader.run(run)
-        return list(verdicts(standings(reader, row), row.key))
+        return list(all_agreement_lines(evaluator_agreements(reader, row), row.key))
 
 
 _STYLES: Mapping[str, Style] = {"user": "accent", "expected": "pass", "or expected": "pass", "answer": "strong"}
@@ -65,7 +65,7 @@ _BAR = 20
 _LEAST = 60  # columns from which there is room for a bar
 
 
-def head_rows(session: Session | None, width: int) -> list[Row]:
+def head_rows(session: LabellingSession | None, width: int) -> list[Row]:
     """Which answer this is, of how many, and what was written on it."""
     if session is None or not session.total:
         return [row(("Labelling blind", "title"))]
@@ -92,7 +92,7 @@ def sheet_rows(parts: Sequence[Part], width: int) -> Rows:
     return JoinedRows(rows)
 
 
-def end_rows(session: Session, lines: Iterable[AgreementLine], width: int) -> Rows:
+def end_rows(session: LabellingSession, lines: Iterable[AgreementLine], width: int) -> Rows:
     """What was done, then how far the evaluators agree."""
     left = session.total - session.done
     skipped = f" What you skipped ({left}) comes again the next time." if left else ""
@@ -140,7 +140,7 @@ class LabelScreen(FeatureScreen):
         self._writer = writer
         self._author = author_here()
         self._drawn: DrawnSample | None = None
-        self._session: Session | None = None
+        self._session: LabellingSession | None = None
         self._answer: int | None = None
         """The answer that is on screen and waits for a verdict."""
 
@@ -177,7 +177,7 @@ class LabelScreen(FeatureScreen):
         except (LookupError, StoreError) as problem:
             self._cannot(problem)
             return
-        session = self._session = Session(self._drawn.sample)
+        session = self._session = LabellingSession(self._drawn.sample)
         await self._next()
         if session.before:
             self.tell(f"{session.before} of {session.total} labelled already: on with the others")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui_evals.evaluators.base import CannotJudge, Evidence, Score, ToolCall, Unmet
+from tui_evals.evaluators.base import CannotJudge, Evidence, NoValueToJudge, Score, ToolCall
 from tui_evals.evaluators.registry import built_in
 from tui_evals.text import strictjson
 from tui_evals.text.tokens import estimate_tokens
@@ -80,7 +80,7 @@ def _passes(check: Mapping[str, Any], evidence: Evidence) -> bool:
         return True
     try:
         score = kind(kind.Options.model_validate(options)).score(evidence)
-    except (Unmet, CannotJudge):
+    except (NoValueToJudge, CannotJudge):
         return False
     return isinstance(score, Score) and score.result == "pass"
 

@@ -19,10 +19,10 @@ from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError, Usage
-from tui_evals.targets.config import Settings, is_model, target_named
+from tui_evals.targets.config import Settings, find_target, is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.text.box import TemplateError
-from tui_evals.text.templates import variables
+from tui_evals.text.templates import template_variables
 
 
 class CannotTalk(Exception):
@@ -90,7 +90,7 @@ def _prompt(document: Document) -> PromptUnderTest | None:
 def _names(prompt: PromptUnderTest) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for text in templates(prompt):
-        names |= dict.fromkeys(variables(text))
+        names |= dict.fromkeys(template_variables(text))
     return tuple(names)
 
 
@@ -105,7 +105,7 @@ def templates(prompt: PromptUnderTest) -> list[str]:
 def first_target(settings: Settings) -> TargetConfig:
     """Who is talked to at first: what runs ask, else the first that is configured, else the offline demo."""
     names = (*settings.run.targets, *settings.targets, "demo")
-    return target_named(next(name for name in names if name in settings.targets or is_model(name)), settings)
+    return find_target(next(name for name in names if name in settings.targets or is_model(name)), settings)
 
 
 class Conversation:

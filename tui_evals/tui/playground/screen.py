@@ -19,7 +19,7 @@ from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.steps import insert_item
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings, target_named
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.actions import Where, actions_at, bindings
 from tui_evals.tui.feature_screen import FeatureScreen
@@ -72,14 +72,14 @@ async def choose_target(screen: Playground) -> None:
     if name == _OTHER:
         name = await screen.app.push_screen_wait(Ask("talk to a model", check=lambda text: _no_target(text, settings)))
     if isinstance(name, str):
-        await screen.talk.change(target_named(name, settings))
+        await screen.talk.change(find_target(name, settings))
         screen.tell("")
         screen.draw()
 
 
 def _no_target(text: str, settings: Settings) -> str | None:
     try:
-        target_named(text, settings)
+        find_target(text, settings)
     except ConfigurationError as problem:
         return str(problem)
     return None

@@ -8,9 +8,9 @@ from typing import Protocol, overload
 
 from rich.cells import cell_len, set_cell_size
 
+from tui_evals.present.figures import compact, duration, money, number
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
-from tui_evals.text.figures import compact, duration, money, number
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece
 

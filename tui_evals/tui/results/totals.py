@@ -9,8 +9,8 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from tui_evals.compare.statistics import wilson
+from tui_evals.present.figures import duration, money
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
-from tui_evals.text.figures import duration, money
 from tui_evals.tui.rows import GLYPHS, Piece, Row, Style, fit
 
 LIVE = frozenset(("planned", "running", "paused", "stopping"))

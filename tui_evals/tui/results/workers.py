@@ -9,9 +9,9 @@ from typing import ClassVar, overload
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from tui_evals.present.figures import duration
 from tui_evals.store.records import WorkerRow, WorkerState
 from tui_evals.store.workers import WorkerTotals, worker_totals
-from tui_evals.text.figures import duration
 from tui_evals.tui.desk import Command, Commands, Desk
 from tui_evals.tui.rows import Piece, Row, Rows, Style, fit, row, wrapped
 from tui_evals.tui.watch import Watch

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tui_evals.datasets.paths import CannotEdit, put
+from tui_evals.datasets.paths import CannotEdit, set_at
 from tui_evals.datasets.prompts import prompt_name
-from tui_evals.generate.folder import RECORD, Folder
+from tui_evals.generate.folder import RECORD, GenerationFolder
 from tui_evals.generate.shapes import (
     Rule,
-    RuleTold,
     Test,
+    TestRule,
     UnreadableFile,
-    every_rule,
-    lines_of,
-    rows_of,
+    all_rules,
+    match_rules,
+    parse_rows,
     rows_text,
-    rules_told,
+    rule_lines,
 )
 
 Data = dict[str, Any]
@@ -45,7 +45,7 @@ class RuleTexts(NamedTuple):
 
     def rules(self, most: int | None) -> dict[Key, Rule]:
         """All of them in order, numbered as the command line numbers them; 0 where no tests are made for a rule."""
-        return {(rule.inverse, rule.of): rule for rule in every_rule(self.output, self.inverse, most)}
+        return {(rule.inverse, rule.of): rule for rule in all_rules(self.output, self.inverse, most)}
 
 
 NO_TEXTS = RuleTexts()
@@ -112,7 +112,7 @@ def texts_of(data: Mapping[str, Any]) -> RuleTexts:
     """The rules as the dataset holds them."""
     facts = facts_of(data)
     texts = (facts.get(name) for name in _FIELDS)
-    return RuleTexts(*(tuple(lines_of(text)) if isinstance(text, str) else () for text in texts))
+    return RuleTexts(*(tuple(rule_lines(text)) if isinstance(text, str) else () for text in texts))
 
 
 def facts_of(place: object) -> Mapping[str, Any]:
@@ -146,14 +146,14 @@ def read_sheet(data: Mapping[str, Any], most: int | None) -> RuleSheet:
 
 def owners_of_tests(facts: Sequence[Mapping[str, Any]], rules: Mapping[Key, Rule]) -> list[Key | str]:
     """Whose each test is: that of a rule, one made without rules, or one that belongs to none."""
-    rules_of_tests = rules_told([_rule_facts(one) for one in facts], list(rules.values()))
+    rules_of_tests = match_rules([_rule_facts(one) for one in facts], list(rules.values()))
     owners: list[Key | str] = [LOOSE if rule is None else (rule.inverse, rule.of) for rule in rules_of_tests]
     return [BASELINE if one.get("baseline") is True else owner for one, owner in zip(facts, owners, strict=True)]
 
 
-def _rule_facts(facts: Mapping[str, Any]) -> RuleTold:
+def _rule_facts(facts: Mapping[str, Any]) -> TestRule:
     text, number = facts.get("rule"), facts.get("ruleid")
-    return RuleTold(
+    return TestRule(
         text if isinstance(text, str) else None,
         facts.get("inverse") is True,
         number if isinstance(number, int) else None,
@@ -241,13 +241,13 @@ class RuleFiles:
 
 def read_rule_files(file: Path) -> RuleFiles:
     """What lies beside a dataset; for a thread."""
-    folder = Folder(file.parent)
+    folder = GenerationFolder(file.parent)
     try:
         record = folder.record
         texts = [folder.read(name) for name in FILES]
     except UnreadableFile as problem:
         return RuleFiles(file.parent, cannot=str(problem))
-    rules = RuleTexts(*(tuple(lines_of(text)) for text in texts)) if texts[0] is not None else None
+    rules = RuleTexts(*(tuple(rule_lines(text)) for text in texts)) if texts[0] is not None else None
     options, targets = (_section(record.get(name)) for name in ("options", "targets"))
     most, target = options.get("max_rules"), targets.get("rules")
     return RuleFiles(
@@ -354,8 +354,8 @@ def with_rules(data: Data, sheet: RuleSheet, after: RuleTexts) -> Data:
         for position in line.tests:
             items[position] = _with_rule(items[position], became[line.key])
     for name, texts in (("rules", after.output), ("inverseRules", after.inverse)):
-        data = put(data, ("extensions", "promptpex", name), "\n".join(texts))
-    return put(data, ("items",), items)
+        data = set_at(data, ("extensions", "promptpex", name), "\n".join(texts))
+    return set_at(data, ("items",), items)
 
 
 def _with_rule(item: Data, rule: Rule | None) -> Data:
@@ -369,8 +369,8 @@ def _with_rule(item: Data, rule: Rule | None) -> Data:
         rule_facts = {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
         changed = {**facts, **({"ruleid": rule.number} if rule.number else {}), **rule_facts}
         after = f"rule-{changed.get('ruleid')}"
-    changed_item = item if changed == facts else put(item, ("extensions", "promptpex"), changed)
-    return put(changed_item, ("category",), after) if category == before and category != after else changed_item
+    changed_item = item if changed == facts else set_at(item, ("extensions", "promptpex"), changed)
+    return set_at(changed_item, ("category",), after) if category == before and category != after else changed_item
 
 
 def deletion_words(tests: int) -> str:
@@ -385,19 +385,19 @@ def deletion_words(tests: int) -> str:
 
 def write_files(folder: Path, before: RuleTexts, after: RuleTexts, most: int | None) -> None:
     """Have the files beside a dataset hold the same rules; CannotSave or UnreadableFile says why they cannot."""
-    place = Folder(folder)
+    place = GenerationFolder(folder)
     _rewrite_tests(place, before, after, most)
     for name, old, new in zip(FILES, before, after, strict=True):
         if old != new or (new and place.read(name) is None):
             place.write(name, "".join(f"{text}\n" for text in new))
 
 
-def _rewrite_tests(place: Folder, before: RuleTexts, after: RuleTexts, most: int | None) -> None:
+def _rewrite_tests(place: GenerationFolder, before: RuleTexts, after: RuleTexts, most: int | None) -> None:
     """Keep the tests of a generation with their rules, whose text they know them by."""
     text = place.read(_TESTS)
     if text is None:
         return
-    tests = rows_of(Test, str(place.path / _TESTS), text)
+    tests = parse_rows(Test, str(place.path / _TESTS), text)
     became = rule_changes(before, after, most)
     kept = [_test_after(test, owner, became) for test, owner in zip(tests, _owners(tests, before, most), strict=True)]
     if kept != tests:

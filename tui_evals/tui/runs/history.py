@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tui_evals.compare.trend import How, opponent
+from tui_evals.compare.trend import OpponentKind, default_opponent
 from tui_evals.store.baselines import baselines, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, RunStatus, Totals
@@ -135,7 +135,7 @@ class ChosenRuns(NamedTuple):
     why: str
 
 
-_WHAT: Mapping[How, str] = {"baseline": "its baseline", "parent": "its parent", "before": "the run before"}
+_WHAT: Mapping[OpponentKind, str] = {"baseline": "its baseline", "parent": "its parent", "before": "the run before"}
 
 
 def choose_runs(
@@ -153,7 +153,7 @@ def choose_runs(
     for run in marked:
         if run.id != here.id:
             return ChosenRuns(_in_order((here, run)), f"{here.key} beside the marked run, {run.key}")
-    other = opponent(here, baseline, parent, others)
+    other = default_opponent(here, baseline, parent, others)
     return ChosenRuns((other[0], here), f"{here.key} beside {_WHAT[other[1]]}, {other[0].key}") if other else None
 
 

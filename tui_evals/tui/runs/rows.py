@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import overload
 
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.trend import bars
+from tui_evals.compare.trend import draw_bars
 from tui_evals.store.records import RunRow, RunStatus, Totals
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 
@@ -105,7 +105,7 @@ class RunRows(Sequence[Row]):
 def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
     """The header of a suite: its name and how its last finished runs went, the oldest left."""
     finished = [one.rate for one in runs if one.run.status == "finished" and one.rate is not None]
-    line = bars(finished[:_TREND][::-1])
+    line = draw_bars(finished[:_TREND][::-1])
     room = max(width - len(line) - 2, 1)
     return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tui_evals.datasets.paths import CannotEdit, Data, put, unit_at, with_field
+from tui_evals.datasets.paths import CannotEdit, Data, set_at, unit_at, with_field
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
@@ -53,7 +53,7 @@ def _each(workspace: Workspace, items: Sequence[int], field: str, value_of: Call
             changed[number] = {name: kept for name, kept in unit.items() if name != field}
         else:
             changed[number] = with_field(unit, field, value)
-    workspace.apply(put(data, ("items",), changed), what)
+    workspace.apply(set_at(data, ("items",), changed), what)
 
 
 def _tags(item: object, number: int) -> list[Any]:

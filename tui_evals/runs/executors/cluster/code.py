@@ -1,4 +1,4 @@
-"""Files on their way to workers: sealed with a fingerprint, opened with suspicion, laid out whole or not at all."""
+"""Sends a project's own evaluators to workers: packed with a digest, verified there, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error
+from tui_evals.evaluators.base import CannotJudge, Evaluator, Evidence, JudgedOptions, Score, error_score
 from tui_evals.evaluators.compliance import SUFFIX, MetricEvaluator, metric_evaluator
-from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read
-from tui_evals.evaluators.registry import Registry, built_in, registry
-from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, digest, holds
+from tui_evals.evaluators.custom import CustomEvaluator, custom_evaluator, name_problem, read_evaluator_files
+from tui_evals.evaluators.registry import Registry, built_in, load_registry
+from tui_evals.evaluators.trust import MAX_BYTES, MAX_FILES, Trust, TrustError, code_digest, has_digest
 from tui_evals.targets.base import ConfigurationError
 
 _TRIES = 5
@@ -30,15 +30,15 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Sealed(_Model):
-    """Files in base64, and the fingerprint they had when they were packed."""
+class SealedFiles(_Model):
+    """Files in base64, and the digest they had when they were packed."""
 
     digest: str
     files: dict[str, str]
 
 
-class Missing(_Model):
-    """An evaluator that does not travel: how it behaves, and why it cannot judge where it is not at hand."""
+class MissingEvaluator(_Model):
+    """An evaluator that cannot be sent: how it behaves, and why it cannot judge on a worker that lacks it."""
 
     judged: bool
     scope: Literal["answer", "group"]
@@ -48,37 +48,39 @@ class Missing(_Model):
 class Parcel(_Model):
     """What a driver sends: code, metrics, what could not be packed, and what workers have to have installed."""
 
-    custom: dict[str, Sealed]
-    metrics: dict[str, Sealed]
-    broken: dict[str, Missing]
-    installed: dict[str, Missing]
+    custom: dict[str, SealedFiles]
+    metrics: dict[str, SealedFiles]
+    broken: dict[str, MissingEvaluator]
+    installed: dict[str, MissingEvaluator]
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """Files that are what their fingerprint says."""
+class VerifiedFiles:
+    """Files that have the digest they were sent with."""
 
-    mark: str
+    digest: str
     files: Files
 
 
-def sealed(files: Files) -> Sealed:
-    """Files as text, with their fingerprint."""
-    return Sealed(digest=digest(files), files={name: b64encode(data).decode() for name, data in files.items()})
+def seal_files(files: Files) -> SealedFiles:
+    """Files as text, with their digest."""
+    return SealedFiles(
+        digest=code_digest(files), files={name: b64encode(data).decode() for name, data in files.items()}
+    )
 
 
-def parcel_of(data: Mapping[str, Any]) -> Parcel:
-    """The parcel some data are; ConfigurationError when they are none."""
+def read_parcel(data: Mapping[str, Any]) -> Parcel:
+    """The parcel in some data; ConfigurationError when there is none."""
     try:
         return Parcel.model_validate(dict(data))
     except ValidationError as problem:
         first = problem.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise refused(f"{place[:200]}: {first['msg']}") from None
+        raise parcel_refused(f"{place[:200]}: {first['msg']}") from None
 
 
-def refused(why: str) -> ConfigurationError:
-    """The parcel as a whole is not what a driver sends."""
+def parcel_refused(why: str) -> ConfigurationError:
+    """The error for a parcel that no driver sends."""
     return ConfigurationError(
         f"the evaluators sent to {socket.gethostname()} were refused and none of them was run: {why}; "
         "start the run again, and if that does not help, find out what changes them on the way"
@@ -93,28 +95,30 @@ def is_utf8(name: str) -> bool:
         return False
 
 
-def opened(name: str, seal: Sealed, main: str) -> Opened:
-    """The files under a seal, which have to be harmless to write and what the fingerprint says."""
-    left = MAX_BYTES
+def open_sealed(name: str, seal: SealedFiles, main: str) -> VerifiedFiles:
+    """The files of an evaluator, refused unless they are safe to write and have the digest they were sent with."""
+    bytes_left = MAX_BYTES
     files: dict[str, bytes] = {}
     for file, text in seal.files.items():
-        if why := _harm(file, seal.files):
-            raise refused(f"the evaluator {name!r} has a file {file[:200]!r}, {why}")
+        if why := _unsafe_reason(file, seal.files):
+            raise parcel_refused(f"the evaluator {name!r} has a file {file[:200]!r}, {why}")
         try:
             files[file] = b64decode(text, validate=True)
         except ValueError as problem:
-            raise refused(f"the file {file[:200]!r} of the evaluator {name!r} is not base64: {problem}") from None
-        left -= len(files[file])
-        if left < 0 or len(files) > MAX_FILES:
-            raise refused(f"the evaluator {name!r} has more than {MAX_FILES} files or 16 MB")
+            raise parcel_refused(
+                f"the file {file[:200]!r} of the evaluator {name!r} is not base64: {problem}"
+            ) from None
+        bytes_left -= len(files[file])
+        if bytes_left < 0 or len(files) > MAX_FILES:
+            raise parcel_refused(f"the evaluator {name!r} has more than {MAX_FILES} files or 16 MB")
     if main not in files:
-        raise refused(f"the evaluator {name!r} has no file {main!r}")
-    if (found := digest(files)) != seal.digest:
-        raise refused(f"the evaluator {name!r} should have the digest {seal.digest[:64]!r} and has {found}")
-    return Opened(found, files)
+        raise parcel_refused(f"the evaluator {name!r} has no file {main!r}")
+    if (actual := code_digest(files)) != seal.digest:
+        raise parcel_refused(f"the evaluator {name!r} should have the digest {seal.digest[:64]!r} and has {actual}")
+    return VerifiedFiles(actual, files)
 
 
-def _harm(file: str, others: Mapping[str, object]) -> str | None:
+def _unsafe_reason(file: str, others: Mapping[str, object]) -> str | None:
     """Why a file of this name must not be written, if it must not."""
     path = PurePosixPath(file)
     if path.as_posix() != file or "\0" in file or not is_utf8(file):
@@ -124,16 +128,16 @@ def _harm(file: str, others: Mapping[str, object]) -> str | None:
     return "which is inside another file" if any(str(above) in others for above in path.parents) else None
 
 
-def laid_out(code: Opened, folder: Path) -> Path:
+def write_files(code: VerifiedFiles, folder: Path) -> Path:
     """The folder that holds these files, put there whole by whichever process is first."""
-    place = folder / code.mark
+    place = folder / code.digest
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         for _ in range(_TRIES):
-            if holds(place, code.mark):
+            if has_digest(place, code.digest):
                 return place
-            _put(code, place, folder)
+            _write_in_one_step(code, place, folder)
         why = "what was written there reads otherwise"
     except OSError as problem:
         why = str(problem)
@@ -143,7 +147,7 @@ def laid_out(code: Opened, folder: Path) -> Path:
     )
 
 
-def _put(code: Opened, place: Path, folder: Path) -> None:
+def _write_in_one_step(code: VerifiedFiles, place: Path, folder: Path) -> None:
     """Write files beside their place and move them there in one step, or else clear what lies there wrongly."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as name:
         draft = Path(name) / "new"
@@ -156,7 +160,7 @@ def _put(code: Opened, place: Path, folder: Path) -> None:
         except OSError as problem:
             if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            if not holds(place, code.mark):  # what another process has just put there may be in use
+            if not has_digest(place, code.digest):  # what another process has just put there may be in use
                 with suppress(FileNotFoundError):
                     place.rename(Path(name) / "old")
 
@@ -164,17 +168,17 @@ def _put(code: Opened, place: Path, folder: Path) -> None:
 TRUST = "TUI_EVALS_TRUST"
 
 
-def packed(registry: Registry, root: Path, metrics: Path | None, used: Iterable[str]) -> dict[str, Any]:
+def pack_evaluators(registry: Registry, root: Path, metrics: Path | None, used: Iterable[str]) -> dict[str, Any]:
     """What the used evaluators need on a worker, as plain JSON data; ConfigurationError says what may not travel."""
     parcel = Parcel(custom={}, metrics={}, broken={}, installed={})
     for name in sorted(set(used) - built_in().keys()):
         kind = registry.find(name)
-        away = Missing(judged=kind.judged, scope=kind.scope, why="")
+        away = MissingEvaluator(judged=kind.judged, scope=kind.scope, why="")
         try:
             if issubclass(kind, CustomEvaluator):
-                parcel.custom[name] = sealed(_code(name, kind.folder, root))
+                parcel.custom[name] = seal_files(_custom_files(name, kind.folder, root))
             elif issubclass(kind, MetricEvaluator):
-                parcel.metrics[name] = sealed(_metric(name, kind.path, root, metrics))
+                parcel.metrics[name] = seal_files(_metric_file(name, kind.path, root, metrics))
             else:
                 package = kind.__module__.partition(".")[0]
                 away.why = f"the evaluator '{name}' comes with the package {package}, which this worker lacks"
@@ -185,71 +189,73 @@ def packed(registry: Registry, root: Path, metrics: Path | None, used: Iterable[
     return parcel.model_dump()
 
 
-def _code(name: str, folder: Path, root: Path) -> Files:
+def _custom_files(name: str, folder: Path, root: Path) -> Files:
     """The files of a custom evaluator, all of them from its own folder in the project."""
-    files, home = read(name, folder), folder.resolve()
-    if not _plainly_inside(home, root):
-        raise _stays(name, f"{folder} leads to {home}", "copy that folder into the project")
+    files, home = read_evaluator_files(name, folder), folder.resolve()
+    if not _openly_inside(home, root):
+        raise _cannot_send(name, f"{folder} leads to {home}", "copy that folder into the project")
     for file in files:
         real = (home / file).resolve()
-        if not _plainly_inside(real, home):
-            raise _stays(name, f"{folder / file} leads to {real}", "replace the link by the file it means")
+        if not _openly_inside(real, home):
+            raise _cannot_send(name, f"{folder / file} leads to {real}", "replace the link by the file it means")
         if real.suffix == ".env":
-            raise _stays(name, f"{folder / file} looks like a file of secrets", "keep it out of that folder")
+            raise _cannot_send(name, f"{folder / file} looks like a file of secrets", "keep it out of that folder")
         if not is_utf8(file):
-            raise _stays(name, f"a file in {folder} has the name {file!r}, which is not UTF-8", "rename it")
+            raise _cannot_send(name, f"a file in {folder} has the name {file!r}, which is not UTF-8", "rename it")
     return files
 
 
-def _metric(name: str, path: Path, root: Path, metrics: Path | None) -> Files:
+def _metric_file(name: str, path: Path, root: Path, metrics: Path | None) -> Files:
     """The one file of a metric, from the folder of the prompt under test."""
     real = path.resolve()
-    if not any(_plainly_inside(real, home) for home in (metrics, root) if home):
-        raise _stays(name, f"{path} leads to {real}", "replace the link by the file it means")
+    if not any(_openly_inside(real, home) for home in (metrics, root) if home):
+        raise _cannot_send(name, f"{path} leads to {real}", "replace the link by the file it means")
     if not is_utf8(path.name):
-        raise _stays(name, f"the name {path.name!r} is not UTF-8", "rename it")
+        raise _cannot_send(name, f"the name {path.name!r} is not UTF-8", "rename it")
     try:
         with path.open("rb") as stream:
             text = stream.read(MAX_BYTES + 1)
     except OSError as problem:
         raise CannotJudge("evaluatorLoadError", f"the metric {path} cannot be used: {problem}") from None
     if len(text) > MAX_BYTES:
-        raise _stays(name, f"{path} is larger than 16 MB", "keep only the metric in it")
+        raise _cannot_send(name, f"{path} is larger than 16 MB", "keep only the metric in it")
     return {path.name: text}
 
 
-def _plainly_inside(real: Path, home: Path) -> bool:
-    """Whether a path is inside a folder, by no hidden way."""
+def _openly_inside(real: Path, home: Path) -> bool:
+    """Whether a path is inside a folder, in no hidden part of it."""
     home = home.resolve()
     return real.is_relative_to(home) and not any(part[0] == "." for part in real.relative_to(home).parts)
 
 
-def _stays(name: str, why: str, remedy: str) -> ConfigurationError:
+def _cannot_send(name: str, why: str, remedy: str) -> ConfigurationError:
     return ConfigurationError(f"the evaluator {name!r} cannot be sent to the workers of a cluster: {why}; {remedy}")
 
 
-def unpacked(parcel: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> Registry:
+def unpack_evaluators(parcel: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> Registry:
     """The evaluators of a worker, with those of a parcel; ConfigurationError when it cannot be opened or kept here.
 
-    `environment` is the worker's own: whoever sends a parcel must not be the one who says that it is trusted.
+    `environment` is the worker's own, because the sender of a parcel must not decide that it is trusted.
     """
-    sent = parcel_of(parcel)
-    custom = {name: opened(name, seal, f"{name}.py") for name, seal in sent.custom.items()}
-    metrics = {name: opened(name, seal, f"{name}{SUFFIX}") for name, seal in sent.metrics.items()}
+    sent = read_parcel(parcel)
+    custom = {name: open_sealed(name, seal, f"{name}.py") for name, seal in sent.custom.items()}
+    metrics = {name: open_sealed(name, seal, f"{name}{SUFFIX}") for name, seal in sent.metrics.items()}
     for name in [*custom, *metrics, *sent.broken, *sent.installed]:
-        if why := _misnamed(name, is_code=name in custom):
-            raise refused(why)
-    known = registry()
+        if why := _name_fault(name, is_code=name in custom):
+            raise parcel_refused(why)
+    installed = load_registry()
     kinds = {name: _stand_in(name, away.judged, away.why, away.scope) for name, away in sent.broken.items()}
-    kinds |= {name: _lacking(name, away) for name, away in sent.installed.items() if name not in known.by_name}
     kinds |= {
-        name: metric_evaluator(name, laid_out(code, folder) / f"{name}{SUFFIX}") for name, code in metrics.items()
+        name: _missing_package(name, away) for name, away in sent.installed.items() if name not in installed.by_name
     }
-    kinds |= {name: _custom(name, code, folder, environment) for name, code in custom.items()}
-    return Registry({**known.by_name, **kinds}, tuple(custom), known.problems)
+    kinds |= {
+        name: metric_evaluator(name, write_files(code, folder) / f"{name}{SUFFIX}") for name, code in metrics.items()
+    }
+    kinds |= {name: _custom_evaluator(name, code, folder, environment) for name, code in custom.items()}
+    return Registry({**installed.by_name, **kinds}, tuple(custom), installed.problems)
 
 
-def _misnamed(name: str, *, is_code: bool) -> str | None:
+def _name_fault(name: str, *, is_code: bool) -> str | None:
     """Why no evaluator of a project has this name, if none has."""
     if is_code:
         return name_problem(name, built_in())
@@ -258,12 +264,12 @@ def _misnamed(name: str, *, is_code: bool) -> str | None:
     return None if is_utf8(name) and "\0" not in name else f"{name!r} is no name"
 
 
-def _custom(name: str, code: Opened, folder: Path, environment: Mapping[str, str]) -> type[Evaluator]:
-    """The evaluator of some code, pinned to that very code; where it is not trusted it is not even written."""
+def _custom_evaluator(name: str, code: VerifiedFiles, folder: Path, environment: Mapping[str, str]) -> type[Evaluator]:
+    """The evaluator of some code, pinned to its digest; without trust it is not even written to disk."""
     judged, host = f"{name}.prompty" in code.files, socket.gethostname()
-    told = {word.strip().lower() for word in environment.get(TRUST, "").split(",")}
+    trust_words = {word.strip().lower() for word in environment.get(TRUST, "").split(",")}
     try:
-        trusted = bool(told & {"all", code.mark}) or Trust().knows(code.mark)
+        trusted = bool(trust_words & {"all", code.digest}) or Trust().knows_digest(code.digest)
     except TrustError as problem:
         return _stand_in(name, judged, f"Custom evaluator '{name}' cannot be trusted on {host}: {problem}")
     if not trusted:
@@ -271,14 +277,14 @@ def _custom(name: str, code: Opened, folder: Path, environment: Mapping[str, str
             name,
             judged,
             f"Custom evaluator '{name}' is code that the worker on {host} has not been told to trust: read it, then "
-            f"start that worker with {TRUST}={code.mark} (or {TRUST}=all to run whatever is sent to it), or say "
+            f"start that worker with {TRUST}={code.digest} (or {TRUST}=all to run whatever is sent to it), or say "
             "`tui-evals trust` there to a copy of its folder",
         )
-    return custom_evaluator(name, laid_out(code, folder), Trust(marks=(code.mark,)))
+    return custom_evaluator(name, write_files(code, folder), Trust(digests=(code.digest,)))
 
 
 class _AnyOptions(JudgedOptions):
-    """Whatever the evaluator itself would take."""
+    """Accepts the options of any evaluator."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -292,14 +298,14 @@ class _StandIn(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Say why there is none."""
-        return error("evaluatorLoadError", self.why)
+        return error_score("evaluatorLoadError", self.why)
 
 
 def _stand_in(name: str, judged: bool, why: str, scope: str = "answer") -> type[Evaluator]:
     return type(name, (_StandIn,), {"name": name, "judged": judged, "scope": scope, "why": why, "__doc__": why})
 
 
-def _lacking(name: str, away: Missing) -> type[Evaluator]:
-    """The stand-in for an evaluator of a package, which nobody but the worker's user installs there."""
+def _missing_package(name: str, away: MissingEvaluator) -> type[Evaluator]:
+    """The stand-in for an evaluator of a package, which only the worker's user can install there."""
     why = f"{away.why} ({socket.gethostname()}); install it there and start the worker again"
     return _stand_in(name, away.judged, why, away.scope)

@@ -1,4 +1,4 @@
-"""The file behind --cluster ssh:FILE: one host per line."""
+"""The options of --cluster: what its word means, the file of hosts behind ssh:FILE, and what cannot be combined."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from tui_evals.targets.base import ConfigurationError
 
-LIMIT = 1_000_000
-"""Bytes of a file of hosts; whatever is longer is another file."""
+MAX_HOSTS_FILE = 1_000_000
+"""Bytes of a file of hosts; a longer file is something else."""
 
 _LINE = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][\w.\-]*)@)?"
@@ -26,7 +26,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where a worker is started; what is None is for the user's SSH configuration to say."""
+    """Where a worker is started; None leaves it to the user's SSH configuration."""
 
     name: str
     user: str | None = None
@@ -42,32 +42,32 @@ def read_hosts(path: Path) -> list[Host]:
     """The hosts of a file in its order, twice where it says so twice; ConfigurationError names the line."""
     try:
         with path.open("rb") as file:
-            text = file.read(LIMIT + 1).decode("utf-8-sig")
+            text = file.read(MAX_HOSTS_FILE + 1).decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigurationError(
             f"--cluster ssh:{path}: there is no such file; list one host per line in it."
         ) from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"--cluster ssh:{path}: the file cannot be read ({error}).") from None
-    if len(text) > LIMIT:
+    if len(text) > MAX_HOSTS_FILE:
         raise ConfigurationError(f"--cluster ssh:{path}: the file is too long to be a list of hosts.")
     lines = ((number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1))
-    hosts = [_host(line, path, number) for number, line in lines if line]
+    hosts = [_parse_host(line, path, number) for number, line in lines if line]
     if not hosts:
         raise ConfigurationError(f"--cluster ssh:{path}: the file names no host; list one per line.")
     return hosts
 
 
-def _host(line: str, path: Path, number: int) -> Host:
+def _parse_host(line: str, path: Path, number: int) -> Host:
     """The host a line names."""
-    found = _LINE.fullmatch(line)
-    port = int(found["port"]) if found and found["port"] else None
-    if not found or (port is not None and not 0 < port < 65536):
+    match = _LINE.fullmatch(line)
+    port = int(match["port"]) if match and match["port"] else None
+    if not match or (port is not None and not 0 < port < 65536):
         raise ConfigurationError(
             f"--cluster ssh:{path}, line {number}: {line[:80]!r} is no host; write host, user@host or user@host:22 "
             "(an IPv6 address in brackets)."
         )
-    return Host(found["six"] or found["name"], found["user"], port)
+    return Host(match["six"] or match["name"], match["user"], port)
 
 
 FORMS = "local, local:4, tcp://host:8786, tls://host:8786 or ssh:hosts.txt"
@@ -75,7 +75,7 @@ FORMS = "local, local:4, tcp://host:8786, tls://host:8786 or ssh:hosts.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTerms:
-    """A cluster as asked for, kept with the run so that whoever continues it opens the same."""
+    """A cluster as asked for, saved with the run so that resuming opens the same."""
 
     word: str
     insecure: bool = False
@@ -92,13 +92,13 @@ class ClusterTerms:
         return tuple((option, path) for option, path in named if path)
 
 
-def cluster_kept(kept: Mapping[str, Any] | None) -> ClusterTerms | None:
+def saved_terms(saved: Mapping[str, Any] | None) -> ClusterTerms | None:
     """The cluster that the config of a run names."""
-    return None if kept is None else ClusterTerms(**{**kept, "forward": tuple(kept["forward"])})
+    return None if saved is None else ClusterTerms(**{**saved, "forward": tuple(saved["forward"])})
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalWorkers:
     """Worker processes on this machine; None is one for each processor."""
 
     workers: int | None
@@ -106,7 +106,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A scheduler that somebody else started."""
+    """A scheduler that is running already."""
 
     address: str
     host: str
@@ -115,32 +115,32 @@ class Scheduler:
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class HostsFile:
     """A file that lists the hosts to start workers on."""
 
     path: Path
 
 
-Place = Local | Scheduler | Hosts
+Place = LocalWorkers | Scheduler | HostsFile
 
 
-def place(word: str) -> Place:
+def parse_place(word: str) -> Place:
     """What a word behind --cluster means; ConfigurationError names the forms."""
     kind, colon, rest = word.partition(":")
     if kind == "local":
         if not colon:
-            return Local(None)
+            return LocalWorkers(None)
         if rest.isascii() and rest.isdigit() and int(rest) > 0:
-            return Local(int(rest))
+            return LocalWorkers(int(rest))
         raise ConfigurationError(f"--cluster {word}: behind local: goes a number of worker processes, as in local:4.")
     if kind in ("tcp", "tls") and rest.startswith("//"):
-        return _scheduler(word, kind)
+        return _parse_scheduler(word, kind)
     if kind == "ssh" and rest and not rest.startswith("//"):
-        return Hosts(Path(rest).expanduser())
+        return HostsFile(Path(rest).expanduser())
     raise ConfigurationError(f"--cluster {word} means nothing here: write {FORMS}.")
 
 
-def _scheduler(word: str, kind: str) -> Scheduler:
+def _parse_scheduler(word: str, kind: str) -> Scheduler:
     """The scheduler an address names."""
     try:
         parts = urlsplit(word)
@@ -163,46 +163,48 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def encrypted(terms: ClusterTerms) -> bool:
-    """Whether what the driver and the workers say to each other cannot be read on the way."""
-    where = place(terms.word)
-    return isinstance(where, Local) or (bool(terms.tls_files) if isinstance(where, Hosts) else where.encrypted)
+def is_encrypted(terms: ClusterTerms) -> bool:
+    """Whether the messages between driver and workers are encrypted."""
+    where = parse_place(terms.word)
+    return isinstance(where, LocalWorkers) or (
+        bool(terms.tls_files) if isinstance(where, HostsFile) else where.encrypted
+    )
 
 
-def checked(terms: ClusterTerms) -> tuple[str, ...]:
+def check_terms(terms: ClusterTerms) -> tuple[str, ...]:
     """Notes (warnings) about a cluster; ConfigurationError says what cannot be done."""
-    where = place(terms.word)
-    _installed("distributed", "Dask")
+    where = parse_place(terms.word)
+    _demand_installed("distributed", "Dask")
     for name in terms.forward:
         if name.startswith("TUI_EVALS_"):
             raise ConfigurationError(f"--forward-env {name}: what a worker trusts is set where it is started.")
-    if isinstance(where, Local):
-        _installed("cryptography", "cryptography")
-        _no_tls_files(terms, "worker processes on this machine get certificates of their own")
+    if isinstance(where, LocalWorkers):
+        _demand_installed("cryptography", "cryptography")
+        _refuse_tls_files(terms, "worker processes on this machine get certificates of their own")
         return ()
-    if isinstance(where, Hosts):
-        _installed("asyncssh", "asyncssh")
+    if isinstance(where, HostsFile):
+        _demand_installed("asyncssh", "asyncssh")
         hosts = [host.name for host in read_hosts(where.path)]
         if terms.tls_files:
-            _tls_files(terms, everywhere=True)
+            _check_tls_files(terms, everywhere=True)
     else:
         hosts = [where.host]
         if where.encrypted:
-            _tls_files(terms)
+            _check_tls_files(terms)
         else:
-            _no_tls_files(terms, f"{where.address} is not encrypted; write tls:// if its scheduler is")
-    if encrypted(terms):
+            _refuse_tls_files(terms, f"{where.address} is not encrypted; write tls:// if its scheduler is")
+    if is_encrypted(terms):
         return ()
     if terms.forward:
         raise ConfigurationError(
             f"--forward-env {terms.forward[0]} would send its value unencrypted with --cluster {terms.word}. "
             "Use TLS, or set the variable where the workers start."
         )
-    return _plain(terms, [host for host in hosts if not is_loopback(host)])
+    return _plain_tcp_notes(terms, [host for host in hosts if not is_loopback(host)])
 
 
-def _plain(terms: ClusterTerms, far: list[str]) -> tuple[str, ...]:
-    """What is to say of plain TCP to these hosts."""
+def _plain_tcp_notes(terms: ClusterTerms, far: list[str]) -> tuple[str, ...]:
+    """The warning about plain TCP to these hosts; ConfigurationError unless it was accepted."""
     if not far:
         return ()
     risk = (
@@ -214,19 +216,19 @@ def _plain(terms: ClusterTerms, far: list[str]) -> tuple[str, ...]:
     raise ConfigurationError(f"{risk}. Use TLS (--tls-ca, --tls-cert, --tls-key), or accept it: --insecure-cluster.")
 
 
-def _installed(module: str, name: str) -> None:
+def _demand_installed(module: str, name: str) -> None:
     """Refuse when a package of the extra is not there."""
     if find_spec(module) is None:
         raise ConfigurationError(f"--cluster needs {name}: pip install 'tui-evals[cluster]'")
 
 
-def _no_tls_files(terms: ClusterTerms, why: str) -> None:
+def _refuse_tls_files(terms: ClusterTerms, why: str) -> None:
     """Refuse TLS files where they would change nothing."""
     for option, _ in terms.tls_files:
         raise ConfigurationError(f"{option} does nothing with --cluster {terms.word}: {why}.")
 
 
-def _tls_files(terms: ClusterTerms, *, everywhere: bool = False) -> None:
+def _check_tls_files(terms: ClusterTerms, *, everywhere: bool = False) -> None:
     """Refuse TLS files that are not enough, not there, or not the same path on every host."""
     if not terms.tls_ca or not terms.tls_cert:
         raise ConfigurationError(

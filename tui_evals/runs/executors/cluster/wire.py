@@ -1,4 +1,4 @@
-"""What travels between driver and workers, as plain data: the order of a run, cells, and the records made of them."""
+"""What travels between driver and workers, as plain data: the order of a run, its cells, and the records made."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import kept_prompt, prompt_kept
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
+from tui_evals.store.records import CallRecord, ScoreRecord
 from tui_evals.store.rows import CALL_COLUMNS, answer_record, body_of, plain, score_record, score_values
 from tui_evals.targets.base import Price, TargetConfig
 from tui_evals.version import __version__
 
 OP = "tui_evals_letter"
-"""The name under which a worker listens for letters."""
+"""The name under which a worker listens for messages."""
 
-Letter = dict[str, Any]
+Message = dict[str, Any]
 
 
 def versions() -> dict[str, str]:
-    """What must be the same on both sides."""
+    """The versions that must be the same on both sides."""
     return {"tui_evals": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
 
 
@@ -43,39 +43,39 @@ class Order:
     root: str
     code: Mapping[str, Any]
     environment: Mapping[str, str]
-    """Variables that the user wished to hand on, which only TLS carries."""
+    """Variables that the user asked to hand on; only TLS carries them."""
 
 
-def order_text(order: Order) -> str:
+def dump_order(order: Order) -> str:
     """An order as text."""
     return json.dumps(asdict(order))
 
 
-def order_of(text: str) -> Order:
+def load_order(text: str) -> Order:
     """The order of a text."""
     data = json.loads(text)
-    data["targets"] = tuple(map(_config, data["targets"]))
-    data["judges"] = tuple((name, _config(config)) for name, config in data["judges"])
+    data["targets"] = tuple(map(_load_config, data["targets"]))
+    data["judges"] = tuple((name, _load_config(config)) for name, config in data["judges"])
     data["prompts"] = tuple(data["prompts"])
     return Order(**data)
 
 
-def _config(data: dict[str, Any]) -> TargetConfig:
+def _load_config(data: dict[str, Any]) -> TargetConfig:
     price = data.pop("price")
     return TargetConfig(**data, price=None if price is None else Price(**price))
 
 
-def header_of(dataset: Dataset) -> dict[str, Any]:
+def dataset_header(dataset: Dataset) -> dict[str, Any]:
     """A dataset without its items."""
     return dataset.model_dump(exclude={"items"}, exclude_unset=True)
 
 
-def prompts_of(plan: Plan) -> tuple[Mapping[str, Any], ...]:
+def dump_prompts(plan: Plan) -> tuple[Mapping[str, Any], ...]:
     """The prompts under test that a plan names."""
     return tuple({"name": prompt.name, **kept_prompt(prompt)} for prompt in plan.prompts)
 
 
-def plan_of(order: Order, registry: Any) -> Plan:
+def worker_plan(order: Order, registry: Any) -> Plan:
     """The plan of a worker: the run without its items, which come with the cells."""
     header = Dataset.model_validate({**order.header, "items": [{"prompt": "-"}]}).model_copy(update={"items": []})
     judge = dict(order.judges).get(None)
@@ -83,7 +83,7 @@ def plan_of(order: Order, registry: Any) -> Plan:
     return Plan(header, order.targets, registry, judge, order.without_judges, prompts)
 
 
-def cells_text(cells: Sequence[Cell]) -> str:
+def dump_cells(cells: Sequence[Cell]) -> str:
     """Cells as text; an item that several of them ask is written once."""
     items = {cell.position: cell.item.model_dump(exclude_unset=True) for cell in cells}
     rows = [
@@ -97,48 +97,43 @@ def cells_text(cells: Sequence[Cell]) -> str:
     return json.dumps([list(items.items()), rows])
 
 
-def cells_of(text: str) -> list[Cell]:
+def load_cells(text: str) -> list[Cell]:
     """The cells of a text."""
     written, rows = json.loads(text)
     items = {position: Item.model_validate(item) for position, item in written}
     return [
         Cell(
             *(items[position], name, position, prompt, target, repeat, tuple(answers)),
-            {turn: answer_record(*body) for turn, body in known},
+            {turn: answer_record(*body) for turn, body in answered},
             frozenset(final),
         )
-        for name, position, prompt, target, repeat, answers, known, final in rows
+        for name, position, prompt, target, repeat, answers, answered, final in rows
     ]
 
 
-def answer_row(record: AnswerRecord) -> tuple[str, str | None, str]:
-    """An answer as three texts."""
-    return body_of(record)
-
-
-def call_row(record: CallRecord) -> list[Any]:
+def dump_call(record: CallRecord) -> list[Any]:
     """A call as its columns."""
     values = [getattr(record, name) for name in CALL_COLUMNS]
     return [plain(value) if isinstance(value, str) else value for value in values]
 
 
-def call_of(row: Sequence[Any]) -> CallRecord:
-    """The call of some columns."""
+def load_call(row: Sequence[Any]) -> CallRecord:
+    """A call from its columns."""
     return CallRecord(**dict(zip(CALL_COLUMNS, row, strict=True)))
 
 
-def score_rows(records: Sequence[ScoreRecord]) -> list[tuple[Any, ...]]:
+def dump_scores(records: Sequence[ScoreRecord]) -> list[tuple[Any, ...]]:
     """Scores as their columns."""
     return [score_values(record) for record in records]
 
 
-def scores_of(rows: Sequence[Sequence[Any]]) -> list[ScoreRecord]:
-    """The scores of some columns."""
+def load_scores(rows: Sequence[Sequence[Any]]) -> list[ScoreRecord]:
+    """Scores from their columns."""
     return [score_record(tuple(row)) for row in rows]
 
 
 class Hidden:
-    """A text that is not shown where it passes: it holds the variables that were handed on."""
+    """A text kept out of logs, because it holds the variables that were handed on."""
 
     __slots__ = ("text",)
 
@@ -146,17 +141,17 @@ class Hidden:
         self.text = text
 
     def __repr__(self) -> str:
-        """Nothing of it."""
+        """Never the text."""
         return "(hidden)"
 
 
-def hidden(letter: Letter) -> Letter:
-    """A letter of the driver as it is sent."""
+def hide_order(message: Message) -> Message:
+    """A message of the driver with its order kept out of logs."""
     from distributed.protocol import to_serialize
 
-    return {**letter, "order": to_serialize(Hidden(letter["order"]))} if "order" in letter else letter
+    return {**message, "order": to_serialize(Hidden(message["order"]))} if "order" in message else message
 
 
-def uncovered(letter: Letter) -> Letter:
-    """The letter again, where it has come."""
-    return {**letter, "order": letter["order"].text} if "order" in letter else letter
+def reveal_order(message: Message) -> Message:
+    """The message as it was before `hide_order`."""
+    return {**message, "order": message["order"].text} if "order" in message else message

@@ -1,4 +1,4 @@
-"""The line to a worker: straight where it can be reached, through the scheduler where it cannot."""
+"""On the driver: hands shards to the cluster as Dask tasks, and exchanges messages with the workers that hold them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.wire import OP, Letter, hidden
+from tui_evals.runs.executors.cluster.wire import OP, Message, hide_order
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRecord
 
-from .desk import ClusterSink, WorkDistributor, Worker
+from .distributor import ClusterSink, WorkDistributor, WorkerState
 from .shards import Shards
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-_STRAIGHT = 4.0
+_DIRECT_SECONDS = 4.0
 """Seconds to try whether a worker can be reached from here."""
-_ANSWER = 10.0
+_ANSWER_SECONDS = 10.0
 
 
 class WorkerGone(Exception):
@@ -35,100 +35,100 @@ class WorkerGone(Exception):
 
 
 class WorkerLine:
-    """Letters to one session."""
+    """Sends messages to one worker session: directly where it can be reached, else through the scheduler."""
 
-    def __init__(self, client: Client, topic: str, worker: Worker) -> None:
+    def __init__(self, client: Client, topic: str, worker: WorkerState) -> None:
         self._client = client
         self._worker = worker
         self._address = {"topic": topic, "session": worker.name}
-        self._straight: bool | None = None
+        self._is_direct: bool | None = None
 
-    async def exchange(self, letter: Letter) -> Letter:
-        """The answer to a letter; OSError or TimeoutError while it cannot be reached, Gone when it has ended."""
-        if self._straight is None:
+    async def exchange(self, message: Message) -> Message:
+        """The answer to a message; OSError or TimeoutError while it cannot be reached, WorkerGone when it has ended."""
+        if self._is_direct is None:
             try:
-                async with asyncio.timeout(_STRAIGHT):
-                    answer = await self._directly(letter)
-                self._straight = True
+                async with asyncio.timeout(_DIRECT_SECONDS):
+                    answer = await self._send_directly(message)
+                self._is_direct = True
                 return answer
             except (OSError, TimeoutError):
-                self._straight = False
-        async with asyncio.timeout(_ANSWER):
-            return await (self._directly(letter) if self._straight else self._relayed(letter))
+                self._is_direct = False
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return await (self._send_directly(message) if self._is_direct else self._send_relayed(message))
 
-    async def _directly(self, letter: Letter) -> Letter:
+    async def _send_directly(self, message: Message) -> Message:
         ask = getattr(self._client.rpc(self._worker.address), OP)
-        return _heard(await ask(**self._address, letter=hidden(letter)))
+        return _check_gone(await ask(**self._address, letter=hide_order(message)))
 
-    async def _relayed(self, letter: Letter) -> Letter:
-        message = {"op": OP, **self._address, "letter": hidden(letter)}
-        return _heard(await self._client.scheduler.proxy(msg=message, worker=self._worker.address))
+    async def _send_relayed(self, message: Message) -> Message:
+        envelope = {"op": OP, **self._address, "letter": hide_order(message)}
+        return _check_gone(await self._client.scheduler.proxy(msg=envelope, worker=self._worker.address))
 
 
-def _heard(answer: Any) -> Letter:
+def _check_gone(answer: Any) -> Message:
     if answer.get("gone"):
         raise WorkerGone
-    letter: Letter = answer
-    return letter
+    message: Message = answer
+    return message
 
 
 _log = logging.getLogger(__name__)
 
 SILENCE = 30.0
-"""Seconds without a letter after which the cells of a worker go to others."""
+"""Seconds without a message after which the cells of a worker go to others."""
 _UNREACHABLE = (OSError, TimeoutError, RuntimeError)
 """What Dask raises for a connection that broke, is slow, or is of a client that was closed."""
-_AGAIN = 0.5
-_TICK = 0.25
-_SHOWN = 1.0
-_LOOKED = 2.0
-_SLOW = 5.0
+_RETRY_SECONDS = 0.5
+_TICK_SECONDS = 0.25
+_SHOW_SECONDS = 1.0
+_LOOK_SECONDS = 2.0
+_RECALL_SECONDS = 5.0
 """Seconds without anything left to hand out after which a slow worker is asked to give cells back."""
-_FAREWELL = 5.0
+_END_SECONDS = 5.0
 
 
 class ClusterExecutor:
     """Holds the conversations of cells on the workers of a Dask cluster."""
 
     def __init__(
-        self, client: Client, sink: ClusterSink, asked: Sequence[PricedTarget], order: str, budget: Budget
+        self, client: Client, sink: ClusterSink, targets: Sequence[PricedTarget], order: str, budget: Budget
     ) -> None:
         self._client = client
         self._sink = sink
-        self._asked = asked
+        self._targets = targets
         self._order = order
         self._budget = budget
         self._topic = f"tui-evals-{secrets.token_hex(8)}"
         self._threads: dict[str, int] = {}
         self._futures: dict[int, Future] = {}
         self._done: set[int] = set()
-        self._alone: dict[int, float] = {}
+        self._orphaned: dict[int, float] = {}
         """Shards that a worker goes on with although the scheduler has forgotten their task."""
         self._silent: set[str] = set()
-        """Workers that the scheduler still counts on, and that do not answer us."""
+        """Addresses of workers that the scheduler still has, but that do not answer us."""
         self._suspects: deque[Cell] = deque()
-        """Conversations whose workers died, perhaps of a neighbour: they are held once more, each with nothing else."""
-        self._tried: int | None = None
-        self._talks: dict[str, asyncio.Task[None]] = {}
+        """Conversations whose workers died: each is held once more, alone, to find the one that kills workers."""
+        self._suspect_shard: int | None = None
+        self._conversations: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self._failed: BaseException | None = None
 
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
         """Work through the cells of each target; Stopped when the run must not go on."""
-        concurrency = [one.config.concurrency for one in self._asked if one.kind == "target"]
+        concurrency = [one.config.concurrency for one in self._targets if one.kind == "target"]
         self._shards = Shards(cells, concurrency, self._sink.known)
-        self._desk = WorkDistributor(self._sink, self._asked, self._shards, self._order, self._budget)
-        looking = asyncio.create_task(self._look())
+        self._distributor = WorkDistributor(self._sink, self._targets, self._shards, self._order, self._budget)
+        watching = asyncio.create_task(self._watch_workers())
         try:
             await self._work()
         finally:
-            await self._end(looking)
-        if self._desk.reason is not None:
-            raise self._desk.reason
+            await self._end(watching)
+        if self._distributor.reason is not None:
+            raise self._distributor.reason
 
     async def _work(self) -> None:
         clock = asyncio.get_running_loop().time
-        full = clock()
+        busy_since = clock()
         while True:
             if self._failed is not None:
                 raise self._failed
@@ -136,66 +136,66 @@ class ClusterExecutor:
                 raise Stopped("the scheduler of the cluster is gone")
             slots = sum(self._threads.values())
             await self._submit(slots)
-            out = len(self._shards.out)
-            if not out and (self._stopping or (self._shards.exhausted and not self._suspects)):
+            handed_out = len(self._shards.out)
+            if not handed_out and (self._stopping or (self._shards.exhausted and not self._suspects)):
                 return
-            if out >= slots or not self._shards.exhausted:
-                full = clock()
-            elif clock() - full > _SLOW:
+            if handed_out >= slots or not self._shards.exhausted:
+                busy_since = clock()
+            elif clock() - busy_since > _RECALL_SECONDS:
                 self._recall()
-                full = clock()
+                busy_since = clock()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_TICK):
+                async with asyncio.timeout(_TICK_SECONDS):
                     await self._changed.wait()
             self._changed.clear()
             await self._collect(slots)
 
     @property
     def _stopping(self) -> bool:
-        return self._sink.stopping or self._desk.reason is not None
+        return self._sink.stopping or self._distributor.reason is not None
 
     async def _submit(self, slots: int) -> None:
         """Hand out as many shards as there are threads for, and one in reserve for each worker."""
         from tui_evals.runs.executors.cluster.worker.task import hold_shard
 
         if self._stopping:
-            return await self._cancel(self._unheld())
+            return await self._cancel(self._unclaimed())
         if self._client.status != "running" or self._sink.paused:
             return None
-        while len(self._shards.out) < slots + len(self._threads) and self._tried not in self._shards.out:
+        while len(self._shards.out) < slots + len(self._threads) and self._suspect_shard not in self._shards.out:
             if (number := self._next(slots)) is None:
                 return None
             # The scheduler goes on giving tasks to a worker that is frozen, until it has noticed.
-            only = list(self._threads.keys() - self._silent) if self._silent else None
+            workers = list(self._threads.keys() - self._silent) if self._silent else None
             key = f"{self._topic}-{number}"
-            future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False, workers=only)
+            future = self._client.submit(hold_shard, self._topic, number, key=key, pure=False, workers=workers)
             self._futures[number] = future
-            future.add_done_callback(partial(self._woken, number))
+            future.add_done_callback(partial(self._on_task_ended, number))
 
     def _next(self, slots: int) -> int | None:
         """The number of the next shard; when nothing else is left and nothing is out, that of a suspect."""
-        number = self._shards.next(slots)
+        number = self._shards.next_shard(slots)
         if number is None and self._suspects and not self._shards.out:
-            self._shards.again([self._suspects.popleft()])
-            number = self._tried = self._shards.next(slots)
+            self._shards.put_back([self._suspects.popleft()])
+            number = self._suspect_shard = self._shards.next_shard(slots)
         return number
 
-    def _unheld(self) -> list[int]:
+    def _unclaimed(self) -> list[int]:
         """Shards whose task no worker has begun."""
         return [number for number in self._futures if self._shards.out[number].worker is None]
 
     async def _cancel(self, numbers: Sequence[int]) -> None:
-        """Take tasks back from the scheduler; what it cannot hear now, it forgets when we are gone."""
+        """Cancel tasks; the scheduler drops those it cannot be reached for when our connection ends."""
         futures = [future for number in numbers if not (future := self._futures[number]).done()]
         if futures:
             with suppress(*_UNREACHABLE):
                 await self._client.cancel(futures)
 
-    def _woken(self, number: int, _: Future) -> None:
+    def _on_task_ended(self, number: int, _: Future) -> None:
         """A task has ended; Dask says so from a thread of its own."""
-        self._client.loop.add_callback(partial(self._note, number))
+        self._client.loop.add_callback(partial(self._note_done, number))
 
-    def _note(self, number: int) -> None:
+    def _note_done(self, number: int) -> None:
         self._done.add(number)
         self._changed.set()
 
@@ -205,37 +205,37 @@ class ClusterExecutor:
         for number in done:
             future = self._futures.pop(number)
             if future.status == "error":
-                await self._failure(number, future)
+                await self._handle_failure(number, future)
             elif future.status == "finished":
-                self._back(number, slots)
+                self._take_back(number, slots)
             else:
-                self._alone[number] = asyncio.get_running_loop().time()
+                self._orphaned[number] = asyncio.get_running_loop().time()
             future.release()
-        for number, since in list(self._alone.items()):
+        for number, since in list(self._orphaned.items()):
             shard = self._shards.out[number]
-            worker = self._desk.workers.get(shard.worker or "")
-            if worker is None or worker.lost or (worker.heard > since and number not in worker.waiting):
-                del self._alone[number]
-                self._back(number, slots)
+            worker = self._distributor.workers.get(shard.worker or "")
+            if worker is None or worker.lost or (worker.last_message > since and number not in worker.waiting):
+                del self._orphaned[number]
+                self._take_back(number, slots)
 
-    def _back(self, number: int, slots: int) -> None:
-        cells = self._shards.ended(number)
+    def _take_back(self, number: int, slots: int) -> None:
+        cells = self._shards.take_back(number)
         if cells and not self._stopping:
-            self._shards.again(cells, parts=max(1, slots - len(self._shards.out)))
+            self._shards.put_back(cells, parts=max(1, slots - len(self._shards.out)))
 
-    async def _failure(self, number: int, future: Future) -> None:
-        """A task failed: because its workers died, which a cell of it may be the reason for, or because we erred."""
+    async def _handle_failure(self, number: int, future: Future) -> None:
+        """A task failed: its workers died, perhaps because of one of its cells, or there is a fault of our own."""
         problem = await future.exception()
         if type(problem).__name__ == "Abandoned":
-            return self._back(number, 1)
+            return self._take_back(number, 1)
         if type(problem).__name__ != "KilledWorker":
-            self._desk.stop(Stopped(f"a worker failed: {type(problem).__name__}: {problem}"))
-            self._shards.ended(number)
+            self._distributor.stop(Stopped(f"a worker failed: {type(problem).__name__}: {problem}"))
+            self._shards.take_back(number)
             return None
-        cells = self._shards.ended(number)
+        cells = self._shards.take_back(number)
         if len(cells) > 1:
-            self._shards.again(cells, singly=True)
-        elif number != self._tried:
+            self._shards.put_back(cells, singly=True)
+        elif number != self._suspect_shard:
             self._suspects.extend(cells)
         else:
             for cell in cells:
@@ -243,10 +243,10 @@ class ClusterExecutor:
         return None
 
     async def _give_up(self, cell: Cell) -> None:
-        """Record of a conversation that no worker survives that it has no answer."""
-        target = self._asked[cell.target].config.name
-        said = "Agent request failed: every worker that held this conversation died, the last one too (out of memory?)"
-        code, message = "agentRequestFailed", said
+        """Record the turns of a conversation that no worker survives as failed."""
+        target = self._targets[cell.target].config.name
+        died = "Agent request failed: every worker that held this conversation died, the last one too (out of memory?)"
+        code, message = "agentRequestFailed", died
         for turn, answer in enumerate(cell.answers):
             if turn not in cell.known:
                 record = AnswerRecord(text=None, request={}, code=code, message=message)
@@ -255,54 +255,54 @@ class ClusterExecutor:
 
     def _recall(self) -> None:
         """Ask the worker that keeps most conversations waiting to give them back, where another has none."""
-        alive = [worker for worker in self._desk.workers.values() if not worker.lost]
+        alive = [worker for worker in self._distributor.workers.values() if not worker.lost]
         if len(alive) < len(self._threads) or any(not worker.cells for worker in alive):
             slowest = max(alive, key=lambda worker: sum(worker.waiting.values()), default=None)
             if slowest is not None:
                 slowest.recalled |= {number for number, waiting in slowest.waiting.items() if waiting}
 
-    async def _look(self) -> None:
-        """See who is there, listen for new ones, and show all of them."""
+    async def _watch_workers(self) -> None:
+        """Keep the list of workers, listen for new ones, and show them."""
         while True:
             if self._client.status == "running":
                 with suppress(*_UNREACHABLE):
-                    self._client.subscribe_topic(self._topic, self._hello)
-                    async with asyncio.timeout(_LOOKED):
+                    self._client.subscribe_topic(self._topic, self._on_hello)
+                    async with asyncio.timeout(_LOOK_SECONDS):
                         self._threads = await self._client.nthreads()
                     self._changed.set()
-            for _ in range(int(_LOOKED / _SHOWN)):
-                self._desk.show()
-                await asyncio.sleep(_SHOWN if self._threads else _TICK)
+            for _ in range(int(_LOOK_SECONDS / _SHOW_SECONDS)):
+                self._distributor.show_workers()
+                await asyncio.sleep(_SHOW_SECONDS if self._threads else _TICK_SECONDS)
 
-    async def _hello(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        """A worker has something to say, for the first time or once more."""
-        said = event[1]
-        name = said["session"]
-        if name not in self._talks or self._talks[name].done():
-            worker = self._desk.workers.get(name) or Worker(name, said["address"])
-            self._talks[name] = asyncio.create_task(self._talk(worker))
+    async def _on_hello(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        """A worker announced itself, for the first time or again."""
+        hello = event[1]
+        name = hello["session"]
+        if name not in self._conversations or self._conversations[name].done():
+            worker = self._distributor.workers.get(name) or WorkerState(name, hello["address"])
+            self._conversations[name] = asyncio.create_task(self._converse(worker))
 
-    async def _talk(self, worker: Worker) -> None:
-        """Exchange letters with a worker until it is gone or all is over."""
+    async def _converse(self, worker: WorkerState) -> None:
+        """Exchange messages with a worker until it is gone or all is over."""
         clock = asyncio.get_running_loop().time
         line = WorkerLine(self._client, self._topic, worker)
-        worker.heard = clock()
-        letter = self._desk.first(worker)
+        worker.last_message = clock()
+        message = self._distributor.first_message(worker)
         try:
             while True:
                 try:
-                    said = await line.exchange(letter)
+                    answer = await line.exchange(message)
                 except _UNREACHABLE:
                     if self._client.status == "closed":
                         return None
-                    if clock() - worker.heard > SILENCE or await self._has_left(worker):
+                    if clock() - worker.last_message > SILENCE or await self._is_unregistered(worker):
                         return await self._lose(worker)
-                    await asyncio.sleep(_AGAIN)
+                    await asyncio.sleep(_RETRY_SECONDS)
                     continue
-                if letter["over"]:
+                if message["over"]:
                     return self._silent.discard(worker.address)
-                worker.heard = clock()
-                letter = await self._desk.received(worker, said)
+                worker.last_message = clock()
+                message = await self._distributor.receive(worker, answer)
                 self._changed.set()
         except WorkerGone:
             return await self._lose(worker)
@@ -315,33 +315,33 @@ class ClusterExecutor:
         self._changed.set()
         return None
 
-    async def _has_left(self, worker: Worker) -> bool:
-        """Whether the scheduler has given a worker up as well."""
+    async def _is_unregistered(self, worker: WorkerState) -> bool:
+        """Whether the scheduler has removed a worker as well."""
         try:
-            async with asyncio.timeout(_LOOKED):
+            async with asyncio.timeout(_LOOK_SECONDS):
                 return worker.address not in await self._client.nthreads()
         except _UNREACHABLE:
             return False
 
-    async def _lose(self, worker: Worker) -> None:
-        """Give a worker up: its tasks are moved by the scheduler, or by us where it has not noticed."""
-        held = self._desk.lost(worker)
-        if not await self._has_left(worker):
+    async def _lose(self, worker: WorkerState) -> None:
+        """Give a worker up: the scheduler moves its tasks, or we do where it has not noticed."""
+        shards = self._distributor.give_up(worker)
+        if not await self._is_unregistered(worker):
             self._silent.add(worker.address)
-            await self._cancel([number for number in {*held, *self._unheld()} if number in self._futures])
+            await self._cancel([number for number in {*shards, *self._unclaimed()} if number in self._futures])
         self._changed.set()
 
-    async def _end(self, looking: asyncio.Task[None]) -> None:
+    async def _end(self, watching: asyncio.Task[None]) -> None:
         """Tell every worker that it is over, and forget the tasks."""
-        looking.cancel()
-        self._desk.end()
+        watching.cancel()
+        self._distributor.end()
         await self._cancel(list(self._futures))
-        if self._talks:
-            await asyncio.wait(self._talks.values(), timeout=_FAREWELL)
-        for talk in self._talks.values():
-            talk.cancel()
-        await asyncio.gather(*self._talks.values(), looking, return_exceptions=True)
+        if self._conversations:
+            await asyncio.wait(self._conversations.values(), timeout=_END_SECONDS)
+        for task in self._conversations.values():
+            task.cancel()
+        await asyncio.gather(*self._conversations.values(), watching, return_exceptions=True)
         if self._client.status != "closed":
             with suppress(*_UNREACHABLE, ValueError):
                 self._client.unsubscribe_topic(self._topic)
-        self._desk.show()
+        self._distributor.show_workers()

@@ -15,11 +15,11 @@ from tests.runs.cluster.imagined import Model, Weather, World, lived, shared_out
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Stopped
-from tui_evals.runs.executors.cluster.driver.desk import WorkDistributor, Worker
+from tui_evals.runs.executors.cluster.driver.distributor import WorkDistributor, WorkerState
 from tui_evals.runs.executors.cluster.driver.shards import Shards
-from tui_evals.runs.executors.cluster.wire import answer_row
 from tui_evals.runs.opening import opened
 from tui_evals.store.records import AnswerRecord
+from tui_evals.store.rows import body_of
 from tui_evals.targets.base import Price, TargetConfig
 
 chances = st.sampled_from([0.0, 0.1, 0.4])
@@ -179,15 +179,15 @@ def one_cell() -> Cell:
 def test_scores_that_two_workers_send_for_one_answer_are_committed_once():
     async def story() -> None:
         world, desk = desk_with(one_cell())
-        desk._shards.next(1)
-        workers = [Worker(name, name) for name in "ab"]
+        desk._shards.next_shard(1)
+        workers = [WorkerState(name, name) for name in "ab"]
         for worker in workers:
-            desk.first(worker)
-        answer = [1, answer_row(AnswerRecord(text="said", request={})), None, "main"]
+            desk.first_message(worker)
+        answer = [1, body_of(AnswerRecord(text="said", request={})), None, "main"]
         for worker in workers:
-            await desk.received(worker, letter_of(1, answers=[answer]))
+            await desk.receive(worker, letter_of(1, answers=[answer]))
         for worker in workers:
-            await desk.received(worker, letter_of(2, scores=[[1, [], "pass", 1.0]]))
+            await desk.receive(worker, letter_of(2, scores=[[1, [], "pass", 1.0]]))
         assert world.scores == {1: 1}
 
     lived(story)
@@ -196,19 +196,19 @@ def test_scores_that_two_workers_send_for_one_answer_are_committed_once():
 def test_a_worker_that_was_given_up_may_hand_in_what_it_has_and_is_then_over():
     async def story() -> None:
         _, desk = desk_with(one_cell())
-        worker = Worker("a", "a")
-        desk.first(worker)
+        worker = WorkerState("a", "a")
+        desk.first_message(worker)
         wanting = {"in_use": 0, "waiting": 2, "called": 0, "took": 0}
-        owed = await desk.received(worker, letter_of(1, demand=[["target main", wanting, []]]))
+        owed = await desk.receive(worker, letter_of(1, demand=[["target main", wanting, []]]))
         assert owed["leases"][0][1][0] == 2
-        desk.lost(worker)
-        letter = desk.first(worker)
+        desk.give_up(worker)
+        letter = desk.first_message(worker)
         assert letter["number"] == owed["number"] and letter["leases"] == [["target main", (0, 0, 0, 0.0)]]
         assert letter["stopping"] and not letter["over"]
-        answer = [1, answer_row(AnswerRecord(text="said", request={})), None, "main"]
-        assert not (await desk.received(worker, letter_of(2)))["over"]
-        letter = await desk.received(worker, letter_of(3, answers=[answer], shards=[1]))
+        answer = [1, body_of(AnswerRecord(text="said", request={})), None, "main"]
+        assert not (await desk.receive(worker, letter_of(2)))["over"]
+        letter = await desk.receive(worker, letter_of(3, answers=[answer], shards=[1]))
         assert not letter["over"] and letter["firsts"] == [[1, True]] and "shards" not in letter
-        assert (await desk.received(worker, letter_of(4)))["over"]
+        assert (await desk.receive(worker, letter_of(4)))["over"]
 
     lived(story)

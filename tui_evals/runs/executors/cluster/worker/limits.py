@@ -1,4 +1,4 @@
-"""On a worker: what the driver lets it spend. No target is asked here beyond the places, calls and money of a lease."""
+"""On a worker: asks targets only within the places, calls and money that the driver has leased to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tui_evals.runs.limits import Room
 
 
 class Turnstile:
-    """Lets through in order whoever may pass; passing takes what is given back when the wait was in vain."""
+    """Lets waiting calls through in order; each takes what it needs, and gives it back if it was cancelled."""
 
     def __init__(self, may: Callable[[], bool], take: Callable[[int], None], blocked: Callable[[], None]) -> None:
         self._may = may
@@ -21,11 +21,11 @@ class Turnstile:
 
     @property
     def waiting(self) -> int:
-        """How many stand before it."""
+        """How many wait."""
         return len(self._waiting)
 
     async def enter(self) -> None:
-        """Wait for one's turn."""
+        """Wait for a turn."""
         if not self._waiting and self._may():
             self._take(1)
             return
@@ -41,7 +41,7 @@ class Turnstile:
             raise
 
     def wake(self) -> None:
-        """Let through who may pass by now."""
+        """Let through those that may pass by now."""
         while self._waiting and self._may():
             turn = self._waiting.popleft()
             if not turn.done():
@@ -49,8 +49,8 @@ class Turnstile:
                 turn.set_result(None)
 
 
-class Lease:
-    """What this worker may do with one target; in sums since it began, so that a letter may well come twice."""
+class TargetLease:
+    """What this worker may do with one target, in sums since it began, so that a repeated message changes nothing."""
 
     def __init__(self, blocked: Callable[[], None]) -> None:
         self.places = self.in_use = 0
@@ -58,33 +58,33 @@ class Lease:
         self.tokens: int | None = 0
         self.took = 0
         self.pauses: list[float] = []
-        """What the target asked for and the driver has not been told yet."""
+        """Pauses that the target asked for and that are not reported yet."""
         self._opens_at = 0.0
         self._blocked = blocked
-        self._known = False
+        self._reported_waiting = False
         self.flights = Turnstile(lambda: self.in_use < self.places, self._place, self._want)
         self.attempts = Turnstile(self._may_call, self._call, self._want)
         self.judgings = Turnstile(lambda: self._may_call() and self.in_use < self.places, self._judge, self._want)
 
     @property
     def waiting(self) -> int:
-        """How many more would ask now if they might."""
+        """How many calls wait for a place."""
         return self.flights.waiting + self.judgings.waiting
 
-    def told(self) -> tuple[dict[str, int], list[float]]:
-        """What the driver has to know: what is used and wanted, and the pauses that the target asked for since.
+    def usage_report(self) -> tuple[dict[str, int], list[float]]:
+        """What is used and wanted, and the pauses that the target has asked for since the last report.
 
         Places that are neither used nor wanted are given back with it.
         """
         self.places = min(self.places, self.in_use + self.waiting)
         pauses, self.pauses = self.pauses, []
-        self._known = self.waiting + self.attempts.waiting > 0
-        said = {"in_use": self.in_use, "waiting": self.waiting, "called": self.called, "took": self.took}
-        return said, pauses
+        self._reported_waiting = self.waiting + self.attempts.waiting > 0
+        usage = {"in_use": self.in_use, "waiting": self.waiting, "called": self.called, "took": self.took}
+        return usage, pauses
 
     def _want(self) -> None:
-        """Somebody waits; worth a letter when the driver does not know of others who wait already."""
-        if not self._known:
+        """A call waits; worth a message only when the driver does not know of waiting calls already."""
+        if not self._reported_waiting:
             self._blocked()
 
     def set(self, places: int, calls: int, tokens: int | None, pause: float) -> None:
@@ -95,7 +95,7 @@ class Lease:
         self.wake()
 
     def pause(self, seconds: float) -> None:
-        """Call nobody for a while."""
+        """Start no call for a while."""
         loop = asyncio.get_running_loop()
         self._opens_at = max(self._opens_at, loop.time() + seconds)
         loop.call_later(seconds + 0.001, self.wake)
@@ -106,7 +106,7 @@ class Lease:
         self.wake()
 
     def wake(self) -> None:
-        """Let through who may pass by now."""
+        """Let through those that may pass by now."""
         for turnstile in (self.flights, self.attempts, self.judgings):
             turnstile.wake()
 
@@ -125,10 +125,10 @@ class Lease:
         self._call(number)
 
 
-class Flight:
+class FlightPlace:
     """A place among the turns that are asked and not committed yet."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: TargetLease) -> None:
         self._lease = lease
 
     async def __aenter__(self) -> None:
@@ -139,20 +139,20 @@ class Flight:
 
 
 class LeasedGate:
-    """The gate of a target on a worker; one that no flight is held for counts its own places."""
+    """The gate of a target on a worker; for judges, which take no place in flight, it counts places itself."""
 
-    def __init__(self, lease: Lease, *, alone: bool) -> None:
+    def __init__(self, lease: TargetLease, *, takes_place: bool) -> None:
         self._lease = lease
-        self._alone = alone
+        self._takes_place = takes_place
 
     async def enter(self) -> None:
         """Wait for a call of the lease."""
-        turnstile = self._lease.judgings if self._alone else self._lease.attempts
+        turnstile = self._lease.judgings if self._takes_place else self._lease.attempts
         await turnstile.enter()
 
     def leave(self) -> None:
         """The call is over."""
-        if self._alone:
+        if self._takes_place:
             self._lease.leave()
 
     def succeeded(self, tokens: int = 0) -> None:
@@ -165,12 +165,12 @@ class LeasedGate:
         self._lease.pause(pause)
 
 
-def leased_room(lease: Lease, kind: str) -> Room:
+def leased_room(lease: TargetLease, kind: str) -> Room:
     """The room a lease gives to a target or a judge."""
-    return Room(LeasedGate(lease, alone=kind == "judge"), Flight(lease))
+    return Room(LeasedGate(lease, takes_place=kind == "judge"), FlightPlace(lease))
 
 
-class LeasedMoney:
+class BudgetLease:
     """Money a worker may spend: asked for call by call, and given back as soon as no call needs it."""
 
     def __init__(self, most: float | None, blocked: Callable[[], None]) -> None:
@@ -213,13 +213,13 @@ class LeasedMoney:
                 waiting.set_result(None)
 
     def refuse(self, reason: str) -> None:
-        """Let go of the calls that cannot be paid any more."""
+        """Fail the calls that cannot be paid any more."""
         needs, self._needs = self._needs, deque()
         for _, waiting in needs:
             if not waiting.done():
                 waiting.set_exception(BudgetSpent(reason))
 
-    def told(self) -> tuple[float, float, list[float]]:
+    def spending_report(self) -> tuple[float, float, list[float]]:
         """What was spent and what is given back, in all, and what the calls that wait may cost."""
         self._needs = deque(need for need in self._needs if not need[1].done())
         self._returned += self._left  # also while calls wait: one that needs more than is left needs all of it anew

@@ -1,4 +1,4 @@
-"""Dask's log kept off the terminal: a person is watching a live line there."""
+"""Connects to the Dask cluster of a run: one that is running, processes of this machine, or hosts over SSH."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from typing import TYPE_CHECKING, Any
 
 from tui_evals.targets.base import ConfigurationError
 
-from .terms import ClusterTerms, Host, Local, Scheduler, checked, is_loopback, place, read_hosts
+from .terms import ClusterTerms, Host, LocalWorkers, Scheduler, check_terms, is_loopback, parse_place, read_hosts
 
 if TYPE_CHECKING:
     from distributed import Client, Security
 
 
-QUIET = logging.CRITICAL + 1
-NAMES = ("distributed", "tornado", "asyncssh")
+ABOVE_CRITICAL = logging.CRITICAL + 1
+LOGGERS = ("distributed", "tornado", "asyncssh")
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """No record of these libraries reaches a handler meanwhile."""
-    known = [
+def silence_dask_logs() -> Iterator[None]:
+    """Keep the log of Dask off the terminal, where a person watches a live line."""
+    children = [
         logger
         for name, logger in logging.root.manager.loggerDict.items()
-        if isinstance(logger, logging.Logger) and logger.level and name.startswith(tuple(f"{one}." for one in NAMES))
+        if isinstance(logger, logging.Logger) and logger.level and name.startswith(tuple(f"{one}." for one in LOGGERS))
     ]
-    loggers = [*(logging.getLogger(name) for name in NAMES), *known]
+    loggers = [*(logging.getLogger(name) for name in LOGGERS), *children]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
-            logger.setLevel(QUIET)
+            logger.setLevel(ABOVE_CRITICAL)
         yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
 
 
-NAMED = 3
+MAX_NAMED = 3
 """Workers a sentence names; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """What one side runs; None is not installed."""
+class InstalledVersions:
+    """The versions on one side; None is not installed."""
 
     product: str | None
     python: str
@@ -63,24 +63,24 @@ class Versions:
         return f"{f'tui-evals {self.product}' if self.product else 'no tui-evals'} on Python {self.python}"
 
 
-def reported(said: Mapping[str, Any]) -> Versions:
-    """What one side runs, from what Dask says of its packages."""
-    packages = said["packages"]
-    return Versions(packages.get("tui-evals"), ".".join(str(packages["python"]).split(".")[:2]))
+def installed_versions(report: Mapping[str, Any]) -> InstalledVersions:
+    """The versions in a report of Dask."""
+    packages = report["packages"]
+    return InstalledVersions(packages.get("tui-evals"), ".".join(str(packages["python"]).split(".")[:2]))
 
 
-def misfits(ours: Versions, theirs: Mapping[str, Versions]) -> dict[str, str]:
+def differing_workers(ours: InstalledVersions, theirs: Mapping[str, InstalledVersions]) -> dict[str, str]:
     """Workers that differ, each with what it has."""
     return {name: str(versions) for name, versions in sorted(theirs.items()) if versions != ours}
 
 
-def refusal(ours: Versions, theirs: Mapping[str, Versions]) -> str | None:
-    """A sentence about workers that differ, or None."""
-    found = misfits(ours, theirs)
-    if not found:
+def version_problem(ours: InstalledVersions, theirs: Mapping[str, InstalledVersions]) -> str | None:
+    """What is wrong when workers have other versions; None when they have the same."""
+    differing = differing_workers(ours, theirs)
+    if not differing:
         return None
-    named = "; ".join(f"{name} has {what}" for name, what in list(found.items())[:NAMED])
-    more = f"; {len(found) - NAMED} more differ" if len(found) > NAMED else ""
+    named = "; ".join(f"{name} has {what}" for name, what in list(differing.items())[:MAX_NAMED])
+    more = f"; {len(differing) - MAX_NAMED} more differ" if len(differing) > MAX_NAMED else ""
     return (
         f"Every worker must have what this machine has ({ours}), but {named}{more}. "
         "Install the same there (pip install 'tui-evals[cluster]')."
@@ -93,9 +93,9 @@ WORKER_SECONDS = 30.0
 """How long the first worker may take to be there."""
 CLOSE_SECONDS = 1.0
 """How long a worker process on this machine may take to end before it is killed."""
-THREADS = 4
+THREADS_PER_WORKER = 4
 """Tasks a worker process runs side by side; each holds many conversations."""
-CONNECTIONS = 10_000
+MAX_CONNECTIONS = 10_000
 """Connections the driver may hold; it talks to every worker."""
 
 SETTINGS = {
@@ -105,52 +105,52 @@ SETTINGS = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""What a cluster of our own does without: profiles, graphics cards, and pages that anybody may read."""
+"""A cluster of our own goes without profiles, graphics cards, and web pages that anybody may read."""
 
 
 @asynccontextmanager
-async def opened(terms: ClusterTerms, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
-    """The cluster of a run, with workers that fit; ConfigurationError says in a sentence what is wrong."""
-    checked(terms)
-    where = place(terms.word)
+async def open_cluster(terms: ClusterTerms, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
+    """The cluster of a run, with workers of our versions; ConfigurationError says what is wrong."""
+    check_terms(terms)
+    where = parse_place(terms.word)
     import distributed  # noqa: F401  its loggers must exist before they are silenced
 
-    with quiet():
+    with silence_dask_logs():
         if isinstance(where, Scheduler):
-            opening = connected(where.address, tls(terms), where)
-        elif isinstance(where, Local):
-            opening = _local(where.workers or os.cpu_count() or 1, environment, trusting)
+            context = connect_client(where.address, tls_security(terms), where)
+        elif isinstance(where, LocalWorkers):
+            context = _local_cluster(where.workers or os.cpu_count() or 1, environment, trusting)
         else:
-            opening = started(terms, where.path)
-        async with opening as client:
-            await _populated(client, terms.word)
+            context = ssh_cluster(terms, where.path)
+        async with context as client:
+            await _check_workers(client, terms.word)
             yield client
 
 
 @asynccontextmanager
-async def _local(workers: int, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
-    """Worker processes on this machine that speak TLS, as a port of Dask runs code for whoever reaches it."""
+async def _local_cluster(workers: int, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
+    """Worker processes on this machine that speak TLS, because a port of Dask runs any code sent to it."""
     import dask
     from distributed import LocalCluster, Security
 
     trust = {"TUI_EVALS_TRUST": "all"} if trusting else {}
-    with _own_variables(), dask.config.set(SETTINGS):
+    with _restore_environment(), dask.config.set(SETTINGS):
         cluster = LocalCluster(
             asynchronous=True,
             n_workers=workers,
-            threads_per_worker=THREADS,
+            threads_per_worker=THREADS_PER_WORKER,
             processes=True,
             host="127.0.0.1",
             security=Security.temporary(),
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
-            silence_logs=QUIET,
-            preload=["tui_evals.runs.executors.cluster.worker.apart"],
+            silence_logs=ABOVE_CRITICAL,
+            preload=["tui_evals.runs.executors.cluster.worker.preload"],
             env={**environment, **trust},
         )
         try:
             await _start_local(cluster)
-            async with connected(cluster.scheduler_address, cluster.security) as client:
+            async with connect_client(cluster.scheduler_address, cluster.security) as client:
                 yield client
         finally:
             await _stop_local(cluster)
@@ -165,7 +165,7 @@ async def _start_local(cluster: Any) -> None:
 
 
 async def _stop_local(cluster: Any) -> None:
-    """End them: soon, even when they are busy."""
+    """End the processes soon, even when they are busy."""
     try:
         await asyncio.gather(*(nanny.close(timeout=CLOSE_SECONDS) for nanny in cluster.workers.values()))
     finally:
@@ -173,8 +173,8 @@ async def _stop_local(cluster: Any) -> None:
 
 
 @asynccontextmanager
-async def connected(address: str, security: Security, named: Scheduler | None = None) -> AsyncIterator[Client]:
-    """A client of a scheduler; ConfigurationError when nobody who speaks Dask answers."""
+async def connect_client(address: str, security: Security, named: Scheduler | None = None) -> AsyncIterator[Client]:
+    """A client of a scheduler; ConfigurationError when no Dask scheduler answers."""
     from distributed import Client
 
     client: Any = None
@@ -188,20 +188,20 @@ async def connected(address: str, security: Security, named: Scheduler | None = 
                 security=security,
                 set_as_default=False,
                 timeout=ANSWER_SECONDS,
-                connection_limit=CONNECTIONS,
+                connection_limit=MAX_CONNECTIONS,
             )
-            with _no_version_table():
+            with _ignore_version_warning():
                 await asyncio.wait_for(client, ANSWER_SECONDS + 1)
         except Exception as error:
-            raise ConfigurationError(_unanswered(address, error)) from error
+            raise ConfigurationError(_connection_problem(address, error)) from error
         yield client
     finally:
         if client is not None:
             await client.close()
 
 
-def tls(terms: ClusterTerms) -> Security:
-    """What proves to the cluster who we are, and to us what the cluster is; nothing without TLS files."""
+def tls_security(terms: ClusterTerms) -> Security:
+    """The certificates for both directions; no encryption without TLS files."""
     from distributed import Security
 
     if not terms.tls_files:
@@ -220,9 +220,9 @@ def tls(terms: ClusterTerms) -> Security:
     return security
 
 
-def _unanswered(address: str, error: BaseException) -> str:
-    """Why there is no scheduler at an address, as far as it can be told."""
-    for cause in _causes(error):
+def _connection_problem(address: str, error: BaseException) -> str:
+    """Why no scheduler answers at an address."""
+    for cause in _error_chain(error):
         if isinstance(cause, socket.gaierror):
             return f"--cluster {address}: this host name is not known here."
         if isinstance(cause, ssl.SSLError):
@@ -236,15 +236,15 @@ def _unanswered(address: str, error: BaseException) -> str:
     )
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it."""
+def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
-async def _populated(client: Client, word: str) -> None:
-    """Wait for a worker, and refuse workers that would not understand us."""
+async def _check_workers(client: Client, word: str) -> None:
+    """Wait for a worker, and refuse workers of other versions."""
     try:
         await client.wait_for_workers(1, timeout=WORKER_SECONDS)
     except TimeoutError:
@@ -252,14 +252,14 @@ async def _populated(client: Client, word: str) -> None:
             f"--cluster {word}: the scheduler has no worker after {WORKER_SECONDS:.0f} s; start some, "
             "for example `dask worker` with its address."
         ) from None
-    found = await client.get_versions(packages=["tui-evals"])
-    workers = {address: reported(said) for address, said in found["workers"].items()}
-    if problem := refusal(reported(found["client"]), workers):
+    reports = await client.get_versions(packages=["tui-evals"])
+    workers = {address: installed_versions(report) for address, report in reports["workers"].items()}
+    if problem := version_problem(installed_versions(reports["client"]), workers):
         raise ConfigurationError(problem)
 
 
 @contextmanager
-def _own_variables() -> Iterator[None]:
+def _restore_environment() -> Iterator[None]:
     """Take back the variables Dask sets in this process for its children."""
     before = dict(os.environ)
     try:
@@ -269,8 +269,8 @@ def _own_variables() -> Iterator[None]:
             del os.environ[name]
 
 
-def _no_version_table() -> AbstractContextManager[Any]:
-    """Versions are compared by us, in a sentence."""
+def _ignore_version_warning() -> AbstractContextManager[Any]:
+    """Dask would print a table; `version_problem` says it in a sentence."""
     from distributed.versions import VersionMismatchWarning
 
     return warnings.catch_warnings(action="ignore", category=VersionMismatchWarning)
@@ -278,30 +278,30 @@ def _no_version_table() -> AbstractContextManager[Any]:
 
 START_SECONDS = 60.0
 """How long the scheduler and the workers may take to start."""
-PROBES = 16
+MAX_PROBES = 16
 """Hosts asked at once whether they can run a worker."""
-NO_PAGES = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
-LEASH = """
+RUN_UNTIL_DISCONNECTED = """
 import os, runpy, sys, threading
-def leash():
+def end_with_connection():
     while os.read(0, 4096):
         pass
     os._exit(1)
-threading.Thread(target=leash, daemon=True).start()
+threading.Thread(target=end_with_connection, daemon=True).start()
 sys.argv = sys.argv[2:]
 runpy.run_module(sys.argv[0], run_name="__main__")
 """
-"""Runs what stands behind -m, and ends with the connection: without a terminal no signal would tell it."""
+"""Runs the module behind -m, and ends with the connection; without a terminal no signal would end it."""
 
 
-def command() -> str:
-    """Python as a host starts it: in the user's login environment, where the secrets are, and on a leash."""
-    words = ["-lc", 'exec "$0" "$@"', sys.executable, "-c", LEASH]
+def remote_python() -> str:
+    """How a host starts Python: in the user's login environment, where the secrets are, ending with the connection."""
+    words = ["-lc", 'exec "$0" "$@"', sys.executable, "-c", RUN_UNTIL_DISCONNECTED]
     return f'"$SHELL" {shlex.join(words)}'
 
 
-def options(host: Host) -> dict[str, Any]:
+def ssh_options(host: Host) -> dict[str, Any]:
     """How to connect; the user's own SSH configuration, keys and known hosts say the rest."""
     named = {"username": host.user, "port": host.port}
     patience = {"connect_timeout": ANSWER_SECONDS, "keepalive_interval": 30, "keepalive_count_max": 20}
@@ -309,29 +309,34 @@ def options(host: Host) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def started(terms: ClusterTerms, path: Path) -> AsyncIterator[Client]:
+async def ssh_cluster(terms: ClusterTerms, path: Path) -> AsyncIterator[Client]:
     """A scheduler on the first host of a file and a worker for each line."""
     import dask
     from distributed import SSHCluster
 
     hosts = read_hosts(path)
-    await reachable(hosts)
-    security = tls(terms)
+    await check_hosts(hosts)
+    security = tls_security(terms)
     here = {"host": "127.0.0.1"} if all(is_loopback(host.name) for host in hosts) else {}
-    everyone = [hosts[0], *hosts]
-    with dask.config.set({**SETTINGS, **_shared_tls(terms)}):
+    nodes = [hosts[0], *hosts]
+    with dask.config.set({**SETTINGS, **_tls_settings(terms)}):
         cluster = SSHCluster(
-            [host.name for host in everyone],
-            connect_options=[options(host) for host in everyone],
-            scheduler_options={"protocol": "tls://" if terms.tls_files else "tcp://", "port": 0, **NO_PAGES, **here},
-            worker_options={"nthreads": THREADS, **NO_PAGES, **here},
-            remote_python=command(),
+            [host.name for host in nodes],
+            connect_options=[ssh_options(host) for host in nodes],
+            scheduler_options={
+                "protocol": "tls://" if terms.tls_files else "tcp://",
+                "port": 0,
+                **NO_DASHBOARD,
+                **here,
+            },
+            worker_options={"nthreads": THREADS_PER_WORKER, **NO_DASHBOARD, **here},
+            remote_python=remote_python(),
             asynchronous=True,
             security=security,
         )
         try:
             await _start_over_ssh(cluster, path)
-            async with connected(cluster.scheduler_address, security) as client:
+            async with connect_client(cluster.scheduler_address, security) as client:
                 yield client
         finally:
             await cluster.close()
@@ -353,7 +358,7 @@ async def _start_over_ssh(cluster: Any, path: Path) -> None:
         await process.proc.redirect(stdout=asyncssh.DEVNULL, stderr=asyncssh.DEVNULL)
 
 
-def _shared_tls(terms: ClusterTerms) -> dict[str, Any]:
+def _tls_settings(terms: ClusterTerms) -> dict[str, Any]:
     """The settings that hand the TLS files on to the scheduler and the workers."""
     if not terms.tls_files:
         return {}
@@ -365,35 +370,35 @@ def _shared_tls(terms: ClusterTerms) -> dict[str, Any]:
     return {"distributed.comm.require-encryption": True, "distributed.comm.tls.ca-file": terms.tls_ca, **pairs}
 
 
-async def reachable(hosts: Sequence[Host]) -> None:
+async def check_hosts(hosts: Sequence[Host]) -> None:
     """Ask every host whether it could run a worker; ConfigurationError names the first that could not."""
-    door = asyncio.Semaphore(PROBES)
+    probes = asyncio.Semaphore(MAX_PROBES)
 
     async def ask(host: Host) -> str | None:
-        async with door:
-            return await _problem(host)
+        async with probes:
+            return await _host_problem(host)
 
     problems = await asyncio.gather(*(ask(host) for host in dict.fromkeys(hosts)))
-    if found := [problem for problem in problems if problem]:
-        more = f" ({len(found) - 1} more hosts have problems.)" if len(found) > 1 else ""
-        raise ConfigurationError(found[0] + more)
+    if reasons := [problem for problem in problems if problem]:
+        more = f" ({len(reasons) - 1} more hosts have problems.)" if len(reasons) > 1 else ""
+        raise ConfigurationError(reasons[0] + more)
 
 
-async def _problem(host: Host) -> str | None:
+async def _host_problem(host: Host) -> str | None:
     """Why a host cannot run a worker, in a sentence that names it."""
     import asyncssh
 
     try:
-        async with asyncssh.connect(host.name, **options(host)) as connection:
-            said = await connection.run(shlex.join([sys.executable, "-c", "import distributed"]))
+        async with asyncssh.connect(host.name, **ssh_options(host)) as connection:
+            probe = await connection.run(shlex.join([sys.executable, "-c", "import distributed"]))
     except asyncssh.HostKeyNotVerifiable as error:
         return f"{host}: its key is not in your known_hosts ({error.reason}). Connect once with `ssh {host.name}`."
     except asyncssh.PermissionDenied:
         return f"{host}: SSH lets you not in. Try `ssh {host.name}`: keys or an agent must do, as nobody is asked here."
     except (OSError, ValueError, asyncssh.Error) as error:
         return f"{host}: SSH cannot reach it ({str(error) or type(error).__name__})."
-    if said.exit_status:
-        last = (str(said.stderr or "").strip().splitlines() or ["it said nothing"])[-1]
+    if probe.exit_status:
+        last = (str(probe.stderr or "").strip().splitlines() or ["it said nothing"])[-1]
         return (
             f"{host}: Python cannot run a worker there ({last}). It needs the same {sys.executable} as here, with "
             "tui-evals[cluster] installed."

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import project
-from tui_evals.cli.compare.baseline import why_no_baseline
-from tui_evals.cli.output import Stop
 from tui_evals.compare.measures import LEVEL, MeasuredDifference, RunDifference
 from tui_evals.compare.runs import read_comparison
-from tui_evals.compare.verdicts import measured, sentence
-from tui_evals.runs.scoring import column_scores
+from tui_evals.compare.verdicts import difference_sentence, measured_sentence
 from tui_evals.store.baselines import baseline_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord, Totals
+
+from .plan import CannotPlan
+from .scoring import column_scores
+from .selection import find_run
 
 _BAD = {"fail": ("failed", "partial", "errored"), "partial": ("partial", "errored"), "error": ("errored",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What a script asks of a run, and where it wants the results."""
+    """What a script asks of a run."""
 
     fail_under: float | None = None
     fail_on: str | None = None
-    outputs: tuple[Path, ...] = ()
     against: str | None = None
     """The run to measure against, as it was named; else it is the baseline of the dataset."""
     level: float | None = None
@@ -86,41 +83,34 @@ class GateResults:
         return {"gates": gates, "against": found}
 
 
-def gates_of(options: Mapping[str, Any]) -> Gates:
-    """The gates that the options of a command ask for."""
-    found = Gates(
-        options.get("fail_under"),
-        options.get("fail_on"),
-        tuple(options.get("outputs") or ()),
-        options.get("baseline"),
-        options.get("fail_on_regression"),
-    )
-    if found.asked and options.get("detach"):
-        raise Stop(
-            "--detach ends before the run does, so no gate can be checked; leave out --detach, or leave out "
-            "--fail-under, --fail-on, --fail-on-regression and --baseline and compare later: `tui-evals compare`"
-        )
-    return found
+def why_no_baseline(reader: Reader, run: RunRow) -> str | None:
+    """Why nothing can be measured against a run; None where it can."""
+    if run.status != "finished":
+        return f"{run.key} is {run.status}, and what it has not answered would be missing from every comparison"
+    total = reader.totals(run.id)
+    return None if total.passed + total.failed else f"{run.key} has not a single answer that was judged"
 
 
-def measured_against(gates: Gates, reader: Reader, dataset: str, run: RunRow | None = None) -> Gates:
-    """The gates with the run to measure `run` or a new one against, or the end of the command before it asks."""
+def with_baseline(gates: Gates, reader: Reader, dataset: str, run: RunRow | None = None) -> Gates:
+    """The gates with the run to measure `run` or a new one against; CannotPlan where there is none."""
     if not gates.measuring:
         return gates
     if gates.against is not None:
-        found = project.run_named(reader, gates.against)
+        baseline = find_run(reader, gates.against)
     elif (kept := baseline_of(reader, dataset)) is not None:
-        found = reader.run(kept.run)
+        baseline = reader.run(kept.run)
     else:
-        raise Stop(
+        raise CannotPlan(
             f"no baseline is set for {dataset}, so --fail-on-regression has nothing to measure against; set one with "
-            "`tui-evals baseline set RUN`, or name a run with --baseline RUN"
+            "`tui-evals baseline set RUN`, or name a run with --baseline RUN",
+            "arguments",
         )
-    if run is not None and run.id == found.id:
-        raise Stop(f"{run.key} is the baseline itself and cannot be measured against; name another with --baseline RUN")
-    if (why := why_no_baseline(reader, found)) is not None:
-        raise Stop(f"{why}, so nothing can be measured against it; name another with --baseline RUN")
-    return replace(gates, baseline=found)
+    if run is not None and run.id == baseline.id:
+        itself = f"{run.key} is the baseline itself and cannot be measured against"
+        raise CannotPlan(f"{itself}; name another with --baseline RUN", "arguments")
+    if (why := why_no_baseline(reader, baseline)) is not None:
+        raise CannotPlan(f"{why}, so nothing can be measured against it; name another with --baseline RUN", "arguments")
+    return replace(gates, baseline=baseline)
 
 
 def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> GateResults:
@@ -140,16 +130,15 @@ def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> Gat
     try:
         return _compared(reader, run, gates.baseline, gates.level, tuple(checks))
     except LookupError as problem:
-        raise Stop(
-            f"{run.key} cannot be measured against {gates.baseline.key} any more: {problem.args[0]}", 1
-        ) from None
+        gone = f"{run.key} cannot be measured against {gates.baseline.key} any more: {problem.args[0]}"
+        return GateResults((*checks, Check("baseline", (gone,))))
 
 
 def _compared(
     reader: Reader, run: RunRow, baseline: RunRow, level: float | None, checks: tuple[Check, ...]
 ) -> GateResults:
     (found,) = read_comparison(reader, [baseline.id, run.id]).against
-    verdict = sentence(found, baseline.key, run.key, level or LEVEL)
+    verdict = difference_sentence(found, baseline.key, run.key, level or LEVEL)
     if apart := found.counts.get("gone", 0) + found.counts.get("not comparable", 0):
         verdict += f" {apart:,} {'answer' if apart == 1 else 'answers'} of {baseline.key} could not be compared."
     if level is None:
@@ -163,8 +152,8 @@ def _compared(
 
 def _said(test: MeasuredDifference, found: RunDifference, before: str, after: str, level: float) -> str:
     if test.what or test.column:
-        return measured(test, before, after, level)
-    return sentence(found, before, after, level)
+        return measured_sentence(test, before, after, level)
+    return difference_sentence(found, before, after, level)
 
 
 def _shown(test: MeasuredDifference) -> dict[str, Any]:

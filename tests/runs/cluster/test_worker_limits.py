@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.runs.cluster.imagined import Clock
 from tui_evals.runs.budget import BudgetSpent
-from tui_evals.runs.executors.cluster.worker.leased import Flight, Lease, LeasedGate, LeasedMoney, Turnstile
+from tui_evals.runs.executors.cluster.worker.limits import BudgetLease, FlightPlace, LeasedGate, TargetLease, Turnstile
 
 
 async def settled() -> None:
@@ -19,9 +19,9 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def told() -> tuple[Lease, list[str]]:
+def told() -> tuple[TargetLease, list[str]]:
     nudges: list[str] = []
-    return Lease(lambda: nudges.append("nudge")), nudges
+    return TargetLease(lambda: nudges.append("nudge")), nudges
 
 
 steps = st.lists(st.tuples(st.sampled_from(["enter", "leave", "cancel", "room"]), st.integers(0, 20)), max_size=40)
@@ -72,7 +72,7 @@ async def test_a_flight_that_is_cancelled_in_the_moment_it_may_start_gives_its_p
     lease, _ = told()
 
     async def fly() -> str:
-        async with Flight(lease):
+        async with FlightPlace(lease):
             return "flown"
 
     first, second = asyncio.create_task(fly()), asyncio.create_task(fly())
@@ -86,7 +86,7 @@ async def test_a_flight_that_is_cancelled_in_the_moment_it_may_start_gives_its_p
 async def test_an_attempt_that_is_cancelled_gives_its_call_back():
     lease, _ = told()
     lease.set(2, 0, None, 0.0)
-    gate = LeasedGate(lease, alone=False)
+    gate = LeasedGate(lease, takes_place=False)
     first, second = asyncio.create_task(gate.enter()), asyncio.create_task(gate.enter())
     await settled()
     lease.set(2, 1, None, 0.0)
@@ -98,9 +98,9 @@ async def test_an_attempt_that_is_cancelled_gives_its_call_back():
 async def test_places_that_nobody_here_wants_are_given_back_with_the_letter():
     lease, nudges = told()
     lease.set(5, 20, None, 0.0)
-    async with Flight(lease):
-        assert lease.told() == ({"in_use": 1, "waiting": 0, "called": 0, "took": 0}, [])
-        other = asyncio.create_task(Flight(lease).__aenter__())
+    async with FlightPlace(lease):
+        assert lease.usage_report() == ({"in_use": 1, "waiting": 0, "called": 0, "took": 0}, [])
+        other = asyncio.create_task(FlightPlace(lease).__aenter__())
         await settled()
         assert not other.done() and nudges == ["nudge"]
     await other
@@ -108,17 +108,17 @@ async def test_places_that_nobody_here_wants_are_given_back_with_the_letter():
 
 async def test_who_waits_is_told_of_once_and_anew_after_a_letter_that_knew_of_nobody():
     lease, nudges = told()
-    waiting = [asyncio.create_task(Flight(lease).__aenter__()) for _ in range(3)]
+    waiting = [asyncio.create_task(FlightPlace(lease).__aenter__()) for _ in range(3)]
     await settled()
-    assert lease.told()[0]["waiting"] == 3
+    assert lease.usage_report()[0]["waiting"] == 3
     begun = len(nudges)
-    waiting.append(asyncio.create_task(Flight(lease).__aenter__()))
+    waiting.append(asyncio.create_task(FlightPlace(lease).__aenter__()))
     await settled()
     assert len(nudges) == begun
     lease.set(4, 4, None, 0.0)
     await asyncio.gather(*waiting)
-    assert lease.told()[0] == {"in_use": 4, "waiting": 0, "called": 0, "took": 0}
-    waiting.append(asyncio.create_task(Flight(lease).__aenter__()))
+    assert lease.usage_report()[0] == {"in_use": 4, "waiting": 0, "called": 0, "took": 0}
+    waiting.append(asyncio.create_task(FlightPlace(lease).__aenter__()))
     await settled()
     assert len(nudges) == begun + 1
     waiting[-1].cancel()
@@ -128,12 +128,12 @@ def test_after_a_pause_whoever_waits_goes_on_by_itself():
     async def story() -> float:
         lease, _ = told()
         lease.set(1, 9, None, 0.0)
-        gate = LeasedGate(lease, alone=True)
+        gate = LeasedGate(lease, takes_place=True)
         gate.pushed_back(3.0)
         gate.pushed_back(1.0)
         begun = asyncio.get_running_loop().time()
         await gate.enter()
-        assert lease.told()[1] == [3.0, 1.0] and lease.told()[1] == []
+        assert lease.usage_report()[1] == [3.0, 1.0] and lease.usage_report()[1] == []
         return asyncio.get_running_loop().time() - begun
 
     with asyncio.Runner(loop_factory=Clock) as runner:
@@ -143,7 +143,7 @@ def test_after_a_pause_whoever_waits_goes_on_by_itself():
 async def test_no_call_is_made_beyond_the_tokens_of_a_lease():
     lease, _ = told()
     lease.set(5, 9, 100, 0.0)
-    gate = LeasedGate(lease, alone=True)
+    gate = LeasedGate(lease, takes_place=True)
     await gate.enter()
     gate.succeeded(120)
     gate.leave()
@@ -154,11 +154,11 @@ async def test_no_call_is_made_beyond_the_tokens_of_a_lease():
     await other
 
 
-def purse() -> LeasedMoney:
-    return LeasedMoney(10.0, lambda: None)
+def purse() -> BudgetLease:
+    return BudgetLease(10.0, lambda: None)
 
 
-async def asking(purse: LeasedMoney, cost: float) -> asyncio.Task[Any]:
+async def asking(purse: BudgetLease, cost: float) -> asyncio.Task[Any]:
     made = asyncio.create_task(purse.reserve(cost))
     await settled()
     return made
@@ -171,7 +171,7 @@ async def test_what_a_settled_call_left_over_goes_back_even_while_a_dearer_one_w
     await first
     second = await asking(ours, 4.0)
     ours.settle(3.0, 1.0)
-    assert ours.told() == (1.0, 2.0, [4.0])
+    assert ours.spending_report() == (1.0, 2.0, [4.0])
     ours.set(7.0)
     await second
 
@@ -182,7 +182,7 @@ async def test_a_call_that_is_cancelled_while_it_is_refused_makes_no_money():
     ours.refuse("nothing is left")
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    assert ours.told() == (0.0, 0.0, [])
+    assert ours.spending_report() == (0.0, 0.0, [])
 
 
 async def test_a_call_that_is_cancelled_while_it_is_granted_gives_its_money_back():
@@ -191,7 +191,7 @@ async def test_a_call_that_is_cancelled_while_it_is_granted_gives_its_money_back
     ours.set(3.0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    assert ours.told() == (0.0, 3.0, [])
+    assert ours.spending_report() == (0.0, 3.0, [])
 
 
 async def test_a_refusal_ends_every_call_that_waits_and_a_later_one_is_asked_for_anew():
@@ -202,7 +202,7 @@ async def test_a_refusal_ends_every_call_that_waits_and_a_later_one_is_asked_for
         with pytest.raises(BudgetSpent, match="nothing is left"):
             await one
     later = await asking(ours, 2.0)
-    assert ours.told() == (0.0, 0.0, [2.0])
+    assert ours.spending_report() == (0.0, 0.0, [2.0])
     ours.set(2.0)
     await later
 
@@ -213,11 +213,11 @@ async def test_a_call_that_cost_more_than_was_set_aside_is_told_of():
     ours.set(1.0)
     await first
     ours.settle(1.0, 3.0)
-    assert ours.told() == (3.0, -2.0, [])
+    assert ours.spending_report() == (3.0, -2.0, [])
 
 
 async def test_without_a_budget_nobody_waits():
-    free = LeasedMoney(None, lambda: None)
+    free = BudgetLease(None, lambda: None)
     await free.reserve(1000.0)
     free.settle(1000.0, 5.0)
-    assert free.told() == (0.0, 0.0, [])
+    assert free.spending_report() == (0.0, 0.0, [])

@@ -1,4 +1,4 @@
-"""From a run on this machine to the executor that shares it out: the order written, the cluster opened."""
+"""From a plan to the executor that runs it on a cluster: packs what workers need and connects."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from pathlib import Path
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Stopped
-from tui_evals.runs.executors.cluster.driver.desk import ClusterSink
+from tui_evals.runs.executors.cluster.driver.distributor import ClusterSink
 from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
 from tui_evals.runs.plan import Plan
 from tui_evals.targets.base import ConfigurationError
 
-from .code import packed
-from .dask import opened
-from .terms import ClusterTerms, Local, place
-from .wire import Order, header_of, order_text, prompts_of, versions
+from .code import pack_evaluators
+from .connection import open_cluster
+from .terms import ClusterTerms, LocalWorkers, parse_place
+from .wire import Order, dataset_header, dump_order, dump_prompts, versions
 
-_VARIABLES = " The variables of the worker count: set it where that starts, or hand yours on with --forward-env NAME."
+_VARIABLES_HINT = (
+    " The variables of the worker count: set it where that starts, or hand yours on with --forward-env NAME."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class ClusterPlace:
 
 
 @asynccontextmanager
-async def clustered(
+async def cluster_executor(
     where: ClusterPlace,
     plan: Plan,
     targets: Sequence[PricedTarget],
@@ -45,28 +47,28 @@ async def clustered(
     use_cache: bool,
     sink: ClusterSink,
 ) -> AsyncIterator[ClusterExecutor]:
-    """The executor of a run on a cluster, which is started or joined for it; Stopped says why it cannot be."""
+    """The executor of a run on a cluster, which is started or joined for it; Stopped says why that fails."""
     order = Order(
         versions=versions(),
-        header=header_of(plan.dataset),
+        header=dataset_header(plan.dataset),
         targets=plan.targets,
-        judges=tuple((name, asked.config) for name, asked in judges.items()),
-        prompts=prompts_of(plan),
+        judges=tuple((name, priced.config) for name, priced in judges.items()),
+        prompts=dump_prompts(plan),
         without_judges=plan.without_judges,
         use_cache=use_cache,
         budget=budget.most,
         root=str(where.root),
-        code=packed(plan.registry, where.root, where.metrics, plan.evaluators_used()),
+        code=pack_evaluators(plan.registry, where.root, where.metrics, plan.evaluators_used()),
         environment={name: where.environment[name] for name in where.terms.forward},
     )
     async with AsyncExitStack() as stack:
         try:
-            client = await stack.enter_async_context(opened(where.terms, where.environment, where.trusting))
+            client = await stack.enter_async_context(open_cluster(where.terms, where.environment, where.trusting))
         except ConfigurationError as problem:
-            raise Stopped(str(problem), configuration=True) from None
+            raise Stopped(str(problem), "configuration") from None
         try:
-            yield ClusterExecutor(client, sink, [*targets, *judges.values()], order_text(order), budget)
+            yield ClusterExecutor(client, sink, [*targets, *judges.values()], dump_order(order), budget)
         except Stopped as reason:
-            if "environment variable" not in str(reason) or isinstance(place(where.terms.word), Local):
+            if "environment variable" not in str(reason) or isinstance(parse_place(where.terms.word), LocalWorkers):
                 raise
-            raise Stopped(f"{reason}{_VARIABLES}", configuration=reason.configuration) from None
+            raise Stopped(f"{reason}{_VARIABLES_HINT}", reason.code) from None

@@ -1,4 +1,4 @@
-"""What a worker process of this machine does first: it leaves the terminal, so that Ctrl-C is for the run alone."""
+"""What Dask loads first in a worker process of this machine."""
 
 from __future__ import annotations
 

@@ -1,0 +1,68 @@
+"""What became of answers, and how large a difference is, in words."""
+
+from typing import get_args
+
+import pytest
+
+from tests.present.rows import a_run
+from tui_evals.compare.match import Kind
+from tui_evals.compare.measures import MeasuredDifference
+from tui_evals.compare.statistics import Interval
+from tui_evals.present.comparisons import KIND_LOOKS, chance, difference_text, stop_notes
+
+
+def a_difference(before, after, adjusted=0.5, direction=1, what="Match", **given):
+    return MeasuredDifference(
+        **{
+            "what": what,
+            "column": "",
+            "items": 1200,
+            "before": before,
+            "after": after,
+            "interval": None,
+            "p": adjusted,
+            "adjusted": adjusted,
+            "needed": None,
+            "direction": direction,
+            **given,
+        }
+    )
+
+
+def test_every_kind_has_a_glyph_and_its_word():
+    assert set(KIND_LOOKS) == set(get_args(Kind))
+    assert all(look.word == kind for kind, look in KIND_LOOKS.items())
+    assert len({look.glyph for look in KIND_LOOKS.values()}) == len(KIND_LOOKS)
+
+
+@pytest.mark.parametrize(
+    ("test", "verdict", "tone"),
+    [
+        (a_difference(0.5, 0.5), "equal", ""),
+        (a_difference(0.5, 0.6), "not shown", ""),
+        (a_difference(0.5, 0.6, 0.0001), "shown: better", "ok"),
+        (a_difference(0.5, 0.6, 0.0001, direction=-1), "shown: worse", "bad"),
+        (a_difference(0.5, 0.6, 0.0001, direction=0), "shown", ""),
+    ],
+)
+def test_a_difference_is_better_or_worse_only_where_it_is_shown(test, verdict, tone):
+    found = difference_text(test)
+    assert (found.verdict, found.tone, found.items) == (verdict, tone, "1,200")
+
+
+def test_rates_are_in_percent_and_scores_have_as_many_decimals_as_it_takes():
+    rate = difference_text(a_difference(0.5, 0.75, what="", interval=Interval(-0.1, 0.6)))
+    assert (rate.name, rate.before, rate.after, rate.difference, rate.interval) == (
+        *("passes", "50.0 %", "75.0 %", "+25.0 pts", "-10.0 to 60.0"),
+    )
+    small = difference_text(a_difference(0.00012, 0.00013))
+    assert (small.before, small.after, small.interval) == ("0.000120", "0.000130", "")
+
+
+def test_chance_is_never_rounded_to_nothing():
+    assert [chance(p) for p in (0.00001, 0.049, 0.5)] == ["<0.001", "0.049", "0.50"]
+
+
+def test_only_runs_that_stopped_need_a_note():
+    assert list(stop_notes([a_run(), a_run()])) == []
+    assert list(stop_notes([a_run(), a_run(message="it was killed")])) == ["B stopped: it was killed"]

@@ -1,0 +1,226 @@
+"""One run, many faces: the command line, JSON, HTML, Markdown and JUnit state the same of it.
+
+Each face has one function that reads back what it states; another face is one more entry in FACES.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import unescape
+
+import pytest
+
+from tests.cli.helpers import Shell
+from tests.present.conftest import Project
+from tui_evals.present.figures import duration
+from tui_evals.present.runs import Cost
+from tui_evals.present.status import RUN_LOOKS, status_phrase
+from tui_evals.reports.kinds import write
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import Totals
+
+STATES = {
+    "finished": ("finished", {"pass": 1, "fail": 1, "error": 1}, "$0.140"),
+    "served": ("finished", {"pass": 1, "fail": 2}, "<$0.0001"),
+    "cached": ("finished", {"pass": 1, "fail": 2}, "$0"),
+    "several targets": ("finished", {"pass": 2, "fail": 3, "error": 1}, "$0.140 and 3 unpriced"),
+    "conversation": ("finished", {"pass": 2, "partial": 1}, "$0 and 3 unpriced"),
+    "scripted": ("finished", {"pass": 1}, "$0"),
+    "unjudged": ("finished", {"pass": 1, "fail": 1}, "$0.140"),
+    "dead target": ("interrupted", {"pending": 1}, "$0"),
+    "budget spent": ("interrupted", {"pass": 1, "pending": 2}, "$0.0700"),
+    "interrupted": ("interrupted", {"pass": 1, "answered": 1, "pending": 2}, "$0.250 and 1 unpriced"),
+}
+"""The status, the counts and the cost of each run; nothing is in flight in a run that is over."""
+REASONS = {"dead target": "refuses connections", "budget spent": "resume with a larger --max-cost"}
+"""Of what the store keeps about a run that was stopped, a part."""
+PHRASES = {status_phrase(status): status for status in ("partial", "error", "answered", "running", "pending")}
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a face states of a run."""
+
+    status: str
+    reason: str
+    counts: Mapping[str, int]
+    cost: str
+    duration: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run, and the ways to show it."""
+
+    project: Project
+    key: str
+    shell: Shell
+
+    def report(self, kind: str) -> str:
+        with Reader(self.project.store) as reader:
+            return write(kind, reader, [reader.find_run(self.key)])
+
+
+def counts_of(sentence: str) -> dict[str, int]:
+    """Counts from "2 of 3 pass (…) · 1 pending"."""
+    first, *others = sentence.split(" · ")
+    passed, judged = map(int, re.match(r"(\d+) of (\d+) pass", first).groups())
+    counts = {"pass": passed, "fail": judged - passed}
+    for part in others:
+        count, _, phrase = part.partition(" ")
+        counts[PHRASES[phrase]] = int(count)
+    return {status: count for status, count in counts.items() if count}
+
+
+def headline_of(text: str) -> tuple[str, str]:
+    """Status and duration from "■ finished in 3.0 s"."""
+    glyph, word, took = re.fullmatch(r"(\S) (\w+)(?: in (.+))?", text).groups()
+    assert RUN_LOOKS[word].glyph == glyph
+    return word, took or ""
+
+
+def by_command(shown: Shown) -> Stated:
+    first, *lines = shown.shell("show", shown.key).out.splitlines()
+    headline = first.rsplit("  ", 1)[1]
+    told = next(number for number, line in enumerate(lines) if re.search(r": \d+ of \d+ pass", line))
+    reason = [line for line in lines[:told] if "goes on with it" not in line]
+    summed = next((line for line in lines if line.startswith("all ")), lines[told])
+    sentence, _, cost = summed.partition(": ")[2].rpartition(" · ")
+    status, took = headline_of(headline)
+    return Stated(status, "\n".join(reason), counts_of(sentence), cost, took)
+
+
+def by_data(found: Mapping[str, object]) -> Stated:
+    totals = Totals(**found["totals"])
+    names = dict(zip(("pass", "fail", "error"), ("passed", "failed", "errored"), strict=True))
+    every = ("pass", "fail", "partial", "error", "answered", "running", "pending")
+    counts = {status: getattr(totals, names.get(status, status)) for status in every}
+    return Stated(
+        found["status"],
+        found["message"] or "",
+        {status: count for status, count in counts.items() if count},
+        Cost(found["cost"], totals.judge_cost, found["unpriced"]).text,
+        "" if found["seconds"] is None else duration(found["seconds"]),
+    )
+
+
+def by_json_command(shown: Shown) -> Stated:
+    found = json.loads(shown.shell("show", shown.key, "--json").out)
+    assert found["run"]["message"] == found["message"] and found["run"]["status"] == found["status"]
+    return by_data(found)
+
+
+def by_results(shown: Shown) -> Stated:
+    return by_data(json.loads(shown.report("json"))["extensions"]["tui_evals_run"])
+
+
+def by_page(shown: Shown) -> Stated:
+    page = shown.report("html")
+    grid = re.findall(r'<dt>(\w[\w ]*)</dt><dd><span class="d">(.*?)</span>(?: <small>(.*?)</small>)?', page)
+    facts = {name: (unescape(value), note) for name, value, note in grid}
+    legend = re.findall(r'<li class="(\w+)"><i aria-hidden="true">.</i> (\d+) ', page)
+    notice = re.search(r'<p class="notice"><i aria-hidden="true">!</i> (.*?)</p>', page)
+    reason = re.sub(r"This run .*?\.|\d+ answers? (is|are) not there.*", "", notice[1], count=2) if notice else ""
+    status, took = headline_of(" ".join(facts["Status"]).strip())
+    return Stated(
+        status, unescape(reason).strip(), {name: int(count) for name, count in legend}, facts["Cost"][0], took
+    )
+
+
+def by_markdown(shown: Shown) -> Stated:
+    text = shown.report("md")
+    headline, sentence = re.search(r"^Run `\w+` · (\S \w+(?: in [^:]+)?): (.*)\.$", text, re.MULTILINE).groups()
+    reason = re.search(r"^It stopped: `+ ?(.*?) ?`+$", text, re.MULTILINE)
+    counts, _, cost = sentence.rpartition(" · ")
+    status, took = headline_of(headline)
+    return Stated(status, reason[1] if reason else "", counts_of(counts), cost, took)
+
+
+def by_junit(shown: Shown) -> Stated:
+    suites = ET.fromstring(shown.report("junit").partition("\n")[2])
+    found = [{one.get("name"): one.get("value") for one in suite.iter("property")} for suite in suites]
+    run = [{name: facts.get(name, "") for name in ("status", "reason", "duration", "run counts", "run cost")}
+           for facts in found]  # fmt: skip
+    assert all(one == run[0] for one in run)
+    status, reason, took, counts, cost = run[0].values()
+    return Stated(status, reason, counts_of(counts), cost, took)
+
+
+FACES: Mapping[str, Callable[[Shown], Stated]] = {
+    "show": by_command,
+    "show --json": by_json_command,
+    "results as JSON": by_results,
+    "HTML": by_page,
+    "Markdown": by_markdown,
+    "JUnit": by_junit,
+}
+
+
+@pytest.fixture
+def shown(request, project, shell, monkeypatch) -> Shown:
+    monkeypatch.chdir(project.folder)
+    return Shown(project, project.runs[request.param], shell)
+
+
+@pytest.fixture
+def shell(capsys) -> Shell:
+    return Shell(capsys)
+
+
+@pytest.mark.parametrize(("shown", "state"), [(state, state) for state in STATES], indirect=["shown"])
+def test_every_face_states_the_same_of_a_run(shown, state):
+    stated = {name: extract(shown) for name, extract in FACES.items()}
+    first = stated["show"]
+    assert stated == dict.fromkeys(FACES, first)
+    status, counts, cost = STATES[state]
+    assert (first.status, first.counts, first.cost) == (status, counts, cost)
+    assert bool(first.duration) == (status == "finished")
+    assert REASONS.get(state, "") in first.reason
+    assert bool(first.reason) == (status == "interrupted")
+
+
+@pytest.mark.parametrize("shown", ["dead target", "interrupted"], indirect=True)
+def test_the_lists_of_runs_name_the_status_and_why_it_stopped(shown):
+    with Reader(shown.project.store) as reader:
+        run = reader.find_run(shown.key)
+    (listed,) = [one for one in json.loads(shown.shell("runs", "--json").out) if one["key"] == shown.key]
+    assert listed["status"] == "interrupted" and listed["message"] == run.message
+    line, *_ = re.findall(rf"^{shown.key} .*\n", shown.shell("runs").out, re.MULTILINE)
+    assert "! interrupted" in line
+    assert f"run {shown.key} is interrupted" in shown.shell("watch", shown.key).out
+
+
+@pytest.mark.parametrize(
+    ("shown", "item", "facts"),
+    [
+        ("finished", "good", r"\d+ ms · \$0\.0700 · answered by m-1"),
+        ("cached", "good", r"from the cache · \d+ tokens in, \d+ out · answered by served"),
+        ("scripted", "good", r"scripted, not a model · \d+ ms( · .*)?"),
+    ],
+    indirect=["shown"],
+)
+def test_the_facts_of_an_answer_are_the_same_on_the_page_and_in_the_terminal(shown, item, facts):
+    said = shown.shell("show", shown.key, "--item", item).out.splitlines()[-1].strip()
+    assert re.fullmatch(facts, said)
+    page = unescape(re.sub(r"<[^>]+>", " ", shown.report("html")))
+    for part in said.split(" · "):
+        assert part in page
+
+
+@pytest.mark.parametrize("shown", ["finished"], indirect=True)
+def test_of_a_call_that_never_came_to_an_answer_no_face_invents_figures(shown):
+    said = shown.shell("show", shown.key, "--item", "lost").out
+    assert "no answer today" in said
+    assert not re.search(r"\b0 ms|0 \+ 0|tokens|unpriced", said)
+
+
+@pytest.mark.parametrize("shown", ["conversation"], indirect=True)
+def test_every_face_shows_all_that_was_expected(shown):
+    texts = [shown.shell("show", shown.key, "--item", "talk").out]
+    texts.append(unescape(re.sub(r"<[^>]+>", "", shown.report("html"))))
+    for text in texts:
+        assert re.search(r"Yes\s+yes", text)

@@ -1,0 +1,53 @@
+"""Numbers as people read them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_evals.present.figures import (
+    compact,
+    duration,
+    estimated_cost,
+    mean_text,
+    money,
+    number,
+    short_number,
+    tokens,
+    universal_time,
+)
+
+
+def test_money_keeps_as_many_decimals_as_tell_something():
+    amounts = (0, 0.000001, 0.0012, 0.5, 12.345, 1234.5)
+    assert [money(amount) for amount in amounts] == ["$0", "<$0.0001", "$0.0012", "$0.500", "$12.35", "$1,234.50"]
+
+
+def test_an_estimate_says_about_and_that_nothing_is_known_or_paid():
+    assert [estimated_cost(cost) for cost in (None, 0.0, 0.01)] == [
+        "cost unknown: a price is missing",
+        "free",
+        "about $0.0100",
+    ]
+
+
+def test_durations_and_counts_are_short_and_never_round_into_a_wrong_unit():
+    spans = (0, 0.9996, 9.96, 59.96, 3599.6, 86_400)
+    assert [duration(span) for span in spans] == ["0 ms", "1.0 s", "10 s", "1m 00s", "1h 00m", "24h 00m"]
+    counts = [compact(count) for count in (None, 0, 999, 1000, 9_960, 999_499, 999_999)]
+    assert counts == ["?", "0", "999", "1.0k", "10k", "999k", "1.0M"]
+
+
+@given(st.floats(0, 1e8), st.integers(0, 10**14), st.floats(-1e6, 1e6))
+def test_figures_fit_their_columns(seconds, count, score):
+    assert len(duration(min(seconds, 3e7))) <= 8
+    assert len(compact(count)) <= 4
+    assert len(number(score)) <= 7
+
+
+def test_what_is_not_known_is_not_said():
+    assert (tokens(None, None), tokens(3, None), tokens(1000, 2)) == (
+        "",
+        "3 tokens in, 0 out",
+        "1,000 tokens in, 2 out",
+    )
+    assert (short_number(None), short_number(0.5), short_number(100.0), mean_text(None)) == ("", "0.5", "100", "n/a")
+    assert (universal_time(None), universal_time(0)) == ("", "1 Jan 1970, 00:00 UTC")

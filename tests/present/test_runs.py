@@ -1,0 +1,78 @@
+"""The facts of a run."""
+
+import pytest
+
+from tests.present.rows import a_run, totals
+from tui_evals.present.runs import (
+    column_names,
+    counts_sentence,
+    judge_name,
+    next_step,
+    run_cost,
+    run_data,
+    run_facts,
+    standing_data,
+    stop_reason,
+    target_names,
+    totals_sentence,
+)
+
+
+def test_a_finished_run_says_how_it_stands_what_came_of_it_and_what_that_cost():
+    found = run_facts(a_run(status="finished", finished=190.0), totals(passed=2, failed=1, cost=0.02), unpriced=2)
+    assert found.headline == "■ finished in 1m 30s"
+    assert found.sentence == "2 of 3 pass (66.7 %, 95 % interval 20.8 to 93.9) · $0.0200 and 2 unpriced"
+    assert (found.reason, found.next_step) == ("", "")
+
+
+def test_a_run_that_stopped_says_what_goes_on_with_it():
+    found = run_facts(a_run(status="interrupted"), totals(pending=10))
+    assert (found.headline, found.counts) == ("! interrupted", "0 of 0 pass · 10 pending")
+    assert found.next_step == "`tui-evals resume k3fa9z` goes on with it"
+    assert next_step(a_run(status="interrupted", config={"generation": {}})) == ""
+    assert next_step(a_run(status="running")) == ""
+
+
+def test_why_a_run_stopped_is_what_its_row_says():
+    assert stop_reason(a_run()) == ""
+    assert stop_reason(a_run(message="main cannot be reached")) == "main cannot be reached"
+
+
+def test_the_judges_and_what_nobody_knows_the_price_of_are_in_the_cost():
+    cost = run_cost(totals(cost=1.5, judge_cost=0.5, unpriced=1), unpriced=3)
+    assert (cost.text, cost.short, cost.judge_text) == ("$2.00 and 3 unpriced", "$2.00+", "of it judges $0.500")
+    assert (run_cost(totals()).text, run_cost(totals()).short, run_cost(totals()).judge_text) == ("$0", "$0", "")
+
+
+def test_nothing_that_happened_is_left_out_of_the_counts():
+    every = totals(passed=1, partial=1, errored=1, answered=1, running=1, pending=1)
+    assert counts_sentence(every).endswith(
+        "1 could not be judged · 1 without an answer · 1 answered, not judged · 1 in flight · 1 pending"
+    )
+    assert totals_sentence(totals()) == "0 of 0 pass · $0"
+
+
+def test_as_data_there_is_null_where_nothing_is_known():
+    assert run_data(a_run())["message"] is None
+    found = standing_data(a_run(status="finished", finished=190.0), totals(passed=1, cost=0.5), 2)
+    assert (found["status"], found["message"], found["seconds"]) == ("finished", None, 90.0)
+    assert (found["cost"], found["unpriced"], found["totals"]["passed"]) == (0.5, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "judge"),
+    [
+        ({"judge": {"name": "j", "model": "m"}}, "j (m)"),
+        ({"judge": {"name": "j", "model": "j"}}, "j"),
+        ({"without_judges": True}, "left out"),
+        ({}, "none named"),
+    ],
+)
+def test_who_judges_is_named_with_the_model(config, judge):
+    assert judge_name(a_run(config=config)) == judge
+
+
+def test_targets_are_named_with_their_models_and_columns_with_their_prompts():
+    run = a_run(targets=("a", "b"), prompts=("p", "q"), config={"targets": [{"model": "m"}, {"model": "b"}]})
+    assert target_names(run) == ("a (m)", "b")
+    assert column_names(run)[1, 0] == "a · q"

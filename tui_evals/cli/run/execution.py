@@ -1,0 +1,253 @@
+"""A prepared run on its way: what it will take, its execution here or in a process of its own, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, say, say_json_line, warn
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.present.figures import estimated_cost
+from tui_evals.present.runs import totals_sentence
+from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
+from tui_evals.runs.engine import Engine, Outcome
+from tui_evals.runs.gates import Gates, with_baseline
+from tui_evals.runs.plan import CannotPlan, Estimate, Plan
+from tui_evals.runs.project import Project
+from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare
+from tui_evals.store.database import StoreError
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+from tui_evals.store.runlock import hold, run_lock
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError
+
+from .finishing import kind_named, write_results
+from .watching import Progress
+
+_SWITCH = 0.0005
+"""Seconds a busy loop keeps the interpreter from the writer's thread, which needs it at every statement."""
+_MOST_CAUSES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionOptions:
+    """How a command goes about a run: only saying what it takes, here or in the background, and what it prints."""
+
+    plan_only: bool = False
+    detach: bool = False
+    quiet: bool = False
+    as_json: bool = False
+    env_name: str | None = None
+    trusting: bool = False
+    gates: Gates = field(default_factory=Gates)
+    outputs: tuple[Path, ...] = ()
+
+
+def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
+    """What the options of a command say of it, or the end of the command with what cannot be done."""
+    gates = Gates(
+        options.get("fail_under"), options.get("fail_on"), options.get("baseline"), options.get("fail_on_regression")
+    )
+    if gates.asked and options.get("detach"):
+        raise Stop(
+            "--detach ends before the run does, so no gate can be checked; leave out --detach, or leave out "
+            "--fail-under, --fail-on, --fail-on-regression and --baseline and compare later: `tui-evals compare`"
+        )
+    outputs = tuple(options.get("outputs") or ())
+    for file in outputs:
+        kind_named(file)
+    return ExecutionOptions(
+        plan_only=options.get("plan_only", False),
+        detach=options.get("detach", False),
+        quiet=options["quiet"],
+        as_json=options["as_json"],
+        env_name=options["env_name"],
+        trusting=options["trusting"],
+        gates=gates,
+        outputs=outputs,
+    )
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """End the command with the sentence of whatever keeps a run from being planned."""
+    try:
+        yield
+    except CannotPlan as problem:
+        raise Stop(str(problem), 2 if problem.blame == "arguments" else 3) from None
+    except ConfigurationError as problem:
+        raise Stop(str(problem), 3) from None
+    except DatasetError as problem:
+        raise Stop(str(problem)) from None
+
+
+def find_baseline(how: ExecutionOptions, dataset: str, run: RunRow | None = None) -> ExecutionOptions:
+    """The options with the run that `run`, or a new one of a dataset, is to be measured against."""
+    if not how.gates.measuring:
+        return how
+    with refusals(), project.reader() as reader:
+        return replace(how, gates=with_baseline(how.gates, reader, dataset, run))
+
+
+def run_request(request: RunRequest, here: Project, how: ExecutionOptions) -> tuple[RunRow | None, int]:
+    """Run what is requested; the run (None where it is only estimated) and the exit code."""
+    with refusals():
+        prepared = prepare(request, here)
+    warn_of_own_judge(prepared.plan)
+    how = find_baseline(how, request.source)
+    return start_prepared(prepared, how)
+
+
+def start_prepared(prepared: PreparedRun, how: ExecutionOptions) -> tuple[RunRow | None, int]:
+    """Estimate, execute or detach a prepared run."""
+    if how.plan_only:
+        return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json)
+    with open_writer(prepared.project) as writer:
+        job = prepared.store(writer)
+        if not how.detach:
+            return job.run, run_here(job, writer, how)
+    return job.run, run_detached(job.run, how)
+
+
+@contextmanager
+def open_writer(here: Project) -> Iterator[Writer]:
+    """The writing door of the project, or the end of the command where there can be none."""
+    project.store_path(here.root)
+    with here.writer() as writer:
+        yield writer
+
+
+def warn_of_own_judge(plan: Plan) -> None:
+    """Say so when a judge would judge itself."""
+    if plan.judge is not None and any(plan.judge.model == target.model for target in plan.targets):
+        warn(f"note: the judge {plan.judge.name} also answers; judges favour their own answers")
+
+
+def say_estimate(plan: Plan, estimate: Estimate, as_json: bool) -> int:
+    """Say what a plan will take."""
+    if as_json:
+        items = len(plan.dataset.items) if plan.only is None else len(plan.only)
+        targets = [target.name for target in plan.targets]
+        judge = plan.judge.name if plan.judge else None
+        calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, "cost": estimate.cost}
+        say_json_line({**calls, "items": items, "targets": targets, "judge": judge})
+        return 0
+    cost = estimated_cost(estimate.cost)
+    say(f"{estimate.answers} answers and {estimate.judge_calls} judge calls, {cost}; repairs and retries may add some")
+    return 0
+
+
+def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False) -> int:
+    """Execute a run in this process, or judge its answers `again`; show how it goes, and end with its exit code."""
+    progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
+    go_on = f"`tui-evals rescore {job.run.key}` judges again" if again else f"`tui-evals resume {job.run.key}` goes on"
+    sys.setswitchinterval(_SWITCH)
+    cluster = job.terms.cluster
+    if cluster is not None and not (how.quiet or how.as_json):
+        say(f"the cluster {cluster.word} is being opened")
+    presses = 0
+
+    async def companion(engine: Engine, work: asyncio.Task[Outcome]) -> None:
+        """The first Ctrl-C lets what is in flight finish, the second stops now."""
+
+        def pressed() -> None:
+            nonlocal presses
+            presses += 1
+            if presses == 1:
+                warn(f"\nfinishing what is in flight; Ctrl-C again stops now. {go_on} later")
+                progress.leave()
+                engine.stop()
+            else:
+                work.cancel()
+
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(name, pressed)
+        await progress.follow(job.project.store, work)
+
+    try:
+        with refusals():
+            outcome = asyncio.run(execute(job, writer, again=again, gates=how.gates, companion=companion))
+    except StoreError as problem:
+        raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
+    with Reader(job.project.store) as reader:
+        for file in how.outputs:
+            write_results(reader, [outcome.run], file)
+    _say_end(outcome, how)
+    if not outcome.finished:
+        reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
+        warn(f"{job.run.key} stopped: {reason} {go_on}")
+        return 130 if presses else outcome.exit_code
+    for check in outcome.gates.checks:
+        for sentence_ in check.says:
+            warn(sentence_)
+    return outcome.exit_code
+
+
+def _say_end(outcome: RunOutcome, how: ExecutionOptions) -> None:
+    run, gates = outcome.run, outcome.gates
+    if how.as_json:
+        more = gates.event() if how.gates.asked and outcome.finished else {}
+        totals = asdict(outcome.totals)
+        event = {"event": "end", "run": run.key, "status": run.status, "message": run.message or None}
+        say_json_line({**event, "totals": totals, "causes": [asdict(cause) for cause in outcome.causes], **more})
+        return
+    if how.quiet:
+        return
+    for target, column in outcome.by_target.items():
+        say(f"{run.targets[target]}: {totals_sentence(column)}")
+    for cause in outcome.causes[:_MOST_CAUSES]:
+        who = f"{cause.evaluator} could not judge: " if cause.evaluator else ""
+        say(f"{cause.count}× {who}{cause.message}")
+    say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
+    if gates.verdict:
+        say(f"against {gates.baseline}: {gates.verdict}")
+    met = [check.gate for check in gates.checks if check.met]
+    if met:
+        say(f"met: {', '.join(met)}")
+
+
+def run_detached(
+    run: RunRow, how: ExecutionOptions, arguments: Sequence[object] = (), begun: Callable[[RunRow], bool] = has_begun
+) -> int:
+    """Let a process of its own go on with a run, or do what it is told; print the key once it has begun."""
+    words = [str(word) for word in arguments or ("resume", run.key)] + ["--quiet"]
+    words += ["--env", how.env_name] if how.env_name else []
+    words += ["--trust"] if how.trusting else []
+    words += [word for file in how.outputs for word in ("--output", str(file))]
+    start_apart(run, words, begun)
+    say_key(run, how.as_json)
+    return 0
+
+
+def start_apart(run: RunRow, words: Sequence[str], begun: Callable[[RunRow], bool] = has_begun) -> None:
+    """Start `tui-evals WORDS` in a session of its own, or end the command with what kept it from beginning."""
+    try:
+        start_detached(project.store_path(), run.key, words, begun)
+    except DetachFailed as problem:
+        raise Stop(str(problem), 1) from None
+
+
+def require_free(run: RunRow) -> None:
+    """End the command when another process executes the run."""
+    try:
+        with hold(run_lock(project.store_path(), run.key)):
+            return
+    except StoreError as problem:
+        raise Stop(str(problem), 1) from None
+
+
+def say_key(run: RunRow, as_json: bool) -> None:
+    """Print how a run in the background is called."""
+    if as_json:
+        say_json_line({"run": run.key})
+    else:
+        say(run.key)

@@ -1,0 +1,170 @@
+"""What there is to say of one answer: its facts, why it did not pass, what was asked and what was expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tui_evals.runs.prompting import asked_text
+from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
+from tui_evals.store.rows import Label, references
+
+from .figures import duration, money, tokens
+
+Unit = Mapping[str, Any]
+"""An item, or a turn of one."""
+
+_USUAL_ENDINGS = (None, "", "stop")
+_INLINE = 72
+_PREVIEW = 160
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """What is known of how an answer came about, each as a few words; empty where there is nothing to say."""
+
+    scripted: str = ""
+    cached: str = ""
+    duration: str = ""
+    tokens: str = ""
+    cost: str = ""
+    model: str = ""
+    attempts: str = ""
+    calls: str = ""
+    ending: str = ""
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """Where the answer comes from, if not from a model that was asked for it."""
+        return tuple(part for part in (self.scripted, self.cached) if part)
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """All the others, in the order in which they are always listed."""
+        parts = (self.duration, self.tokens, self.cost, self.model, self.attempts, self.calls, self.ending)
+        return tuple(part for part in parts if part)
+
+    @property
+    def text(self) -> str:
+        """All of them in a line."""
+        return " · ".join((*self.origin, *self.figures))
+
+
+def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) -> AnswerFacts:
+    """The facts of an answer; what did not happen (a call, a price) is not among them."""
+    if record is None:
+        return AnswerFacts(attempts=_several(row.attempts, "attempts"))
+    asked = not row.from_cache and row.latency_ms is not None
+    return AnswerFacts(
+        scripted="scripted, not a model" if row.scripted else "",
+        cached="from the cache" if row.from_cache else "",
+        duration=duration(row.latency_ms / 1000) if asked and row.latency_ms is not None else "",
+        tokens=tokens(row.input_tokens, row.output_tokens),
+        cost=_paid(row),
+        model=f"answered by {record.model}" if record.model and not row.scripted else "",
+        attempts=_several(row.attempts, "attempts"),
+        calls=_several(calls, "calls in all"),
+        ending="" if record.finish_reason in _USUAL_ENDINGS else f"ended with {record.finish_reason}",
+    )
+
+
+def _paid(row: AnswerRow) -> str:
+    if row.from_cache or row.scripted:
+        return ""
+    if row.cost is not None:
+        return money(row.cost)
+    return "" if row.code else "unpriced"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count > 1 else ""
+
+
+def answer_name(row: AnswerRow, conversation: bool, repeated: bool, joint: str = " ") -> str:
+    """The item, with the turn of a conversation, and the repeat where items are asked several times."""
+    turn = f"turn {row.turn + 1}" if conversation else ""
+    return joint.join(part for part in (row.name, turn, f"repeat {row.repeat + 1}" if repeated else "") if part)
+
+
+def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:
+    """What an item or turn asks: its prompt, else the last thing the user said."""
+    prompt = unit.get("prompt")
+    if isinstance(prompt, str):
+        return prompt
+    sent = record.request.get("messages") if record else None
+    return asked_text(tuple(one for one in sent if isinstance(one, dict))) if isinstance(sent, list) else ""
+
+
+def expected_texts(unit: Unit) -> tuple[str, ...]:
+    """Everything that would be right: the expected response and the ideals, each once."""
+    return tuple(dict.fromkeys(references(unit)))
+
+
+def expected_text(unit: Unit) -> str:
+    """All of it as one text, a line each; empty where nothing is expected."""
+    return "\n".join(expected_texts(unit))
+
+
+def reference_text(unit: Unit, answer: str | None) -> str | None:
+    """What an answer is held against: the expected text that it says, else all of them; None where there is none."""
+    texts = expected_texts(unit)
+    said = None if answer is None else answer.strip()
+    return next((text for text in texts if text.strip() == said), "\n".join(texts)) if texts else None
+
+
+def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
+    """Why there is no text of an answer that has none; empty where there is one, or an error says it."""
+    if record is None:
+        if row.status == "running":
+            return "The target has been asked and has not answered yet."
+        return "Nobody has been asked yet." if row.status == "pending" else "There is no answer in the store."
+    return "The answer is empty." if record.text is not None and not record.text.strip() else ""
+
+
+def error_text(record: AnswerRecord | None) -> str:
+    """The error that there is instead of an answer; empty where there is none."""
+    if record is None or not (record.code or record.message):
+        return ""
+    return f"{record.code or 'error'}: {record.message or 'no more is known'}"
+
+
+def score_text(record: ScoreRecord) -> str:
+    """An evaluator with its number and what that was held against."""
+    number = "" if record.score is None else f" {record.score:g}"
+    limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
+    return f"{record.key}{number}{limit}"
+
+
+def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> Iterator[str]:
+    """Why an answer is not good: the error it is, and the evaluators that failed or could not judge."""
+    if record is not None and record.code:
+        yield error_text(record)
+    for score in scores:
+        if score.result in ("fail", "error"):
+            failed = " could not judge" if score.result == "error" else ""
+            number = score_text(score).removeprefix(score.key)
+            yield f"{score.key}{failed}{number}: {score.reason or 'no reason was given'}"
+
+
+def opinion(label: Label) -> str:
+    """What a person said of an answer, without who and why."""
+    return f"says {label.verdict} for {label.evaluator}" if label.evaluator else f"says {label.verdict}"
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most so many characters of a text, with a word of how many more there are."""
+    return text if len(text) <= limit else f"{text[:limit]}\n… {len(text) - limit:,} more characters"
+
+
+def preview(text: str) -> str:
+    """The beginning of a text in one line."""
+    head = " ".join(text[: 2 * _PREVIEW].split())
+    return head if len(head) <= _PREVIEW and len(text) <= 2 * _PREVIEW else head[:_PREVIEW].rstrip() + "…"
+
+
+def pretty_json(value: object) -> str:
+    """A value as JSON a person can read: on one line where it is short."""
+    line = json.dumps(value, ensure_ascii=False)
+    return line if len(line) <= _INLINE else json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,0 +1,110 @@
+"""What there is to say of a comparison: what became of an answer, and how large a difference is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import floor, log10
+
+from tui_evals.compare.match import Kind
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import KINDS
+from tui_evals.compare.statistics import percent
+from tui_evals.compare.verdicts import NAMES
+from tui_evals.store.records import RunRow
+
+from .runs import stop_reason
+from .status import Look, Tone
+
+KIND_LOOKS: Mapping[Kind, Look] = {
+    "broken": Look("✗", "broken", "bad"),
+    "fixed": Look("✓", "fixed", "ok"),
+    "changed": Look("~", "changed", "warn"),
+    "same": Look("=", "same", "dim"),
+    "gone": Look("‹", "gone", ""),
+    "new": Look("›", "new", ""),
+    "not comparable": Look("?", "not comparable", "dim"),
+}
+
+
+def kind_counts(against: RunDifference) -> list[str]:
+    """How many answers are of which kind, those that there are."""
+    return [f"{count:,} {kind}" for kind in KINDS if (count := against.counts.get(kind, 0))]
+
+
+def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
+    """Why the runs stopped that did not come to their end."""
+    for name, run in zip(NAMES, runs, strict=False):
+        if reason := stop_reason(run):
+            yield f"{name} stopped: {reason}"
+
+
+def direction(test: MeasuredDifference) -> str:
+    """Whether a shown difference is for the better or the worse; empty where it is not shown or nobody can tell."""
+    if not test.shown:
+        return ""
+    return "better" if test.side > 0 else "worse" if test.side < 0 else ""
+
+
+def difference_verdict(test: MeasuredDifference) -> str:
+    """Whether a difference is shown, and to which side."""
+    if test.shown:
+        side = direction(test)
+        return f"shown: {side}" if side else "shown"
+    return "not shown" if test.difference else "equal"
+
+
+def chance(p: float) -> str:
+    """A p value, never rounded to nothing."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceText:
+    """A measured difference as the cells of a table."""
+
+    name: str
+    """The evaluator or the column; `passes` for the items that pass."""
+    items: str
+    before: str
+    after: str
+    difference: str
+    interval: str
+    """Empty where nobody knows."""
+    chance: str
+    verdict: str
+    tone: Tone
+
+
+def difference_text(test: MeasuredDifference) -> DifferenceText:
+    """A difference in words; a rate is in percent, so that its difference is in points."""
+    rated, ends = not test.what, test.interval
+    decimals = 1 if rated else _decimals(test)
+    factor, unit = (100, " pts") if rated else (1, "")
+
+    def number(value: float) -> str:
+        return f"{round(value * factor, decimals) + 0.0:.{decimals}f}"  # + 0.0 takes the sign from a zero
+
+    before, after = (percent(value) if rated else number(value) for value in (test.before, test.after))
+    tones: Mapping[str, Tone] = {"better": "ok", "worse": "bad"}
+    return DifferenceText(
+        name=test.what or test.column or "passes",
+        items=f"{test.items:,}",
+        before=before,
+        after=after,
+        difference=f"{'+' if test.difference > 0 else ''}{number(test.difference)}{unit}",
+        interval="" if ends is None else f"{number(ends.low)} to {number(ends.high)}",
+        chance=chance(test.adjusted),
+        verdict=difference_verdict(test),
+        tone=tones.get(direction(test), ""),
+    )
+
+
+def _decimals(test: MeasuredDifference) -> int:
+    """Three, fewer of large scores, and as many as it takes to see small ones and small differences."""
+    high, gap = max(abs(test.before), abs(test.after)), abs(test.difference)
+    usual = 3 if high < 10 else 2 if high < 100 else 1
+    small = 2 - floor(log10(high)) if 0 < high < 0.1 else 0
+    # Sums of floats leave a trace where nothing changed.
+    close = -floor(log10(gap)) if gap > 1e-9 * high else 0
+    return min(max(usual, small, close), 12)

@@ -1,0 +1,91 @@
+"""Numbers as people read them: money, durations, tokens, scores, differences, moments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def money(amount: float) -> str:
+    """US dollars with as many decimals as tell something."""
+    if amount == 0:
+        return "$0"
+    if amount < 0.00005:
+        return "<$0.0001"
+    return f"${amount:.4f}" if amount < 0.1 else f"${amount:.3f}" if amount < 1 else f"${amount:,.2f}"
+
+
+def estimated_cost(cost: float | None) -> str:
+    """What something is expected to cost; None where a price is missing."""
+    if cost is None:
+        return "cost unknown: a price is missing"
+    return f"about {money(cost)}" if cost else "free"
+
+
+def duration(seconds: float) -> str:
+    """A time span in at most seven cells."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest:02}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours < 100 else f"{hours // 24} days"
+
+
+def per_second(rate: float) -> str:
+    """How fast something goes."""
+    return f"{rate:,.1f}/s"
+
+
+def compact(count: int | None) -> str:
+    """A count in at most four cells."""
+    if count is None:
+        return "?"
+    if count < 1000:
+        return str(count)
+    for size, letter in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
+        if count < 999.5 * size:
+            return f"{count / size:.1f}{letter}" if count < 9.95 * size else f"{count / size:.0f}{letter}"
+    return "many"
+
+
+def tokens(read: int | None, written: int | None) -> str:
+    """The tokens of a call; empty where nobody counted them."""
+    return "" if read is None and written is None else f"{read or 0:,} tokens in, {written or 0:,} out"
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """A number of things."""
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {several or one + 's'}"
+
+
+def number(score: float) -> str:
+    """A score with two decimals, fewer where it is large: for columns."""
+    if abs(score) < 10:
+        return f"{score:.2f}"
+    return f"{score:.1f}".removesuffix(".0") if abs(score) < 10_000 else f"{score:.0e}"
+
+
+def short_number(value: float | None) -> str:
+    """A score with at most two decimals; empty for none."""
+    if value is None:
+        return ""
+    text = f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def mean_text(value: float | None) -> str:
+    """The mean of scores."""
+    return "n/a" if value is None else f"{value:.3f}" if abs(value) < 10 else short_number(value)
+
+
+def local_time(time: float) -> str:
+    """A moment in the time of this machine, to the minute."""
+    return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")
+
+
+def universal_time(time: float | None) -> str:
+    """A moment, the same wherever it is read; empty where there is none."""
+    return "" if time is None else f"{datetime.fromtimestamp(time, UTC):%-d %b %Y, %H:%M} UTC"

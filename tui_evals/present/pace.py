@@ -1,0 +1,42 @@
+"""How fast a run goes, and how long the rest of it will take."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from .figures import duration, per_second
+
+_SECONDS = 10.0
+_ENOUGH = 5
+
+
+class Pace:
+    """How fast answers become final: over the last ten seconds, or longer where fewer than five came in them."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, count: int) -> None:
+        """Remember how many were final by now."""
+        samples = self._samples
+        if samples and count < samples[-1][1]:
+            samples.clear()
+        if len(samples) > 1 and samples[-1][1] == count == samples[-2][1]:
+            samples.pop()
+        samples.append((now, count))
+        while len(samples) > 2 and now - samples[1][0] >= _SECONDS and count - samples[1][1] >= _ENOUGH:
+            samples.popleft()
+
+    def rate(self) -> float | None:
+        """Answers per second; None until five have come."""
+        if len(self._samples) < 2:
+            return None
+        (first, before), (last, now) = self._samples[0], self._samples[-1]
+        return (now - before) / (last - first) if now - before >= _ENOUGH and last > first else None
+
+
+def pace_parts(rate: float | None, left: int) -> list[str]:
+    """The rate, and the time that so many more answers take; nothing while the rate is unknown."""
+    if not rate:
+        return []
+    return [per_second(rate), *([f"{duration(left / rate)} left"] if left else [])]

@@ -1,0 +1,177 @@
+"""What there is to say of a run: how it stands, why it stopped, what came of it, what it cost, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tui_evals.compare.sides import column_name
+from tui_evals.compare.statistics import wilson
+from tui_evals.compare.verdicts import interval_percent
+from tui_evals.runs.status import GENERATION
+from tui_evals.store.records import RunRow, Totals
+
+from .figures import duration, money
+from .status import Look, run_look, status_counts
+
+Column = tuple[int, int]
+"""A prompt and a target of a run, by position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What was spent, judges included, and how many calls nobody knows the price of."""
+
+    amount: float
+    judges: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def text(self) -> str:
+        """Everything but the share of the judges."""
+        spent = money(self.amount)
+        return f"{spent} and {self.unpriced:,} unpriced" if self.unpriced else spent
+
+    @property
+    def short(self) -> str:
+        """The amount for a column, with a plus sign where some calls have no known price."""
+        return money(self.amount) + ("+" if self.unpriced else "")
+
+    @property
+    def judge_text(self) -> str:
+        """The share of the judges; empty where they cost nothing."""
+        return f"of it judges {money(self.judges)}" if self.judges else ""
+
+
+def run_cost(totals: Totals, unpriced: int = 0) -> Cost:
+    """What totals cost; `unpriced` are the calls without a price where those of judges are known too."""
+    return Cost(totals.cost + totals.judge_cost, totals.judge_cost, max(totals.unpriced, unpriced))
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """A run as every face tells it."""
+
+    key: str
+    name: str
+    look: Look
+    reason: str
+    """Why it stopped, in the sentence the user saw; empty while it goes on or is finished."""
+    counts: str
+    """What became of its answers."""
+    cost: Cost
+    duration: str
+    """How long it took; empty where it has no end."""
+    next_step: str
+    """The command that goes on with it; empty where nothing is left to do."""
+
+    @property
+    def headline(self) -> str:
+        """How it stands: the status, and how long it took."""
+        return f"{self.look.text} in {self.duration}" if self.duration else self.look.text
+
+    @property
+    def sentence(self) -> str:
+        """What became of its answers, and what that cost."""
+        return f"{self.counts} · {self.cost.text}"
+
+
+def run_facts(run: RunRow, totals: Totals, unpriced: int = 0) -> RunFacts:
+    """The facts of a run; `unpriced` are all its calls without a price."""
+    return RunFacts(
+        key=run.key,
+        name=run.name,
+        look=run_look(run),
+        reason=stop_reason(run),
+        counts=counts_sentence(totals),
+        cost=run_cost(totals, unpriced),
+        duration=run_duration(run),
+        next_step=next_step(run),
+    )
+
+
+def stop_reason(run: RunRow) -> str:
+    """Why a run stopped, in the sentence the user saw; empty while it goes on or is finished."""
+    return run.message
+
+
+def run_seconds(run: RunRow) -> float | None:
+    """How long a finished run took."""
+    return None if run.started is None or run.finished is None else max(run.finished - run.started, 0.0)
+
+
+def run_duration(run: RunRow) -> str:
+    """How long a finished run took, in words; empty where it has no end."""
+    seconds = run_seconds(run)
+    return "" if seconds is None else duration(seconds)
+
+
+def next_step(run: RunRow) -> str:
+    """What goes on with a run that did not come to its end."""
+    if run.status not in ("planned", "interrupted") or GENERATION in run.config:
+        return ""
+    return f"`tui-evals resume {run.key}` goes on with it"
+
+
+def run_data(run: RunRow) -> dict[str, Any]:
+    """A run as plain data, with null where it did not stop."""
+    return {**asdict(run), "message": stop_reason(run) or None, "code": run.code or None}
+
+
+def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, Any]:
+    """How a run stands as plain data; `unpriced` are all its calls without a price."""
+    cost = run_cost(totals, unpriced)
+    return {
+        "status": run.status,
+        "message": stop_reason(run) or None,
+        "seconds": run_seconds(run),
+        "cost": cost.amount,
+        "unpriced": cost.unpriced,
+        "totals": asdict(totals),
+    }
+
+
+def counts_sentence(totals: Totals) -> str:
+    """How many of the judged answers passed, with the interval of the rate, and what else happened."""
+    judged = totals.passed + totals.failed
+    parts = [f"{totals.passed:,} of {judged:,} pass"]
+    if (interval := wilson(totals.passed, judged)) is not None:
+        rate = 100 * totals.passed / judged
+        parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
+    parts += [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
+    return " · ".join(parts)
+
+
+def totals_sentence(totals: Totals, unpriced: int = 0) -> str:
+    """The same with what it cost."""
+    return f"{counts_sentence(totals)} · {run_cost(totals, unpriced).text}"
+
+
+def target_names(run: RunRow) -> tuple[str, ...]:
+    """The targets of a run, each with its model where that is called otherwise."""
+    kept = run.config.get("targets")
+    models = [_model(one) for one in kept] if isinstance(kept, list) and len(kept) == len(run.targets) else ()
+    return tuple(_with_model(name, model) for name, model in zip(run.targets, models or run.targets, strict=True))
+
+
+def judge_name(run: RunRow) -> str:
+    """Who judges, in a word or two."""
+    kept = run.config.get("judge")
+    if isinstance(kept, dict):
+        return _with_model(str(kept.get("name") or ""), _model(kept))
+    return "left out" if run.config.get("without_judges") else "none named"
+
+
+def column_names(run: RunRow) -> dict[Column, str]:
+    """What each prompt and target is called."""
+    places = ((prompt, target) for prompt in range(len(run.prompts)) for target in range(len(run.targets)))
+    return {place: column_name(run, *place) for place in places}
+
+
+def _model(kept: object) -> str:
+    return str(kept.get("model") or "") if isinstance(kept, Mapping) else ""
+
+
+def _with_model(name: str, model: str) -> str:
+    return f"{name} ({model})" if model and model != name else name

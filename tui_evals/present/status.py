@@ -1,0 +1,133 @@
+"""What statuses are called and drawn with, which of them are live or over, and how totals are counted out by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from tui_evals.store.records import AnswerStatus, RunRow, RunStatus, Totals
+
+Tone = Literal["", "ok", "bad", "warn", "error", "busy", "dim"]
+"""What a face gives a colour to."""
+
+
+class Look(NamedTuple):
+    """A status or kind as every face shows it: glyph, word, and the tone that colours them."""
+
+    glyph: str
+    word: str
+    tone: Tone
+
+    @property
+    def text(self) -> str:
+        """Glyph and word."""
+        return f"{self.glyph} {self.word}"
+
+
+LIVE: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
+"""Somebody executes such a run."""
+OVER: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
+"""Nothing comes of such a run any more unless it is resumed; `planned` is neither live nor over."""
+FINAL: frozenset[AnswerStatus] = frozenset(("pass", "fail", "partial", "error"))
+"""Such an answer changes no more."""
+BAD: tuple[AnswerStatus, ...] = ("error", "fail", "partial")
+"""Answers that somebody has to look at, the worst first."""
+WORST_FIRST: tuple[AnswerStatus, ...] = ("error", "partial", "fail", "running", "pending", "answered", "pass")
+"""Which status stands for several answers together."""
+
+ANSWER_LOOKS: Mapping[AnswerStatus, Look] = {
+    "pass": Look("✓", "pass", "ok"),
+    "fail": Look("✗", "fail", "bad"),
+    "partial": Look("◐", "partial", "warn"),
+    "error": Look("!", "error", "error"),
+    "answered": Look("…", "answered", "busy"),
+    "running": Look("▸", "running", "busy"),
+    "pending": Look("·", "pending", "dim"),
+}
+RUN_LOOKS: Mapping[RunStatus, Look] = {
+    "planned": Look("·", "planned", "dim"),
+    "running": Look("▸", "running", "busy"),
+    "paused": Look("‖", "paused", "warn"),
+    "stopping": Look("□", "stopping", "warn"),
+    "interrupted": Look("!", "interrupted", "error"),
+    "finished": Look("■", "finished", ""),
+}
+_RESULTS: Mapping[str | None, Look] = {name: ANSWER_LOOKS[name] for name in ("pass", "fail", "error")}
+_CONTROLS = {"pause": "pausing", "stop": "stopping"}
+_PHRASES: Mapping[AnswerStatus, str] = {
+    "partial": "could not be judged",
+    "error": "without an answer",
+    "answered": "answered, not judged",
+    "running": "in flight",
+}
+
+
+def run_look(run: RunRow) -> Look:
+    """The status of a run; what it was asked to do shows before it obeys."""
+    look = RUN_LOOKS[run.status]
+    word = _CONTROLS.get(run.control) if run.status == "running" else None
+    return look if word is None else look._replace(word=word)
+
+
+def result_look(result: str | None) -> Look:
+    """The verdict of one evaluator."""
+    return _RESULTS.get(result) or Look("–", result or "scored", "dim")
+
+
+def status_phrase(status: AnswerStatus) -> str:
+    """What a status means, in a sentence that counts answers."""
+    return _PHRASES.get(status, status)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCount:
+    """How many answers have a status."""
+
+    status: AnswerStatus
+    count: int
+
+    @property
+    def look(self) -> Look:
+        """How the status is shown."""
+        return ANSWER_LOOKS[self.status]
+
+    @property
+    def phrase(self) -> str:
+        """The count in words."""
+        return f"{self.count:,} {status_phrase(self.status)}"
+
+    @property
+    def short(self) -> str:
+        """The count with its glyph alone."""
+        return f"{self.look.glyph} {self.count:,}"
+
+
+def status_counts(totals: Totals) -> tuple[StatusCount, ...]:
+    """How many answers have each status, those without an answer apart from those that nobody could judge."""
+    counts: Mapping[AnswerStatus, int] = {
+        "pass": totals.passed,
+        "fail": totals.failed,
+        "partial": totals.partial,
+        "error": totals.errored,
+        "answered": totals.answered,
+        "running": totals.running,
+        "pending": totals.pending,
+    }
+    return tuple(StatusCount(status, count) for status, count in counts.items())
+
+
+def short_counts(totals: Totals) -> str:
+    """What became of the answers that are final, by glyphs; pass and fail always stand."""
+    counts = (one for one in status_counts(totals) if one.status in FINAL)
+    return " ".join(one.short for one in counts if one.count or one.status in ("pass", "fail"))
+
+
+def final_count(totals: Totals) -> int:
+    """How many answers are judged, or will never be."""
+    return totals.passed + totals.failed + totals.partial + totals.errored
+
+
+def waiting_count(totals: Totals) -> int:
+    """How many answers are not there or not judged yet."""
+    return totals.pending + totals.running + totals.answered

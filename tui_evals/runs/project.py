@@ -1,0 +1,71 @@
+"""The project a run belongs to: its folder, settings, environment, evaluators and store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from tui_evals.datasets.starter import make_project
+from tui_evals.evaluators.registry import Registry, load_registry
+from tui_evals.evaluators.trust import Trust
+from tui_evals.store.database import open_store
+from tui_evals.store.redact import secrets_of
+from tui_evals.store.writer import Writer
+from tui_evals.targets.config import Settings, load_settings
+from tui_evals.targets.environment import environment
+
+DATABASE = "TUI_EVALS_DB"
+"""The variable that names another store than the project's own."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What every face needs to know of a project before it starts a run in it."""
+
+    root: Path
+    settings: Settings
+    environment: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    """What is to be said of the environment files."""
+    trusting: bool = False
+    """Whether code of the project runs unasked."""
+    prompt: Path | None = None
+    """The prompt under test, beside which metrics lie."""
+    database: Path | None = None
+    """The store to use instead of the usual one."""
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The evaluators of the project, with the metrics beside its prompt under test."""
+        return load_registry(self.root, Trust(always=self.trusting), self.prompt.parent if self.prompt else None)
+
+    @cached_property
+    def store(self) -> Path:
+        """The database, made where there is none yet."""
+        return open_store(self.database) if self.database is not None else store_of(self.root)
+
+    def writer(self) -> Writer:
+        """The writing door of the store; what looks like a secret of the environment never passes it."""
+        return Writer(self.store, secrets=secrets_of(self.environment))
+
+    def with_prompt(self, prompt: Path | None) -> Project:
+        """The same project with the metrics beside a prompt."""
+        return self if prompt == self.prompt else replace(self, prompt=prompt)
+
+
+def load_project(root: Path, env_name: str | None = None, *, trusting: bool = False) -> Project:
+    """The project at a folder; ConfigurationError says what is wrong in its settings."""
+    settings = load_settings(root)
+    variables, notes = environment(root, env_name)
+    return Project(root, settings, variables, tuple(notes), trusting)
+
+
+def store_of(root: Path) -> Path:
+    """The store that TUI_EVALS_DB names, else the project's own; made where there is none yet."""
+    named = os.environ.get(DATABASE)
+    if not named:
+        make_project(root)
+    return open_store(Path(named) if named else root / ".evals" / "evals.db")

@@ -1,0 +1,108 @@
+"""Which items of a dataset a run asks: by position, by a filter, by what one finds in an earlier run, by sample."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+
+from .plan import CannotPlan, Plan, limited
+
+_RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemSelection:
+    """What a person says of the items to ask; nothing said means all of them."""
+
+    items: str | None = None
+    """Positions from 1, as in 1,4-9."""
+    only: str | None = None
+    """A filter: of the dataset, or of the answers of `run`."""
+    run: str | None = None
+    limit: int | None = None
+    seed: int | None = None
+
+
+def select_items(plan: Plan, selection: ItemSelection, reader: Reader | None) -> frozenset[int] | None:
+    """The positions from 0 of the items that are asked, None for all; the reader is needed to look at a run."""
+    text, limit = selection.only, selection.limit
+    if selection.items is not None:
+        if text is not None or limit is not None or selection.run:
+            raise CannotPlan("--items names the items itself; leave out --only, --from and --limit", "arguments")
+        return parse_positions(selection.items, len(plan.dataset.items))
+    if text is None and limit is None:
+        return None
+    everything = range(len(plan.dataset.items))
+    if selection.run:
+        assert reader is not None, "a run is looked at in the store"
+        chosen = sorted(set(items_in_run(reader, find_run(reader, selection.run), text or "")) & set(everything))
+    else:
+        chosen = [number for number in everything if _fits(plan, number, text or "")]
+    if not chosen:
+        raise CannotPlan(f"no item of the dataset fits --only {text!r}", "arguments")
+    return frozenset(limited(chosen, limit, selection.seed))
+
+
+def find_run(reader: Reader, word: str) -> RunRow:
+    """The run a person means; CannotPlan where there is none."""
+    try:
+        return reader.find_run(word)
+    except LookupError as problem:
+        raise CannotPlan(str(problem.args[0]), "arguments") from None
+
+
+def parse_positions(text: str, count: int) -> frozenset[int]:
+    """The positions from 0 of a list such as 1,4-9."""
+    positions: set[int] = set()
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            problem = f"{part.strip()!r} is no position and no range; write them as in 1,4-9"
+            raise CannotPlan(f"--items: {problem}", "arguments")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise CannotPlan(f"--items: {part.strip()} runs backwards; write {last}-{first}", "arguments")
+        if first < 1 or last > count:
+            missing = first if first < 1 else last
+            raise CannotPlan(f"--items: there is no item {missing}; the dataset has items 1 to {count}", "arguments")
+        positions.update(range(first - 1, last))
+    return frozenset(positions)
+
+
+def items_in_run(reader: Reader, run: RunRow, text: str) -> list[int]:
+    """The items of a run whose answers a filter lets through."""
+    try:
+        ids = reader.ids(run.id, parse_filter(text))
+    except FilterError as problem:
+        raise CannotPlan(str(problem), "arguments") from None
+    items = sorted({row.item for row in reader.rows(ids)})
+    if not items:
+        raise CannotPlan(f"no answer of {run.key} fits {text!r}; nothing was started", "arguments")
+    return items
+
+
+def _fits(plan: Plan, number: int, text: str) -> bool:
+    """Whether an item fits a filter that needs no run to look at."""
+    item = plan.dataset.items[number]
+    words = " ".join([item.name or "", *(unit.prompt or "" for unit in item.units)]).casefold()
+    for term in text.split():
+        wanted, negated = term.removeprefix("!"), term.startswith("!")
+        field, _, value = wanted.partition(":")
+        if field == "id":
+            fits = fnmatchcase(plan.name_of(number), value)
+        elif field == "category":
+            fits = (item.category or "") == value
+        elif field == "tag":
+            fits = value in (item.tags or ())
+        elif ":" in wanted or wanted in ("failed", "errored", "flaky"):
+            raise CannotPlan(f"--only {term} looks at answers; say of which run with --from RUN", "arguments")
+        else:
+            fits = wanted.casefold() in words
+        if fits == negated:
+            return False
+    return True
