@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tests.reports.stores import Ran, bad, every, good, store
-from tui_evals.reports.kinds import KINDS
+from tui_evals.reports.kinds import names, report_kind
 from tui_evals.store.reader import Reader
 
 ITEMS = [{"testId": name, "prompt": f"ask {name}", "expected_response": "yes"} for name in "ab"]
@@ -30,12 +30,12 @@ def keys(project):
         return [reader.run(1).key, reader.run(2).key]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", names())
 @pytest.mark.parametrize("several", [False, True])
 def test_each_kind_is_written_to_its_place_and_the_place_is_said(shell, project, keys, kind, several):
     done = shell("report", ",".join(keys) if several else keys[1], "--to", kind)
     name = "-".join(keys) if several else keys[1]
-    file = project / ".evals" / "results" / (name + KINDS[kind].endings[0])
+    file = project / ".evals" / "results" / (name + report_kind(kind).endings[0])
     assert (done.code, done.out) == (0, f"wrote {file}\n")
     assert file.read_text().lower().startswith(STARTS[kind])
 
@@ -44,7 +44,9 @@ def test_without_words_the_last_run_becomes_a_page(shell, project, keys):
     assert shell("report").out == f"wrote {project / '.evals' / 'results' / keys[1]}.html\n"
 
 
-@pytest.mark.parametrize(("name", "kind"), [(f"deep/x{end}", kind) for kind in KINDS for end in KINDS[kind].endings])
+@pytest.mark.parametrize(
+    ("name", "kind"), [(f"deep/x{end}", kind) for kind in names() for end in report_kind(kind).endings]
+)
 def test_the_ending_of_a_file_names_its_kind(shell, project, keys, name, kind):
     assert shell("report", "-o", name).out == f"wrote {name}\n"
     assert (project / name).read_text().lower().startswith(STARTS[kind])
@@ -125,6 +127,6 @@ def test_half_a_character_in_json_becomes_its_escape(shell, project):
     store(project, Ran(items, every(good())), Ran(items, every(good())))
     assert shell("report", "-o", "x.json").code == 0
     assert json.loads((project / "x.json").read_text())["items"][0]["prompt"] == "x\ud800"
-    for kind in KINDS:
+    for kind in names():
         assert shell("report", "--to", kind, "-o", "y").code == 0
         (project / "y").read_text("utf-8")

@@ -20,7 +20,7 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 HERE = Path(__file__).resolve().parent
-FIXTURE = HERE.parent / "runs" / "recordings" / "bench_runs"
+FIXTURE = HERE.parent / "imports" / "recordings" / "bench_runs"
 HEAVY = [
     *("bert_score", "evaluate", "langchain", "langchain.chains", "langchain.chat_models", "langchain.chat_models.base"),
     *("langchain.prompts", "langchain.prompts.chat", "langchain.schema", "tiktoken", "tiktoken.core", "wordfreq"),

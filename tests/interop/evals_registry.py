@@ -2,7 +2,7 @@
 
 Run by hand, in an environment that has `evals`; nothing is fetched and no model is asked:
 
-    python tests/interop/evals_registry.py tests/datasets/registries/example > tests/datasets/registries/example.json
+    python tests/interop/evals_registry.py tests/imports/registries/example > tests/imports/registries/example.json
 
 For each name it writes the full name the package finds, for each set the evals it would run, and for each eval that it
 can run with answers of our own every call in the order in which it is made (the sample's id, the prompt, the parameters

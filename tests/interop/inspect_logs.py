@@ -25,7 +25,7 @@ from inspect_ai.scorer import NOANSWER, PARTIAL, Score, accuracy, choice, includ
 from inspect_ai.solver import generate, multiple_choice, solver, system_message, use_tools
 from inspect_ai.tool import tool
 
-LOGS = Path(__file__).parent.parent / "runs" / "recordings"
+LOGS = Path(__file__).parent.parent / "imports" / "recordings"
 USAGE = ModelUsage(input_tokens=12, output_tokens=3, total_tokens=15)
 LONG = "A long text that Inspect keeps once, among the attachments of its sample. " * 30
 

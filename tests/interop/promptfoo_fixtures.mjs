@@ -1,7 +1,7 @@
 // Runs the configurations beside the tests with the real promptfoo, offline, and keeps what it asked and judged.
 //
 //   npm install promptfoo@0.119.0 axios --omit=optional --prefix SCRATCH
-//   node tests/interop/promptfoo_fixtures.mjs SCRATCH                  writes tests/datasets/promptfoo/*.results.json
+//   node tests/interop/promptfoo_fixtures.mjs SCRATCH                  writes tests/imports/promptfoo/*.results.json
 //   node tests/interop/promptfoo_fixtures.mjs SCRATCH FILE.yaml ...    runs other configurations and prints the same
 //
 // Every configuration must ask the provider `echo` only, so that no model is called.
@@ -20,7 +20,7 @@ if (!scratch) {
 const installed = join(resolve(scratch), 'node_modules', 'promptfoo');
 const about = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
 const command = join(installed, about.bin.promptfoo);
-const fixtures = join(dirname(fileURLToPath(import.meta.url)), '..', 'datasets', 'promptfoo');
+const fixtures = join(dirname(fileURLToPath(import.meta.url)), '..', 'imports', 'promptfoo');
 const recorded = ['asserts', 'countries', 'scenarios', 'chats'].map((name) => join(fixtures, `${name}.yaml`));
 
 function run(file) {

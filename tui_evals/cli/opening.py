@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .output import Stop
+from tui_evals.datasets.discover import ENDINGS, project_root
 
-DATASETS = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz")
+from .output import Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def need_terminal(instead: str) -> None:
 
 def is_dataset(word: str) -> bool:
     """Whether a word that is no command names a dataset: a file that is there, or one by its ending."""
-    return word.lower().endswith(DATASETS) or Path(word).is_file()
+    return word.lower().endswith(ENDINGS) or Path(word).is_file()
 
 
 def opening(dataset: Path | None, mouse: bool) -> Opening:
@@ -50,8 +50,6 @@ def opening(dataset: Path | None, mouse: bool) -> Opening:
     if dataset is not None:
         instead = f"`tui-evals validate {dataset}` and `tui-evals run {dataset}` do not"
     need_terminal(instead)
-    from tui_evals.datasets.discover import project_root
-
     from .project import store_path
 
     root = project_root(Path.cwd())

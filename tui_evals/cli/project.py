@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
-from tui_evals.datasets.discover import STARTER, find_dataset, is_generation_file, project_root
+from tui_evals.datasets.discover import ENDINGS, STARTER, find_dataset, is_generation_file, project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import OWN_SUFFIXES
@@ -25,10 +25,9 @@ from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 
-from .opening import DATASETS
 from .output import Stop, say, warn
 
-SUFFIXES = (*DATASETS, *OWN_SUFFIXES)
+SUFFIXES = (*ENDINGS, *OWN_SUFFIXES)
 
 
 def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
@@ -74,57 +73,23 @@ def run_named(reader: Reader, word: str) -> RunRow:
         raise Stop(str(problem.args[0])) from None
 
 
-def run_meant(reader: Reader, word: str) -> RunRow:
-    """The run a person means; a results file or log stands for the run in it, which is taken in first."""
-    try:
-        return reader.find_run(word)
-    except LookupError as problem:
-        if not os.path.isfile(word):
-            raise Stop(str(problem.args[0])) from None
-    from tui_evals.cli.imports.importing_runs import run_in
-
-    run = run_in(Path(word))
-    if run is None:
-        raise Stop(f"{word} is a file, but no results of a run; name a run, a results file or a log of Inspect")
-    return run
-
-
-def runs_meant(reader: Reader, words: Sequence[str]) -> list[RunRow]:
-    """The runs a person means by several words; beside files, `last` is the last run that is in none of them."""
-    files = {word: None for word in words if not _is_known(reader, word)}
-    named = {word: run_named(reader, word) for word in words if word not in files}
-    taken_in = {word: run_meant(reader, word) for word in files}
-    ids = {run.id for run in taken_in.values()}
-    if "last" in named and named["last"].id in ids:
-        named["last"] = next((run for run in reader.runs(len(ids) + 1) if run.id not in ids), named["last"])
-    return [(named | taken_in)[word] for word in words]
-
-
-def _is_known(reader: Reader, word: str) -> bool:
-    try:
-        reader.find_run(word)
-    except LookupError:
-        return False
-    return True
-
-
 def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
     """The files named, those inside named folders, or the one that discovery finds."""
     if not named:
         yield found_or_started()
     for path in named:
         if path.is_dir():
-            found = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
-            yield from sorted(file for file in found if not is_generation_file(file))
+            files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
+            yield from sorted(file for file in files if not is_generation_file(file))
         else:
             yield path
 
 
 def found_or_started() -> Path:
     """The dataset that discovery finds; where there is none, a person at a terminal is offered a starter."""
-    found = find_dataset(Path())
-    if found is not None:
-        return found
+    dataset = find_dataset(Path())
+    if dataset is not None:
+        return dataset
     message = "no dataset found in the current directory or ./evals/ (prompts.json, evals.json or tests.json)"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(f"{message}; name a file, or run `tui-evals init`")

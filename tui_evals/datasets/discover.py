@@ -6,7 +6,8 @@ from pathlib import Path
 
 _DATASET_NAMES = ("prompts.json", "evals.json", "tests.json")
 STARTER = Path("evals", "evals.json")
-
+ENDINGS = (".json", ".csv", ".jsonl", ".ndjson", ".jsonl.gz", ".csv.gz", ".json.gz")
+"""How the names of dataset files end."""
 
 _GENERATION_FILES = frozenset(
     f"{name}.json"

@@ -1,4 +1,4 @@
-"""The files of a `bench_runs/` folder, checked field by field; what is wrong is said with file, line and field."""
+"""A folder `bench_runs` of Arthur Bench imported as suites and finished runs; an error names file, line and field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.runs.prompting import of_dataset
 from tui_evals.runs.suites import running, suite
-from tui_evals.runs.suites.cases import Cases, UserValueError
+from tui_evals.runs.suites.cases import ArthurError, Cases, UserValueError
 from tui_evals.runs.suites.running import METADATA
 from tui_evals.runs.suites.suite import (
     CATEGORIES,
@@ -33,6 +33,16 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings
 from tui_evals.text import strictjson
 
+from .base import (
+    CannotKeep,
+    CannotRead,
+    ImportedRun,
+    Importer,
+    ImportOptions,
+    ImportRequest,
+    ImportResult,
+    WrongOptions,
+)
 from .losses import Losses
 from .recording import RecordedAnswer, Recording, Stored, chat_before, digest_of, recorded_run, store_recording
 
@@ -138,16 +148,16 @@ def recording_of(
     if not noted:
         losses.left_out("model and prompt of runs", why="Arthur Bench does not keep them in its files")
     mark = {**document["extensions"][MARK], "run": noted}
-    asked = {**document, "extensions": {**document["extensions"], MARK: mark}}
+    marked = {**document, "extensions": {**document["extensions"], MARK: mark}}
     key = "test_cases" if "test_cases" in file.data else "test_case_outputs"
     if len(file.get((key,), list)) != len(numbers):
         file.refuse(f"holds {len(file.data[key])} outputs, and the suite has {len(numbers)} cases", key)
-    answers = _answers(file, key, Dataset.model_validate(asked), method, numbers, losses)
+    answers = _answers(file, key, Dataset.model_validate(marked), method, numbers, losses)
     when = file.time("created_at")
     return Recording(
         by=BY,
-        digest=digest_of(asked, answers, name, when),
-        document=asked,
+        digest=digest_of(marked, answers, name, when),
+        document=marked,
         source=(FOLDER / f"{document['metadata']['name']}.json").as_posix(),
         name=name,
         targets=(noted.get("model_name", UNKNOWN_MODEL),),
@@ -161,13 +171,13 @@ def recording_of(
 def _answers(
     file: BenchFile, key: str, dataset: Dataset, method: Method, numbers: Mapping[str, int], losses: Losses
 ) -> tuple[RecordedAnswer, ...]:
-    found: dict[int, RecordedAnswer] = {}
+    by_case: dict[int, RecordedAnswer] = {}
     categorical: set[bool] = set()
     for number, _ in enumerate(file.data[key]):
         place = (key, number)
         identity = file.get((*place, "id"), str)
         item = numbers.get(identity)
-        if item is None or item in found:
+        if item is None or item in by_case:
             says = "is of no case of the suite" if item is None else "was answered before"
             file.refuse(f"{identity} {says}", *place, "id")
         text = file.get((*place, "output"), str)
@@ -175,13 +185,13 @@ def _answers(
         categorical.add(category is not None)
         if len(categorical) > 1:
             file.refuse("some results have a category and some have none", *place, "score_result", "category")
-        asked = chat_before(dataset, dataset.items[item], 0, of_dataset(dataset))
-        answer = AnswerRecord(text=text, request={"messages": list(asked)})
+        chat = chat_before(dataset, dataset.items[item], 0, of_dataset(dataset))
+        answer = AnswerRecord(text=text, request={"messages": list(chat)})
         record = _score(method, score, category)
         if record.result == "error":
             losses.changed("scores of -1 for what the judge could not tell are now errors, which count in no mean")
-        found[item] = RecordedAnswer(item=item, answer=answer, scores=(record,))
-    return tuple(found[item] for item in sorted(found))
+        by_case[item] = RecordedAnswer(item=item, answer=answer, scores=(record,))
+    return tuple(by_case[item] for item in sorted(by_case))
 
 
 def _result(file: BenchFile, place: Sequence[str | int]) -> tuple[float | None, str | None]:
@@ -274,16 +284,16 @@ def _suite(folder: Path, losses: Losses) -> tuple[dict[str, Any], list[Recording
         if (value := file.get((field,), str, optional=True)) is not None:
             about[key] = value
     file.time("created_at")
-    found: list[Recording] = []
+    recordings: list[Recording] = []
     for inner in sorted(one for one in folder.iterdir() if one.is_dir()):
         if not (inner / _RUN).is_file():
             losses.left_out(f"the folder {inner.name}", str(inner), f"it holds no {_RUN}")
             continue
         one = recording_of(BenchFile(inner / _RUN), file, document, method, numbers, losses)
-        if one.name in [before.name for before in found]:
+        if one.name in [before.name for before in recordings]:
             BenchFile(inner / _RUN).refuse(f"the suite has another run {one.name!r}", "name")
-        found.append(one)
-    return document, sorted(found, key=lambda one: one.finished or 0.0)
+        recordings.append(one)
+    return document, sorted(recordings, key=lambda one: one.finished or 0.0)
 
 
 def _cases(file: BenchFile, losses: Losses) -> tuple[Cases, dict[str, int]]:
@@ -354,16 +364,48 @@ def _built_in(file: BenchFile, name: str, config: Mapping[str, Any], losses: Los
     return method_named(name, options, Registry(built_in()))
 
 
-def take_in(
+def _import(request: ImportRequest) -> ImportResult:
+    """Read every suite and run of a folder, then keep them all."""
+    path, project = request.path, request.project
+    if request.options != ImportOptions():
+        raise WrongOptions("suites are kept in the project under their own names; leave --into, --out and --name out")
+    try:
+        suites, recordings, losses = read(path)
+    except OSError as problem:
+        raise CannotRead(f"{path} is no folder of Arthur Bench that can be read: {problem.strerror}") from None
+    if not suites:
+        raise CannotRead(f"{path} holds no suite of Arthur Bench; name the folder bench_runs, or a suite in it")
+    settings, variables = project.configuration()
+    with project.writing(variables) as (writer, reader):
+        try:
+            stored = store_suites(project.root, writer, reader, suites, recordings, settings, variables)
+        except ArthurError as problem:
+            raise CannotKeep(str(problem)) from None
+    runs = tuple(ImportedRun(run.key, run.name, run.suite, run_is) for run, run_is in stored)
+    return ImportResult(
+        source=path,
+        suites=tuple(str(suite["metadata"]["name"]) for suite in suites),
+        items=sum(len(suite["items"]) for suite in suites),
+        results=sum(len(one.answers) for one in recordings),
+        models=tuple(dict.fromkeys(target for one in recordings for target in one.targets)),
+        run=runs[-1].key if runs else None,
+        run_is=runs[-1].run_is if runs else "",
+        runs=runs,
+        losses=tuple(losses.entries),
+        next=f"tui-evals show {runs[-1].key}" if runs else "",
+    )
+
+
+def store_suites(
     root: Path,
     writer: Writer,
     reader: Reader,
     suites: Sequence[Mapping[str, Any]],
     recordings: Sequence[Recording],
     settings: Settings,
-    environment: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> list[tuple[RunRow, Stored]]:
-    """Keep what `bench_runs.read` found; UserValueError, before anything is written, where a name is taken.
+    """Keep what `read` found; UserValueError, before anything is written, where a name is taken.
 
     It waits for the commits, so it is not called from within an event loop.
     """
@@ -373,7 +415,7 @@ def take_in(
             running.refuse_twice(reader, one.suite, one.name)
     for data in new:
         suite.keep(root, data["metadata"]["name"], data)
-    return [store_recording(writer, reader, one, settings, environment) for one in recordings]
+    return [store_recording(writer, reader, one, settings, variables) for one in recordings]
 
 
 def _is_new(root: Path, data: Mapping[str, Any]) -> bool:
@@ -388,3 +430,12 @@ def _is_new(root: Path, data: Mapping[str, Any]) -> bool:
             "Rename one of them"
         )
     return there is None
+
+
+IMPORTER = Importer(
+    kind="bench",
+    about="a folder bench_runs of Arthur Bench, or a suite in it",
+    recognises=recognises,
+    read=_import,
+    order=30,
+)

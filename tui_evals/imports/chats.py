@@ -57,7 +57,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Source:
     """A conversation as it stands in a file: messages with their places, and the request around them with its own."""
 
     path: Path
@@ -73,14 +73,14 @@ def read_messages(text: str, source: str) -> list[list[Data]]:
 def read_conversations(text: str, source: str) -> list[Conversation]:
     """Every conversation of a JSON or JSONL text; DatasetError holds every problem of one that cannot be read."""
     problems: list[Problem] = []
-    found: list[Conversation] = []
+    conversations: list[Conversation] = []
     for value, line_of in _documents(text, source):
         wrong: list[Problem] = []
-        found += [_conversation(one, wrong) for one in _conversations(value, wrong)]
+        conversations += [_conversation(one, wrong) for one in _conversations(value, wrong)]
         problems += [Problem(problem.message, problem.path, line_of(problem.path)) for problem in wrong]
-    if problems or not found:
+    if problems or not conversations:
         raise DatasetError(source, problems or [Problem("holds no conversation", line=1)])
-    return found
+    return conversations
 
 
 def _documents(text: str, source: str) -> Iterator[tuple[Any, Lines]]:
@@ -114,7 +114,7 @@ def _always(number: int, path: Path) -> int:
     return number
 
 
-def _conversations(value: Any, problems: list[Problem]) -> Iterator[_Found]:
+def _conversations(value: Any, problems: list[Problem]) -> Iterator[_Source]:
     """The conversations of one JSON value: itself, or those it lists."""
     if isinstance(value, list) and value and all(_holds_messages(part) for part in value):
         for number, part in enumerate(value):
@@ -127,15 +127,15 @@ def _holds_messages(part: object) -> bool:
     return isinstance(part, list) or (isinstance(part, dict) and "role" not in part)
 
 
-def _one(value: Any, path: Path, problems: list[Problem]) -> Iterator[_Found]:
+def _one(value: Any, path: Path, problems: list[Problem]) -> Iterator[_Source]:
     if isinstance(value, list):
-        yield _Found(path, [((*path, number), message) for number, message in enumerate(value)], {})
+        yield _Source(path, [((*path, number), message) for number, message in enumerate(value)], {})
         return
     if not isinstance(value, dict):
         problems.append(Problem("must be a list of messages, or an object with messages", path))
         return
     if "role" in value:
-        yield _Found(path, [(path, value)], {})
+        yield _Source(path, [(path, value)], {})
         return
     name = next((name for name in ("request", "body") if isinstance(value.get(name), dict)), None)
     request: Mapping[str, Any] = value[name] if name else value
@@ -147,8 +147,8 @@ def _one(value: Any, path: Path, problems: list[Problem]) -> Iterator[_Found]:
         if not problems:
             problems.append(Problem("has no messages; it is no conversation in OpenAI's format", path))
     else:
-        asked = [((*base, "messages", number), message) for number, message in enumerate(messages or ())]
-        yield _Found(base, asked + answered, request)
+        sent = [((*base, "messages", number), message) for number, message in enumerate(messages or ())]
+        yield _Source(base, sent + answered, request)
 
 
 def _answer(value: Mapping[str, Any], path: Path, problems: list[Problem]) -> list[tuple[Path, Any]]:
@@ -167,11 +167,11 @@ def _answer(value: Mapping[str, Any], path: Path, problems: list[Problem]) -> li
     return [((*path, "choices", 0, "message"), first["message"])]
 
 
-def _conversation(found: _Found, problems: list[Problem]) -> Conversation:
+def _conversation(source: _Source, problems: list[Problem]) -> Conversation:
     before = len(problems)
     messages: list[Data] = []
     call = ""
-    for number, (path, raw) in enumerate(found.messages):
+    for number, (path, raw) in enumerate(source.messages):
         if not isinstance(raw, dict):
             problems.append(Problem("must be a message with a role", path))
             continue
@@ -179,12 +179,12 @@ def _conversation(found: _Found, problems: list[Problem]) -> Conversation:
         call = message["tool_calls"][0]["id"] if "function_call" in raw and "tool_calls" in message else call
         _check(message, path, problems)
         messages.append({name: message[name] for name in _FIELDS if message.get(name) is not None})
-    if not found.messages:
-        problems.append(Problem("holds no message", found.path))
+    if not source.messages:
+        problems.append(Problem("holds no message", source.path))
     elif len(problems) == before and all(message["role"] == "assistant" for message in messages):
-        said = "holds an answer and nothing that was asked; put the messages of its request before it"
-        problems.append(Problem(said, found.path))
-    return Conversation(messages, *_given(found, problems))
+        message_text = "holds an answer and nothing that was asked; put the messages of its request before it"
+        problems.append(Problem(message_text, source.path))
+    return Conversation(messages, *_given(source, problems))
 
 
 def _modern(raw: Mapping[str, Any], call: str, number: int) -> Data:
@@ -237,17 +237,17 @@ def _fits(model: type[BaseModel], value: Any, path: Path, problems: list[Problem
     return True
 
 
-def _given(found: _Found, problems: list[Problem]) -> tuple[list[Data], Any]:
+def _given(source: _Source, problems: list[Problem]) -> tuple[list[Data], Any]:
     """The tools of a request, and the form its answers must have."""
-    if not _fits(_Given, found.request, found.path, problems):
+    if not _fits(_Given, source.request, source.path, problems):
         return [], None
-    legacy = [{"type": "function", "function": function} for function in found.request.get("functions") or ()]
-    wanted = found.request.get("response_format") or {}
+    legacy = [{"type": "function", "function": function} for function in source.request.get("functions") or ()]
+    wanted = source.request.get("response_format") or {}
     schema = wanted.get("json_schema")
     form = "json" if wanted.get("type") == "json_object" else None
     if wanted.get("type") == "json_schema" and isinstance(schema, dict) and isinstance(schema.get("schema"), dict):
         form = schema["schema"]
-    return [*(found.request.get("tools") or ()), *legacy], form
+    return [*(source.request.get("tools") or ()), *legacy], form
 
 
 SUGGESTED = "suggested"
@@ -263,11 +263,11 @@ def item_from(
     A conversation with tool calls keeps them as history, so that only its last answer is asked for again.
     """
     answers = list(takewhile(lambda message: message.get("role") == "assistant", reversed(messages)))[::-1]
-    asked = list(messages[: len(messages) - len(answers)])
-    if not asked:
+    questions = list(messages[: len(messages) - len(answers)])
+    if not questions:
         raise CannotEdit("the conversation holds nothing that was asked; give the messages before the answer")
-    if any(message.get("role") == "tool" or message.get("tool_calls") for message in asked):
-        item = _after(asked, answers)
+    if any(message.get("role") == "tool" or message.get("tool_calls") for message in questions):
+        item = _after(questions, answers)
     else:
         item = item_of_messages(messages)
     for name, value in (("tools", list(tools)), ("response_format", response_format)):
@@ -276,14 +276,14 @@ def item_from(
     return item, _suggested(answers)
 
 
-def _after(asked: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]]) -> Data:
+def _after(questions: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]]) -> Data:
     """The item that asks for the last answer only, with all before it as history."""
-    *history, last = asked
+    *history, last = questions
     if last.get("role") == "user":
         item = item_of_messages([last, *answers])
         return with_field(item, "messages", [*map(dict, history), *item.get("messages", ())]) if history else item
     expected = item_of_messages([_QUESTION, *answers]).get("expected_response")
-    whole: Data = {"messages": [dict(message) for message in asked]}
+    whole: Data = {"messages": [dict(message) for message in questions]}
     return whole if expected is None else {**whole, "expected_response": expected}
 
 
@@ -297,8 +297,8 @@ def _suggested(answers: Sequence[Mapping[str, Any]]) -> dict[str, Data]:
             f"ToolCalled_{number}": {"type": "ToolCalled", "tool_name": name} for number, name in enumerate(others, 2)
         }
         return {"ToolCalled": {"tool_name": first}, **labels}
-    said = "expected_response" in item_of_messages([_QUESTION, *answers])
-    return {"ExactMatch": {"mode": "equals", "case_sensitive": True}} if said else {}
+    has_text = "expected_response" in item_of_messages([_QUESTION, *answers])
+    return {"ExactMatch": {"mode": "equals", "case_sensitive": True}} if has_text else {}
 
 
 def with_suggestions(item: Data, suggested: Mapping[str, Data]) -> Data:

@@ -75,5 +75,5 @@ def _split(
 
 
 def _last_question(messages: list[Mapping[str, Any]]) -> str:
-    said = [message["content"] for message in messages if isinstance(message.get("content"), str)]
-    return next(reversed(said), "") or "(see extensions)"
+    texts = [message["content"] for message in messages if isinstance(message.get("content"), str)]
+    return next(reversed(texts), "") or "(see extensions)"

@@ -1,4 +1,4 @@
-"""The shape of a finished run that was made elsewhere, as every door hands it over."""
+"""A finished run that was made elsewhere: its shape, and how it becomes a run in the store."""
 
 from __future__ import annotations
 
@@ -106,29 +106,29 @@ _AT_ONCE = 500
 
 
 def chat_before(
-    dataset: Dataset, item: Item, turn: int, prompt: PromptUnderTest, said: Sequence[AnswerRecord] = ()
+    dataset: Dataset, item: Item, turn: int, prompt: PromptUnderTest, before: Sequence[AnswerRecord] = ()
 ) -> Chat:
     """What the target was asked in a turn, as far as prompt, item and the answers to the turns before it tell."""
     try:
-        return chat_for(dataset, item, turn, prompt, [assistant(one.text, one.tool_calls) for one in said])
+        return chat_for(dataset, item, turn, prompt, [assistant(one.text, one.tool_calls) for one in before])
     except TemplateError:
         return tuple(question_of(item.units[turn]))
 
 
 def recorded_run(reader: Reader, digest: str) -> RunRow | None:
     """The run that a recording was made before, if it was; the first one where there are several."""
-    found: RunRow | None = None
+    first: RunRow | None = None
     offset, page = 0, reader.runs(200)
     while page:
         for run in page:
             kept = run.config.get(RECORDED)
             if not isinstance(kept, Mapping) or kept.get("digest") != digest:
                 continue
-            if found is None or run.created < found.created:
-                found = run
+            if first is None or run.created < first.created:
+                first = run
         offset += len(page)
         page = reader.runs(200, offset)
-    return found
+    return first
 
 
 def store_recording(
@@ -159,7 +159,7 @@ def store_recording(
 def _whole(recording: Recording, dataset: Dataset) -> list[RecordedAnswer]:
     """The answers in the order of a plan, every conversation with all its turns; ValueError where they cannot be."""
     ordered = sorted(recording.answers, key=lambda one: (*one.cell, one.turn))
-    found: list[RecordedAnswer] = []
+    whole: list[RecordedAnswer] = []
     for (number, *_), group in groupby(ordered, key=lambda one: one.cell):
         by_turn: dict[int, RecordedAnswer] = {}
         for one in group:
@@ -169,8 +169,8 @@ def _whole(recording: Recording, dataset: Dataset) -> list[RecordedAnswer]:
         last = next(iter(by_turn.values()))
         for turn in range(len(dataset.items[number].units)):
             last = by_turn.get(turn) or _missing(last, turn)
-            found.append(last)
-    return found
+            whole.append(last)
+    return whole
 
 
 def _fits(one: RecordedAnswer, recording: Recording, dataset: Dataset) -> bool:
@@ -184,8 +184,8 @@ def _fits(one: RecordedAnswer, recording: Recording, dataset: Dataset) -> bool:
 
 
 def _missing(near: RecordedAnswer, turn: int) -> RecordedAnswer:
-    said = "the recording holds no answer to this turn"
-    lost = AnswerRecord(text=None, request={"messages": []}, code="agentRequestFailed", message=said)
+    message = "the recording holds no answer to this turn"
+    lost = AnswerRecord(text=None, request={"messages": []}, code="agentRequestFailed", message=message)
     return RecordedAnswer(
         item=near.item, turn=turn, prompt=near.prompt, target=near.target, repeat=near.repeat, answer=lost
     )
@@ -216,7 +216,7 @@ def _config(
     recording: Recording, dataset: Dataset, settings: Settings, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """What a run started here keeps, with what is known of the recording beside it."""
-    asked = sorted({recorded.item for recorded in recording.answers})
+    items = sorted({recorded.item for recorded in recording.answers})
     judges = sorted(set(recording.judges))
     about = {"about": dict(recording.about)} if recording.about else {}
     return {
@@ -224,7 +224,7 @@ def _config(
         "judge": _identity(judges[0], settings, environment) if len(judges) == 1 else None,
         "without_judges": False,
         "repeats": recording.repeats,
-        "only": None if len(asked) == len(dataset.items) else asked,
+        "only": None if len(items) == len(dataset.items) else items,
         "prompts": [{"name": prompt.name, **kept_prompt(prompt)} for prompt in recording.prompts],
         "terms": asdict(Terms()),
         **({METRICS: recording.metrics} if recording.metrics else {}),
@@ -270,8 +270,8 @@ async def _filled(
         await asyncio.gather(*(_commit(writer, number, run.scoring_pass, one, dataset) for number, one in page))
     await asyncio.gather(
         *(
-            writer.group_scored(run.id, run.scoring_pass, found.item, found.turn, found.score)
-            for found in recording.together
+            writer.group_scored(run.id, run.scoring_pass, group.item, group.turn, group.score)
+            for group in recording.together
         )
     )
 

@@ -1,4 +1,4 @@
-"""The items of a results document: written once for each column there, once in the dataset they come from."""
+"""Results JSON that `tui-evals export` wrote, read as the finished run it was exported from."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from tui_evals.runs.prompting import PromptUnderTest, of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
+from .base import Importer
+from .keeping import keep_run
 from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, chat_before, digest_of
 
@@ -33,7 +35,7 @@ Refuse = Callable[[str, Place], DatasetError]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Column:
-    """Who answered an item, to which prompt under test, the how many-th time from 0."""
+    """Who answered an item, to which prompt under test, and how often before."""
 
     prompt: str
     target: str
@@ -65,15 +67,15 @@ def entries_of(items: list[Data], alone: str, refuse: Refuse) -> tuple[list[Data
     known: dict[str, list[_Known]] = {}
     for position, item in enumerate(items):
         column = _column(item, position, alone, refuse)
-        asked = without_outputs(item)
-        same = known.setdefault(json.dumps(asked, sort_keys=True), [])
-        found = next((one for one in same if column not in one.columns), None)
-        if found is None:
-            found = _Known(len(bare))
-            same.append(found)
-            bare.append(asked)
-        found.columns.add(column)
-        entries.append(Entry(position, found.number, column))
+        bare_item = without_outputs(item)
+        same = known.setdefault(json.dumps(bare_item, sort_keys=True), [])
+        match = next((one for one in same if column not in one.columns), None)
+        if match is None:
+            match = _Known(len(bare))
+            same.append(match)
+            bare.append(bare_item)
+        match.columns.add(column)
+        entries.append(Entry(position, match.number, column))
     return bare, entries
 
 
@@ -133,14 +135,14 @@ def scores_in(
 ) -> tuple[ScoreRecord, ...]:
     """The records of a unit; the error of `refuse` names the first that is not as it should be."""
     evaluators = {entry.key: entry for entry in resolve_evaluators(dataset, unit)}
-    found = []
+    records = []
     for name, score in scores.items():
         key = _LOWER[name] if name in _LOWER and name not in evaluators else name
         if not isinstance(score, Mapping):
             raise refuse("must be an object", (*place, name))
         evaluator, weight = _evaluator(key, evaluators.get(key), item, dataset)
-        found.append(_record(key, evaluator, weight, score, (*place, name), refuse))
-    return tuple(found)
+        records.append(_record(key, evaluator, weight, score, (*place, name), refuse))
+    return tuple(records)
 
 
 def _evaluator(key: str, known: EffectiveEvaluator | None, item: Item, dataset: Dataset) -> tuple[str, float]:
@@ -325,34 +327,34 @@ def _answers(
     refuse: Refuse,
     losses: Losses,
 ) -> list[RecordedAnswer]:
-    """The answers of one entry, turn by turn; those that were still waiting are said to be left out."""
+    """The answers of one entry, turn by turn; those that were still waiting are noted as left out."""
     item = dataset.items[entry.item]
-    found: list[RecordedAnswer] = []
+    answers: list[RecordedAnswer] = []
     for turn, (place, unit) in enumerate(units_of(data["items"][entry.position], entry.position)):
         if not any(name in unit for name in _ANSWERED):
             losses.left_out("an answer that had not come yet", path_text(place))
             continue
         scores = unit.get("scores") or {}
-        found.append(
+        answers.append(
             RecordedAnswer(
                 item=entry.item,
                 turn=turn,
                 prompt=prompts.index(entry.column.prompt),
                 target=targets.index(entry.column.target),
                 repeat=entry.column.repeat,
-                answer=_answer(dataset, item, turn, unit, [one.answer for one in found]),
+                answer=_answer(dataset, item, turn, unit, [one.answer for one in answers]),
                 scores=scores_in(dataset, item, item.units[turn], scores, (*place, "scores"), refuse),
                 status=unit.get("status"),
             )
         )
-    return found
+    return answers
 
 
 def _answer(
-    dataset: Dataset, item: Item, turn: int, unit: Mapping[str, Any], said: Sequence[AnswerRecord]
+    dataset: Dataset, item: Item, turn: int, unit: Mapping[str, Any], before: Sequence[AnswerRecord]
 ) -> AnswerRecord:
     request = (
-        {"messages": list(chat_before(dataset, item, turn, of_dataset(dataset), said))} if len(said) == turn else {}
+        {"messages": list(chat_before(dataset, item, turn, of_dataset(dataset), before))} if len(before) == turn else {}
     )
     text, error = unit.get("response"), unit.get("error") or {}
     if unit.get("status") == "error" or text is None:
@@ -370,7 +372,7 @@ def _together(
     dataset: Dataset, data: Mapping[str, Any], entries: Sequence[Entry], refuse: Refuse
 ) -> tuple[RecordedGroup, ...]:
     """What was found of all answers to an item, which is written beside each of them."""
-    found: dict[tuple[int, int, str], RecordedGroup] = {}
+    groups: dict[tuple[int, int, str], RecordedGroup] = {}
     for entry in entries:
         item = dataset.items[entry.item]
         for turn, (place, unit) in enumerate(units_of(data["items"][entry.position], entry.position)):
@@ -379,5 +381,14 @@ def _together(
             if not isinstance(scores, Mapping):
                 raise refuse("must be an object", place)
             for score in scores_in(dataset, item, item.units[turn], scores, place, refuse):
-                found.setdefault((entry.item, turn, score.key), RecordedGroup(entry.item, turn, score))
-    return tuple(found.values())
+                groups.setdefault((entry.item, turn, score.key), RecordedGroup(entry.item, turn, score))
+    return tuple(groups.values())
+
+
+IMPORTER = Importer(
+    kind="results",
+    about="results that tui-evals exported (.json)",
+    recognises=recognises,
+    read=lambda request: keep_run(request, read),
+    order=70,
+)

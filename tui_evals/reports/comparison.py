@@ -16,6 +16,8 @@ from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
+from . import results
+from .base import ReportKind
 from .results import csv_text
 
 
@@ -160,3 +162,22 @@ def _test(test: MeasuredDifference) -> dict[str, Any]:
         "items_needed": test.needed,
         "more_is": {1: "better", -1: "worse", 0: "unknown"}[test.direction],
     }
+
+
+def _csv(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+    return table(reader, runs, raw=raw) if len(runs) > 1 else results.table(reader, runs[0], raw=raw)
+
+
+def _json(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+    return json_text(reader, runs) if len(runs) > 1 else results.json_text(reader, runs[0])
+
+
+def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
+    return "".join(json_lines(reader, runs) if len(runs) > 1 else results.json_lines(reader, runs[0]))
+
+
+KINDS = {
+    "csv": ReportKind((".csv",), _csv),
+    "json": ReportKind((".json",), _json),
+    "jsonl": ReportKind((".jsonl",), _json_lines),
+}

@@ -23,6 +23,8 @@ from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe
 from tui_evals.version import __version__
 
+from .base import ReportKind
+
 _PIECES = 400  # pieces of a template that are handed on together
 
 
@@ -91,3 +93,6 @@ def _asset(name: str) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+KINDS = {"html": ReportKind((".html", ".htm"), lambda reader, runs, raw: page(reader, runs))}

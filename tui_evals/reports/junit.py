@@ -18,6 +18,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.safe import safe, safe_line
 
+from .base import ReportKind
 from .comparison import broken_in
 from .results import AnswerEntry, read
 
@@ -134,3 +135,6 @@ def _line(text: str, limit: int | None = None) -> str:
 
 def _text(text: str) -> str:
     return _NOT_XML.sub("\ufffd", safe(text))
+
+
+KINDS = {"junit": ReportKind((".xml",), lambda reader, runs, raw: suites(reader, runs))}

@@ -2,91 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import importlib
+from collections.abc import Iterator, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tui_evals.plugins import Plugins, installed, installed_named
 
 if TYPE_CHECKING:
     from tui_evals.store.reader import Reader
     from tui_evals.store.records import RunRow
 
-Writer = Callable[["Reader", Sequence["RunRow"], bool], str]
+    from .base import ReportKind
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of report; the first of its endings is the one its files get."""
-
-    endings: tuple[str, ...]
-    write: Writer
-
-
-def _html(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from .html import page
-
-    return page(reader, runs)
-
-
-def _markdown(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from .markdown import summary
-
-    return summary(reader, runs)
-
-
-def _junit(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from .junit import suites
-
-    return suites(reader, runs)
-
-
-def _csv(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from . import comparison, results
-
-    if len(runs) > 1:
-        return comparison.table(reader, runs, raw=raw)
-    return results.table(reader, runs[0], raw=raw)
-
-
-def _json(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from . import comparison, results
-
-    return comparison.json_text(reader, runs) if len(runs) > 1 else results.json_text(reader, runs[0])
-
-
-def _json_lines(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from . import comparison, results
-
-    return "".join(comparison.json_lines(reader, runs) if len(runs) > 1 else results.json_lines(reader, runs[0]))
-
-
-def _oaieval_log(reader: Reader, runs: Sequence[RunRow], raw: bool) -> str:
-    from . import oaieval as oaieval_log
-
-    return "".join(oaieval_log.text(reader, run) for run in runs)
-
-
-KINDS: Mapping[str, Kind] = {
-    "html": Kind((".html", ".htm"), _html),
-    "md": Kind((".md",), _markdown),
-    "junit": Kind((".xml",), _junit),
-    "csv": Kind((".csv",), _csv),
-    "json": Kind((".json",), _json),
-    "jsonl": Kind((".jsonl",), _json_lines),
-    "oaieval-log": Kind((".log",), _oaieval_log),
+GROUP = "tui_evals.reports"
+_BUILT_IN = {
+    "html": "html",
+    "md": "markdown",
+    "junit": "junit",
+    "csv": "comparison",
+    "json": "comparison",
+    "jsonl": "comparison",
+    "oaieval-log": "oaieval",
 }
-_BY_ENDING = {ending: name for name, kind in KINDS.items() for ending in kind.endings}
-ENDINGS = ", ".join(_BY_ENDING)
-"""Every ending, for sentences."""
+"""The module that declares each kind; it is imported when that kind is wanted, for some of them take their time."""
+
+
+def names() -> list[str]:
+    """The names of all kinds; those of installed packages may still turn out to be unusable."""
+    return list(dict.fromkeys((*_BUILT_IN, *(point.name for point in entry_points(group=GROUP)))))
+
+
+def report_kind(name: str) -> ReportKind:
+    """The kind of a name; UnusablePlugin where an installed package cannot be used, LookupError where there is none."""
+    from .base import ReportKind
+
+    if name in _BUILT_IN:
+        kind: ReportKind = importlib.import_module(f".{_BUILT_IN[name]}", __package__).KINDS[name]
+        return kind
+    added = installed_named(GROUP, name, ReportKind, "report")
+    if added is None:
+        raise LookupError(f"there is no kind of report {name}")
+    return added
 
 
 def kind_of(file: Path) -> str | None:
-    """The kind that the ending of a file stands for."""
-    return _BY_ENDING.get(file.suffix.lower())
+    """The name of the kind that the ending of a file stands for; a built-in one keeps its endings."""
+    ending = file.suffix.lower()
+    alike = ending.removeprefix(".")
+    if alike in _BUILT_IN and ending in report_kind(alike).endings:
+        return alike
+    return next((name for name, kind in _every_kind() if ending in kind.endings), None)
 
 
-def write(kind: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> str:
+def endings() -> str:
+    """Every ending, for sentences, and what keeps an installed package from adding its own."""
+    known = dict.fromkeys(ending for _, kind in _every_kind() for ending in kind.endings)
+    return "; ".join((", ".join(known), *_added().problems))
+
+
+def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> str:
     """The report as text that is UTF-8; `raw` leaves formulas in CSV as they are."""
-    text = KINDS[kind].write(reader, runs, raw)
+    text = report_kind(name).write(reader, runs, raw)
     # Half a surrogate pair becomes its escape, which is what JSON calls it too.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _every_kind() -> Iterator[tuple[str, ReportKind]]:
+    yield from ((name, report_kind(name)) for name in _BUILT_IN)
+    yield from _added().by_name.items()
+
+
+def _added() -> Plugins[ReportKind]:
+    from .base import ReportKind
+
+    return installed(GROUP, ReportKind, "report", _BUILT_IN)

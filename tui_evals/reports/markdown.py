@@ -24,6 +24,7 @@ from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.safe import safe, safe_line
 
+from .base import ReportKind
 from .results import AnswerEntry, read
 
 _TICKS = re.compile("`+")
@@ -219,3 +220,6 @@ def _share(rate: Rate) -> str:
 
 def _rate(rate: Rate) -> list[str]:
     return [_share(rate), interval_percent(rate.interval) or "n/a"]
+
+
+KINDS = {"md": ReportKind((".md",), lambda reader, runs, raw: summary(reader, runs))}

@@ -13,6 +13,7 @@ from typing import Any
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 
+from .base import ReportKind
 from .results import AnswerEntry, answers
 
 MISSING = "__missing_samples__"
@@ -271,3 +272,6 @@ def _measures(score: ScoreRecord, passed: bool) -> dict[str, float]:
     if score.evaluator == "Translate" and score.score is not None:
         return {"sacrebleu_sentence_score": score.score}
     return {}
+
+
+KINDS = {"oaieval-log": ReportKind((".log",), lambda reader, runs, raw: "".join(text(reader, run) for run in runs))}

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tui_evals.datasets.document import Document, load
 from tui_evals.targets.base import ConfigurationError, Price, Target, TargetConfig
-from tui_evals.targets.opening import identity, kind_of, open_target
+from tui_evals.targets.opening import identity, open_target, target_kind
 from tui_evals.targets.prices import price_of
 
 from .asking import PricedTarget
@@ -21,7 +21,7 @@ def price_for(config: TargetConfig) -> Price | None:
     """What a target costs: as configured, nothing where nobody charges, else by the table; None is unpriced."""
     if config.price is not None:
         return config.price
-    return price_of(config.model) if kind_of(config) in ("openai", "litellm") else Price(0.0, 0.0)
+    return price_of(config.model) if target_kind(config).asks_model else Price(0.0, 0.0)
 
 
 def opened(
@@ -44,7 +44,7 @@ def opened(
             ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }"
         )
     target = target or open_target(config, environment, root, items_of)
-    cacheable = kind_of(config) in ("openai", "litellm")
+    cacheable = target_kind(config).asks_model
     known = identity(config, environment)
     return PricedTarget(config, target, known, price, budget, room or room_of(config), kind=kind, cacheable=cacheable)
 

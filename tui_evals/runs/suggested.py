@@ -11,7 +11,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
-from tui_evals.targets.opening import kind_of
+from tui_evals.targets.opening import target_kind
 
 SOURCE = "registry:"
 """How the source of a run begins whose items come from a registry."""
@@ -43,9 +43,10 @@ def suggested(settings: Settings, document: Mapping[str, Any], targets: Sequence
             wanted = {name: value for name, value in answering.items() if judging.get(name, value) == value}
         try:
             config = find_target(word, settings)
+            asks_model = target_kind(config).asks_model
         except ConfigurationError:  # said where the targets are named
             continue
-        if kind_of(config) in ("openai", "litellm"):
+        if asks_model:
             configured[word] = replace(config, params={**_not_configured(wanted, config.params), **config.params})
     return replace(settings, targets=configured)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 ErrorCode = Literal[
@@ -124,3 +125,35 @@ class TargetConfig:
     timeout: float = 60.0
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetContext:
+    """What a target may need besides its configuration."""
+
+    environment: Mapping[str, str]
+    root: Path
+    """The folder of the project."""
+    load_items: Callable[[Path], Sequence[Mapping[str, Any]]]
+    """Reads the items of a dataset file, for answers captured earlier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetKind:
+    """One kind of target, which the module that serves it declares as `KIND`.
+
+    An installed package adds one through the entry-point group `tui_evals.targets`, under the word that its
+    models begin with.
+    """
+
+    form: str
+    """How its models are written: `word:WHAT`, or `word` where there is nothing to say after it."""
+    open: Callable[[TargetConfig, TargetContext], Target]
+    """Makes the target; ConfigurationError says which setting is wrong."""
+    asks_model: bool = False
+    """Whether a model answers over the network: its answers cost by the price table and are kept in the cache."""
+
+    @property
+    def name(self) -> str:
+        """The word its models begin with."""
+        return self.form.partition(":")[0]

@@ -17,7 +17,7 @@ from typing import Any, cast
 from tui_evals.text import strictjson
 
 from .answers import last_question, one_line, parse_reply
-from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetError
+from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetError, TargetKind
 from .function import request_data
 
 _ERROR_TAIL = 4_000
@@ -306,3 +306,8 @@ class _Worker:
 
 def _too_much_output(program: Program) -> TargetError:
     return TargetError("agentResponseUnparseable", f"{program.name} wrote more than {MAX_OUTPUT // 2**20} MiB")
+
+
+KIND = TargetKind(
+    form="command:ARGV", open=lambda config, context: command_target(config, context.environment, context.root)
+)

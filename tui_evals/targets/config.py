@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, Price, TargetConfig
+from .opening import is_spelled, model_forms
 
 FILE = Path(".evals", "config.toml")
 
@@ -24,7 +25,6 @@ _CONCURRENCY = 10
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = re.compile(r"api[_-]?key|authorization|password|secret|credential", re.IGNORECASE)
 _SECRET_QUERY = re.compile(r"key|token|sig|auth|password|secret|credential", re.IGNORECASE)
-_MODEL_FORMS = "a model is written as provider/name, replay:PATH, python:module:function, command:ARGV or demo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +49,8 @@ class Settings:
 
 def is_model(model: str) -> bool:
     """Whether a model is spelled in one of the known ways."""
-    scheme, colon, rest = model.partition(":")
-    if scheme in ("replay", "python", "command") and colon:
-        return bool(rest.strip())
     provider, _, name = model.partition("/")
-    return model == "demo" or bool(provider and name)
+    return is_spelled(model) or bool(provider and name)
 
 
 def _check_reference(value: str) -> str:
@@ -163,7 +160,7 @@ def load_settings(root: Path) -> Settings:
 def _build_settings(read: _File, file: Path) -> Settings:
     for name, target in read.targets.items():
         if not is_model(target.model) and target.base_url is None:
-            raise ConfigurationError(f"{file}: targets.{name}.model: {_MODEL_FORMS}, or give a base_url")
+            raise ConfigurationError(f"{file}: targets.{name}.model: {model_forms()}, or give a base_url")
         if "," in name:
             raise ConfigurationError(f"{file}: targets.{name}: the name of a target must hold no comma")
     run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
@@ -200,5 +197,5 @@ def find_target(word: str, settings: Settings) -> TargetConfig:
     near = did_you_mean(word, settings.targets)
     sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"
     raise ConfigurationError(
-        f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {_MODEL_FORMS}"
+        f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {model_forms()}"
     )

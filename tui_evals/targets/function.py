@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from .answers import last_question, one_line, parse_reply
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
 
 _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
     "prompt": lambda request: last_question(request.messages),
@@ -153,3 +153,6 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
     if problem is not None:
         raise problem
     return result
+
+
+KIND = TargetKind(form="python:module:function", open=lambda config, context: named_function(config, context.root))

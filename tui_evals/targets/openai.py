@@ -10,7 +10,7 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 import aiohttp
 from yarl import URL
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .worker import json_line
@@ -164,3 +164,6 @@ def _connection_error(failures: Failures, error: Exception) -> TargetError:
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
         return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
     return failures.unreachable("the connection broke")
+
+
+KIND = TargetKind(form="openai", open=lambda config, context: OpenAI(config, context.environment), asks_model=True)

@@ -1,28 +1,78 @@
-"""From a target's configuration to the target: what kind it is, how it is made, what names it."""
+"""The kinds of targets, and from a configuration to the target: what kind it is, how it is made, what names it."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
-from .base import ConfigurationError, Reply, Request, Target, TargetConfig
+from tui_evals.plugins import UnusablePlugin, installed, installed_named
 
-Kind = Literal["demo", "replay", "python", "command", "openai", "litellm"]
+from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetContext, TargetKind
+
+GROUP = "tui_evals.targets"
+_BUILT_IN = {"replay": "replay", "python": "function", "command": "command", "demo": "demo.answering"}
+"""The module of each word that a model may begin with; it is imported when a model begins with that word."""
+_WORD = re.compile(r"[A-Za-z][\w.-]*")
 
 
-def kind_of(config: TargetConfig) -> Kind:
-    """What serves a target; only the last two ask a model over the network."""
-    if config.model == "demo":
-        return "demo"
-    for kind in ("replay", "python", "command"):
-        if config.model.startswith(f"{kind}:"):
-            return kind
-    from .openai import speaks_openai
+def target_kind(config: TargetConfig) -> TargetKind:
+    """What serves a target; ConfigurationError where it is an installed package that cannot be used."""
+    kind = _kind_by_word(config.model)
+    if kind is not None:
+        return kind
+    from .openai import KIND, speaks_openai
 
-    return "openai" if speaks_openai(config) else "litellm"
+    return KIND if speaks_openai(config) else _declared("through_litellm")
+
+
+def kind_of(config: TargetConfig) -> str:
+    """The name of what serves a target."""
+    return target_kind(config).name
+
+
+def is_spelled(model: str) -> bool:
+    """Whether a model begins with the word of a kind, and says after it what that kind needs."""
+    try:
+        kind = _kind_by_word(model)
+    except ConfigurationError:
+        return True  # opening it says what is wrong with the package
+    return kind is not None and (":" not in kind.form or bool(model.partition(":")[2].strip()))
+
+
+def model_forms() -> str:
+    """Every way to write a model, for a sentence."""
+    *forms, last = [_declared(module).form for module in _BUILT_IN.values()]
+    added = [kind.form for kind in installed(GROUP, TargetKind, "target", _BUILT_IN).by_name.values()]
+    return f"a model is written as {', '.join(['provider/name', *forms, *added])} or {last}"
+
+
+def _kind_by_word(model: str) -> TargetKind | None:
+    """The kind whose word a model begins with; installed packages are asked last, for that takes a while."""
+    word, colon, _ = model.partition(":")
+    if word in _BUILT_IN:
+        kind: TargetKind | None = _declared(_BUILT_IN[word])
+    else:
+        kind = _installed(word) if _WORD.fullmatch(word) else None
+    return kind if kind is not None and (":" in kind.form) == bool(colon) else None
+
+
+def _declared(module: str) -> TargetKind:
+    kind: TargetKind = importlib.import_module(f".{module}", __package__).KIND
+    return kind
+
+
+@cache
+def _installed(word: str) -> TargetKind | None:
+    try:
+        return installed_named(GROUP, word, TargetKind, "target")
+    except UnusablePlugin as problem:
+        raise ConfigurationError(str(problem)) from None
 
 
 class Later:
@@ -50,43 +100,7 @@ def open_target(
     load_items: Callable[[Path], Sequence[Mapping[str, Any]]],
 ) -> Target:
     """The target of a configuration; `load_items` reads the items of a dataset file, for answers captured earlier."""
-    match kind_of(config):
-        case "demo":
-            from tui_evals.targets.demo.answering import Demo
-
-            return Demo(config)
-        case "replay":
-            from .replay import Replay, captured
-
-            named = config.model.removeprefix("replay:")
-            return Replay(captured(load_items(_below(root, named)), named), named)
-        case "python":
-            from .function import named_function
-
-            return named_function(config, root)
-        case "command":
-            from .command import command_target
-
-            return command_target(config, environment, root)
-        case "openai":
-            from .openai import OpenAI
-
-            return OpenAI(config, environment)
-        case "litellm":
-            from .through_litellm import ThroughLitellm
-
-            return ThroughLitellm(config, environment)
-
-
-def _below(root: Path, named: str) -> Path:
-    """The file, which must lie in the project, symbolic links followed."""
-    try:
-        file = (root / named).resolve()
-    except (OSError, ValueError, RuntimeError):
-        raise ConfigurationError(f"replay:{named!r} is no path of a file") from None
-    if not file.is_relative_to(root.resolve()):
-        raise ConfigurationError(f"replay:{named} lies outside the project; copy the file below {root}")
-    return file
+    return target_kind(config).open(config, TargetContext(environment=environment, root=root, load_items=load_items))
 
 
 def identity(config: TargetConfig, environment: Mapping[str, str] | None = None) -> dict[str, Any]:

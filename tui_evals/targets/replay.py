@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .answers import parse_tool_calls
-from .base import ConfigurationError, Reply, Request, TargetError
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +110,22 @@ class Replay:
 
 def _no_response(message: str) -> TargetError:
     return TargetError("agentRequestFailed", message)
+
+
+def _open(config: TargetConfig, context: TargetContext) -> Replay:
+    named = config.model.removeprefix("replay:")
+    return Replay(captured(context.load_items(_below(context.root, named)), named), named)
+
+
+def _below(root: Path, named: str) -> Path:
+    """The file, which must lie in the project, symbolic links followed."""
+    try:
+        file = (root / named).resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise ConfigurationError(f"replay:{named!r} is no path of a file") from None
+    if not file.is_relative_to(root.resolve()):
+        raise ConfigurationError(f"replay:{named} lies outside the project; copy the file below {root}")
+    return file
+
+
+KIND = TargetKind(form="replay:PATH", open=_open)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import Reply, Request, TargetConfig, TargetError
+from .base import Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .worker import Worker, json_line
@@ -225,6 +225,11 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
     else:
         reason = {"text": "the connection broke", "retryable": True}
     return {"kind": "connection", **reason}
+
+
+KIND = TargetKind(
+    form="litellm", open=lambda config, context: ThroughLitellm(config, context.environment), asks_model=True
+)
 
 
 if __name__ == "__main__":

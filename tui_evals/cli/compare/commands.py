@@ -8,11 +8,34 @@ from typing import Any
 import click
 
 from tui_evals.compare.runs import KINDS
-from tui_evals.reports.kinds import KINDS as REPORTS
 
 _file = click.Path(path_type=Path)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 _env = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
+
+
+class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """The name of a kind of report; installed packages add to them, which are looked for when a name is given."""
+
+    name = "kind"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, or the end of the command with the names there are or what is wrong with the package."""
+        from tui_evals.plugins import UnusablePlugin
+        from tui_evals.reports.kinds import names, report_kind
+
+        kind = click.Choice(names()).convert(value, param, ctx)
+        try:
+            report_kind(kind)
+        except UnusablePlugin as problem:
+            self.fail(str(problem), param, ctx)
+        return kind
+
+    def get_metavar(self, *args: Any, **more: Any) -> str | None:
+        """The names, as the help shows them."""
+        from tui_evals.reports.kinds import names
+
+        return click.Choice(names()).get_metavar(*args, **more)
 
 
 @click.command("compare")
@@ -135,7 +158,7 @@ def agreement_command(run: str, **options: Any) -> None:
 
 @click.command("report")
 @click.argument("runs", default="last", metavar="RUN|A,B")
-@click.option("--to", "kind", type=click.Choice(list(REPORTS)), help="By the ending of -o when absent, else html.")
+@click.option("--to", "kind", type=ReportKindName(), help="By the ending of -o when absent, else html.")
 @click.option("-o", "--output", type=_file, help="Where to; .evals/results/ when absent, - for the screen.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 @click.option(

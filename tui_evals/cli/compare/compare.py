@@ -9,6 +9,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, colour, columns, say, say_json
+from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
@@ -147,7 +148,7 @@ def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
     """The runs to compare, and what is to be said of how they were chosen."""
     if len(words) > MAX_RUNS:
         raise Stop(f"{len(words)} runs are too many beside each other; give {MAX_RUNS} at most")
-    runs = project.runs_meant(reader, words or ("last",))
+    runs = runs_meant(reader, words or ("last",))
     if len(runs) == 1:
         other = other_of(reader, runs[0])
         if other is None:

@@ -10,6 +10,7 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, colour, columns, say
+from tui_evals.cli.runs_named import run_meant
 from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.present.answers import error_text, prompt_text, reference_text
 from tui_evals.present.columns import cut, fit, wrap
@@ -113,7 +114,7 @@ _PLACES = 4
 def diff(word: str, *, item: str | None, turn: int | None, only: str | None, limit: int, unified: bool) -> None:
     """Show the answers that were asked for, or those that failed, against what was expected."""
     with project.reader() as reader:
-        run = project.run_meant(reader, word)
+        run = run_meant(reader, word)
         rows, count = _asked_for(reader, run, item, turn, only, limit)
         if not rows:
             say(_nothing(run, only, turn))

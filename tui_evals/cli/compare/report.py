@@ -10,11 +10,12 @@ from tui_evals.cli import project
 from tui_evals.cli.output import Stop, columns, say, say_data
 from tui_evals.cli.project import evaluators, store_path
 from tui_evals.cli.run.finishing import kind_named, write_report, write_results
+from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
 from tui_evals.present import columns as layout
 from tui_evals.present.columns import cell_width, wrap
-from tui_evals.reports.kinds import KINDS, kind_of, write
+from tui_evals.reports.kinds import kind_of, report_kind, write
 from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, named, read_overview, table
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -111,7 +112,7 @@ def report(
         if output is not None and on_screen:
             say_data(write(kind, reader, runs, raw=raw_csv))
             return
-        name = "-".join(run.key for run in runs) + KINDS[kind].endings[0]
+        name = "-".join(run.key for run in runs) + report_kind(kind).endings[0]
         file = output or project.store_path().parent / "results" / name
         write_results(reader, runs, file, kind, raw_csv)
     say(f"wrote {file}", fg="green")
@@ -131,7 +132,7 @@ def _named(reader: Reader, words: str, most: int | None = MAX_RUNS) -> list[RunR
     if not names or (most is not None and len(names) > most):
         several = "several" if most is None else f"up to {most}"
         raise Stop(f"name one run, or {several} with commas between them: `tui-evals report A,B`")
-    runs = project.runs_meant(reader, names)
+    runs = runs_meant(reader, names)
     if len({run.id for run in runs}) < len(runs):
         raise Stop(f"{words} names the same run twice; compare a run with another one")
     return runs

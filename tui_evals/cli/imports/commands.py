@@ -1,4 +1,4 @@
-"""import."""
+"""import, registry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _path = click.Path(path_type=Path)
 @click.option("--name", metavar="NAME", help="What dataset and run are called; as the prompt or the file when absent.")
 @click.option("--prompt", metavar="NAME", help="Which prompt, of a file of Prompt Foundry with several.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def import_command(path: Path, kind: str | None, as_json: bool, **wish: Any) -> None:
+def import_command(path: Path, kind: str | None, as_json: bool, **options: Any) -> None:
     """Bring in what another tool holds: its tests as a dataset, its answers and verdicts as a finished run.
 
     \b
@@ -39,10 +39,11 @@ def import_command(path: Path, kind: str | None, as_json: bool, **wish: Any) -> 
     run that was brought in before is not brought in twice. A log or results file becomes a run alone, unless --into
     or --out says where its dataset goes.
     """
-    from .imported import ImportOptions as Wish
-    from .importing import import_from
+    from tui_evals.imports.base import ImportOptions
 
-    import_from(path, kind, Wish(**wish), as_json)
+    from .importing import import_path
+
+    import_path(path, kind, ImportOptions(**options), as_json)
 
 
 @click.command("registry")
@@ -55,6 +56,6 @@ def registry_command(path: str, words: tuple[str, ...], as_json: bool) -> None:
     PATH is the folder that holds evals/, modelgraded/, eval_sets/ and data/, or its parent. FILTER words must all be
     in the name, class or description; !WORD must not.
     """
-    from .registries import list_registry
+    from .registry import list_registry
 
     list_registry(path, words, as_json)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tui_evals.cli.output import Stop
 from tui_evals.datasets.save import CannotSave, write_atomically
-from tui_evals.reports.kinds import ENDINGS, kind_of, write
+from tui_evals.reports.kinds import endings, kind_of, write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -37,5 +37,5 @@ def kind_named(file: Path) -> str:
     """The kind of report that the ending of a file names, or the end of the command."""
     kind = kind_of(file)
     if kind is None:
-        raise Stop(f"{file}: the ending says what is written, and must be one of {ENDINGS}")
+        raise Stop(f"{file}: the ending says what is written, and must be one of {endings()}")
     return kind

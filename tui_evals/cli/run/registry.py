@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tui_evals.cli import project
-from tui_evals.cli.imports.registries import registry_at
+from tui_evals.cli.imports.registry import registry_at
 from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import in_memory

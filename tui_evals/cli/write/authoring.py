@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, say, say_data, say_json, warn
-from tui_evals.datasets import samples, save, table
+from tui_evals.datasets import save
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
 from tui_evals.datasets.problems import DatasetError, Problem, problem_with_place
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import make_project, write_starter
-from tui_evals.datasets.validate import ValidationReport, dataset_of, runevals_refusal, validate
-from tui_evals.imports import foundry, m365, promptfoo
-from tui_evals.imports.losses import Losses
+from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
+from tui_evals.imports.convert import converted
 from tui_evals.text import strictjson
 
 
@@ -127,14 +125,14 @@ def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
         for place, unit in enumerate(item.units)
     ]
     if as_json:
-        say_json([_resolved(index, place, item, found) for index, place, item, found in rows])
+        say_json([_resolved(index, place, item, entries) for index, place, item, entries in rows])
         return
-    for index, place, item, found in rows:
+    for index, place, item, entries in rows:
         turn = f", turn {place + 1}" if item.turns else ""
         say(f"#{index + 1}{turn}  {cell(_title(item, place), 90)}", bold=True)
-        for entry in found:
+        for entry in entries:
             say(f"    {_line(entry)}")
-        if not found:
+        if not entries:
             say("    nothing judges it")
 
 
@@ -159,7 +157,7 @@ def _line(entry: EffectiveEvaluator) -> str:
     return text
 
 
-def _resolved(index: int, place: int, item: Item, found: Sequence[EffectiveEvaluator]) -> dict[str, Any]:
+def _resolved(index: int, place: int, item: Item, entries: Sequence[EffectiveEvaluator]) -> dict[str, Any]:
     return {
         "item": index + 1,
         "turn": place + 1 if item.turns else None,
@@ -172,7 +170,7 @@ def _resolved(index: int, place: int, item: Item, found: Sequence[EffectiveEvalu
                 "origin": entry.origin,
                 "overridden": None if entry.overridden is None else dict(entry.overridden),
             }
-            for entry in found
+            for entry in entries
         ],
     }
 
@@ -197,7 +195,7 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> N
     try:
         known = project.evaluators(prompt=prompt_of(source))
         dataset_of(source, known.catalogue, known.own)
-        text, lost = _written(source, kind, raw_csv)
+        text, lost = converted(source, kind, known.own, raw_csv=raw_csv)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
     if output is None:
@@ -206,35 +204,6 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> N
         _write_new(output, text)
     for line in lost:
         warn(f"note: {line}")
-
-
-def _written(source: Document, kind: str, raw_csv: bool) -> tuple[str, list[str]]:
-    """The dataset as text, and sentences about what became of its parts."""
-    match kind:
-        case "m365":
-            own = project.evaluators().own
-            document, lost = m365.write(source.data, lambda key, options: runevals_refusal(key, options, own))
-            return pretty_json(document), lost
-        case "csv":
-            return table.write_csv(source.data["items"], raw=raw_csv)
-        case "jsonl":
-            return samples.write_jsonl(source.data["items"])
-    data, said = _with_prompt(source)
-    text, losses = promptfoo.write_config(data) if kind == "promptfoo" else foundry.write(data)
-    said.extend(losses)
-    return text, said.sentences()
-
-
-def _with_prompt(source: Document) -> tuple[Mapping[str, Any], Losses]:
-    """The dataset with the prompt of its prompt file as messages."""
-    losses = Losses()
-    prompt = prompt_of(source)
-    if prompt is None:
-        return source.data, losses
-    sections = load_prompt(prompt).sections
-    losses.changed(f"the prompt file {prompt.name}", "prompt_file", "its messages stand in the file itself")
-    others = {name: value for name, value in source.data.items() if name != "prompt_file"}
-    return {**others, "messages": [{"role": one.role, "content": one.text} for one in sections]}, losses
 
 
 def _write_new(file: Path, text: str) -> None:

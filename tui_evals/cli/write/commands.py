@@ -94,6 +94,6 @@ def from_conversation_command(file: Path, into: Path, with_checks: bool) -> None
     FILE may hold messages, requests, responses, a log of them, or lines for fine-tuning. Answers become expected
     responses. The checks that the last answer suggests wait under extensions.suggested, where they judge nothing.
     """
-    from tui_evals.cli.imports.importing_messages import from_conversation
+    from tui_evals.cli.imports.importing import add_conversations
 
-    from_conversation(file, into, with_checks)
+    add_conversations(file, into, with_checks)

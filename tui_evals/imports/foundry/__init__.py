@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .file import is_foundry
-from .reading import read
-from .writing import write
+from tui_evals.imports.foundry.file import is_foundry
+from tui_evals.imports.foundry.importer import IMPORTER
+from tui_evals.imports.foundry.reading import read
+from tui_evals.imports.foundry.writing import write
 
-__all__ = ["is_foundry", "read", "write"]
+__all__ = ["IMPORTER", "is_foundry", "read", "write"]

@@ -133,25 +133,29 @@ def _at(path: Path) -> Path:
 
 def _modern(assertion: Mapping[str, Any]) -> Data:
     """An assertion of the early API as it is written now; `reads JSON` where its type said so."""
-    found, matcher = dict(assertion), assertion.get("matcher")
+    modern, matcher = dict(assertion), assertion.get("matcher")
     if isinstance(matcher, dict):
-        del found["matcher"]
-        found |= {"type": matcher.get("type"), "jsonPath": matcher.get("jsonPath"), "targetValue": found.get("target")}
-    kind = found.get("type")
+        del modern["matcher"]
+        modern |= {
+            "type": matcher.get("type"),
+            "jsonPath": matcher.get("jsonPath"),
+            "targetValue": modern.get("target"),
+        }
+    kind = modern.get("type")
     if isinstance(kind, str) and kind in _EARLY:
-        found["type"] = _EARLY[kind]
+        modern["type"] = _EARLY[kind]
         if kind.startswith("JSON"):
-            found |= {"jsonPath": found.get("jsonPath") or "$", "reads JSON": True}
-        if _EARLY[kind] == "CONTAINS_ALL" and isinstance(found.get("targetValue"), str):
-            found["targetValues"] = [found["targetValue"]]
-    if kind == "TOOL_CALLED_WITH" and not found.get("argKeyName") and isinstance(found.get("targetValue"), str):
+            modern |= {"jsonPath": modern.get("jsonPath") or "$", "reads JSON": True}
+        if _EARLY[kind] == "CONTAINS_ALL" and isinstance(modern.get("targetValue"), str):
+            modern["targetValues"] = [modern["targetValue"]]
+    if kind == "TOOL_CALLED_WITH" and not modern.get("argKeyName") and isinstance(modern.get("targetValue"), str):
         try:
-            wanted = strictjson.loads(found["targetValue"])
+            wanted = strictjson.loads(modern["targetValue"])
         except strictjson.JsonError:
-            return found
+            return modern
         if isinstance(wanted, dict):
-            found["arguments"] = wanted
-    return found
+            modern["arguments"] = wanted
+    return modern
 
 
 def evaluator_of(assertion: Mapping[str, Any], form: Form) -> tuple[str, Data]:
@@ -177,9 +181,9 @@ def report(assertion: Mapping[str, Any], form: Form, losses: Losses, where: str)
     now = _modern(assertion)
     kind, path = now["type"], now.get("jsonPath")
     evaluator, options = evaluator_of(assertion, form)
-    said = assertion["matcher"]["type"] if "matcher" in assertion else assertion["type"]
-    if said in _EARLY or "arguments" in options:
-        losses.changed(f"the assertion {said} of the early API", where, f"{evaluator} judges it")
+    written = assertion["matcher"]["type"] if "matcher" in assertion else assertion["type"]
+    if written in _EARLY or "arguments" in options:
+        losses.changed(f"the assertion {written} of the early API", where, f"{evaluator} judges it")
     else:
         foreign = set(AnyAssertion.model_fields) - set(_KINDS[kind].model.model_fields)
         if beside := sorted(name for name in foreign if assertion.get(name)):
@@ -207,13 +211,13 @@ def assertion_of(name: str, given: Mapping[str, Any], form: Form, references: Se
     if "case_sensitive" in options:
         options["ignore_case"] = not options.pop("case_sensitive") or options.get("ignore_case", False)
     _demand_equal(kind_name, options)
-    found: Data = {"type": kind_name}
+    assertion: Data = {"type": kind_name}
     for field, option in kind.own.items():
-        found[field] = options[option] if option in options else _reference(option, references)
+        assertion[field] = options[option] if option in options else _reference(option, references)
     for field in kind.modifiers:
         absent = None if field == "jsonPath" and form == "json" else DEFAULTS[field]
-        found[field] = options.get(_MODIFIERS[field], absent)
-    return found
+        assertion[field] = options.get(_MODIFIERS[field], absent)
+    return assertion
 
 
 def _demand_equal(kind_name: str, options: Mapping[str, Any]) -> None:

@@ -30,8 +30,8 @@ class Case:
     @property
     def prompt_id(self) -> str | None:
         """The prompt it belongs to."""
-        found: str | None = self.evaluation.get("promptId")
-        return found
+        identity: str | None = self.evaluation.get("promptId")
+        return identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,10 @@ class FoundryFile:
 
 def is_foundry(value: object) -> bool:
     """Whether a parsed JSON file looks like evaluations of Prompt Foundry."""
-    found = value.get("evaluations") if isinstance(value, dict) else value
-    return isinstance(found, list) and any(isinstance(part, dict) and _MARKS & part.keys() for part in found)
+    evaluations = value.get("evaluations") if isinstance(value, dict) else value
+    return isinstance(evaluations, list) and any(
+        isinstance(part, dict) and _MARKS & part.keys() for part in evaluations
+    )
 
 
 def load(text: str, source: str, chosen: str | None, losses: Losses) -> FoundryFile:
@@ -78,17 +80,17 @@ def _checked(raw: object, chosen: str | None, problems: list[Problem], losses: L
     listed = isinstance(raw, list)
     top = spelled(raw, "evaluation" if listed else "document", "camel", problems)
     base: Path = () if listed else ("evaluations",)
-    found = top if listed else top.get("evaluations") if isinstance(top, dict) else None
-    if not isinstance(found, list) or not found:
-        said = "must be a list of evaluations, or an object with a list of evaluations, and hold at least one"
-        problems.append(Problem(said, base if isinstance(found, list) else ()))
+    evaluations = top if listed else top.get("evaluations") if isinstance(top, dict) else None
+    if not isinstance(evaluations, list) or not evaluations:
+        message = "must be a list of evaluations, or an object with a list of evaluations, and hold at least one"
+        problems.append(Problem(message, base if isinstance(evaluations, list) else ()))
         return None
-    for number, evaluation in enumerate(found):
+    for number, evaluation in enumerate(evaluations):
         if check(Evaluation, evaluation, (*base, number), problems):
             check_messages(evaluation.get("appendedMessages", ()), (*base, number, "appendedMessages"), problems)
     document = {} if listed else top
     prompts = _prompts(document, problems)
-    cases = [] if problems else [_case(evaluation, (*base, at), problems) for at, evaluation in enumerate(found)]
+    cases = [] if problems else [_case(evaluation, (*base, at), problems) for at, evaluation in enumerate(evaluations)]
     if not problems:
         _join(document, cases, problems)
     if problems:
@@ -140,8 +142,8 @@ def _join(document: Data, cases: Sequence[Case], problems: list[Problem]) -> Non
         problems.append(Problem("must be a list of assertions", ("assertions",)))
         return
     if "assertions" in document and any("assertions" in case.evaluation for case in cases):
-        said = "some assertions stand inside their evaluations and these beside them; keep one way"
-        problems.append(Problem(said, ("assertions",)))
+        message = "some assertions stand inside their evaluations and these beside them; keep one way"
+        problems.append(Problem(message, ("assertions",)))
         return
     for number, assertion in enumerate(beside):
         path: Path = ("assertions", number)
@@ -164,16 +166,16 @@ def _chosen(prompts: Sequence[Data], cases: Sequence[Case], chosen: str | None, 
     """The prompt under test."""
     names = ", ".join(map(_named, prompts))
     if chosen is not None:
-        found = [one for one in prompts if chosen in (one.get("id"), one.get("name"))]
-        if not found:
+        matching = [one for one in prompts if chosen in (one.get("id"), one.get("name"))]
+        if not matching:
             problems.append(Problem(f"has no prompt '{chosen}'; its prompts are {names or 'none'}"))
-        return found[0] if found else None
+        return matching[0] if matching else None
     used = [one for one in prompts if any(_belongs(case, one) for case in cases)]
     if prompts and not used:
         problems.append(Problem(f"no evaluation belongs to a prompt of the file ({names})"))
     elif len(used) > 1:
-        said = f"has evaluations of {len(used)} prompts ({names}), and a dataset has one; say which to import"
-        problems.append(Problem(said, ("prompts",)))
+        message = f"has evaluations of {len(used)} prompts ({names}), and a dataset has one; say which to import"
+        problems.append(Problem(message, ("prompts",)))
     return used[0] if used else None
 
 
@@ -190,6 +192,6 @@ def _about(prompt: Data | None, prompts: Sequence[Data], cases: list[Case], loss
             losses.left_out(f"the prompt {_named(other)}", why="a dataset has one prompt under test")
     others = Counter(str(case.prompt_id) for case in cases if not _belongs(case, prompt))
     for owner, count in others.items():
-        said = f"{count} evaluation{'s' if count > 1 else ''} of the prompt {owner}"
-        losses.left_out(said, why="a dataset has one prompt under test, and it is another")
+        left = f"{count} evaluation{'s' if count > 1 else ''} of the prompt {owner}"
+        losses.left_out(left, why="a dataset has one prompt under test, and it is another")
     return [case for case in cases if _belongs(case, prompt)]

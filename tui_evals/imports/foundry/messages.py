@@ -71,35 +71,37 @@ def check_messages(messages: Any, path: Path, problems: list[Problem]) -> None:
         for at, block in enumerate(message["content"]):
             _check_block(block, message["role"], (*place, "content", at), problems)
         if message["role"] == "tool" and not any(block.get("type") == "TOOL_RESULT" for block in message["content"]):
-            said = "a message of the role tool needs a TOOL_RESULT block, which says what call it answers"
-            problems.append(Problem(said, (*place, "content")))
+            message_text = "a message of the role tool needs a TOOL_RESULT block, which says what call it answers"
+            problems.append(Problem(message_text, (*place, "content")))
 
 
 def _check_block(block: Mapping[str, Any], role: str, path: Path, problems: list[Problem]) -> None:
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in _BLOCKS:
         hint = did_you_mean(str(kind), _BLOCKS)
-        said = f"'{kind}' is no type of block{hint}; known are {', '.join(_BLOCKS)}"
-        problems.append(Problem("type is missing" if kind is None else said, path if kind is None else (*path, "type")))
+        message = f"'{kind}' is no type of block{hint}; known are {', '.join(_BLOCKS)}"
+        problems.append(
+            Problem("type is missing" if kind is None else message, path if kind is None else (*path, "type"))
+        )
     elif check(_BLOCKS[kind], block, path, problems) and kind == "TOOL_CALL" and role != "assistant":
         problems.append(Problem(f"only an assistant calls tools, and this message is of the role {role}", path))
 
 
 def _modern(message: Mapping[str, Any]) -> Data:
     """A message of the early API, whose content was text with its tool calls beside it, as it is written now."""
-    found = dict(message)
-    content = found.get("content")
-    role = found.get("role")
+    modern = dict(message)
+    content = modern.get("content")
+    role = modern.get("role")
     if isinstance(role, str):
-        found["role"] = role = role.lower()
+        modern["role"] = role = role.lower()
     if not isinstance(content, list) and (content is None or isinstance(content, str)):
         blocks: list[Data] = [] if content is None else [{"type": "TEXT", "text": content}]
         if role == "tool":
-            blocks = [{"type": "TOOL_RESULT", "toolCallId": found.get("toolCallId"), "result": content or ""}]
-        calls = found.get("toolCalls")
+            blocks = [{"type": "TOOL_RESULT", "toolCallId": modern.get("toolCallId"), "result": content or ""}]
+        calls = modern.get("toolCalls")
         blocks += [{"type": "TOOL_CALL", "toolCall": call} for call in (calls if isinstance(calls, list) else ())]
-        found["content"] = blocks
-    return found
+        modern["content"] = blocks
+    return modern
 
 
 def chat_of(messages: Sequence[Mapping[str, Any]], variables: Mapping[str, str | None] | None = None) -> list[Data]:
@@ -115,12 +117,12 @@ def chat_of(messages: Sequence[Mapping[str, Any]], variables: Mapping[str, str |
             for block in results
         ]
         if parts or calls or not results:
-            said: Data = {"role": message["role"]}
+            turn: Data = {"role": message["role"]}
             if len(parts) == 1 and "text" in parts[0]:
-                said["content"] = parts[0]["text"]
+                turn["content"] = parts[0]["text"]
             elif parts or not calls:
-                said["content"] = parts or ""
-            chat.append(said | ({"tool_calls": calls} if calls else {}))
+                turn["content"] = parts or ""
+            chat.append(turn | ({"tool_calls": calls} if calls else {}))
     return chat
 
 
@@ -241,15 +243,15 @@ def item_of(evaluation: Mapping[str, Any], prompted: bool) -> Data:
 
 
 def evaluation_of(
-    asked: Mapping[str, Any], chat: Sequence[Mapping[str, Any]], sparse: bool, losses: Losses, where: str
+    case: Mapping[str, Any], chat: Sequence[Mapping[str, Any]], sparse: bool, losses: Losses, where: str
 ) -> Data:
     """The evaluation that asks the same; `sparse` leaves out what is so by default."""
-    found: Data = {
+    evaluation: Data = {
         "appendedMessages": messages_of(chat, losses, f"{where}.messages"),
-        "variables": {name: _text(value, name, losses, where) for name, value in asked.get("variables", {}).items()},
+        "variables": {name: _text(value, name, losses, where) for name, value in case.get("variables", {}).items()},
     }
-    shares = {name: asked.get(name, 1) for name in CASE_DEFAULTS}
-    return found | {name: share for name, share in shares.items() if not sparse or share != 1}
+    shares = {name: case.get(name, 1) for name in CASE_DEFAULTS}
+    return evaluation | {name: share for name, share in shares.items() if not sparse or share != 1}
 
 
 def _text(value: Any, name: str, losses: Losses, where: str) -> str | None:
@@ -261,26 +263,26 @@ def _text(value: Any, name: str, losses: Losses, where: str) -> str | None:
 
 def chat_in(unit: Mapping[str, Any]) -> list[Data]:
     """The messages one unit adds to a chat."""
-    asked = [{"role": "user", "content": unit["prompt"]}] if unit.get("prompt") is not None else []
-    return [*(unit.get("messages") or ()), *asked]
+    chat = [{"role": "user", "content": unit["prompt"]}] if unit.get("prompt") is not None else []
+    return [*(unit.get("messages") or ()), *chat]
 
 
 def fields_of(prompt: Mapping[str, Any]) -> Data:
     """What a checked prompt is in a dataset."""
-    found: Data = {"messages": chat_of(prompt.get("messages", ()))}
+    fields: Data = {"messages": chat_of(prompt.get("messages", ()))}
     if tools := [tool_of(tool) for tool in prompt.get("tools", ())]:
-        found["tools"] = tools
+        fields["tools"] = tools
     if (prompt.get("parameters") or {}).get("responseFormat") == "JSON":
-        found["response_format"] = "json"
-    return found
+        fields["response_format"] = "json"
+    return fields
 
 
 def prompt_of(data: Mapping[str, Any], parameters: Mapping[str, Any], losses: Losses) -> Data:
     """The prompt of a dataset; `parameters` are those it was imported with."""
     wanted = data.get("response_format")
     if isinstance(wanted, dict):
-        said = "all that is asked for there is valid JSON"
-        losses.changed("the JSON Schema of the answers", "response_format", said)
+        why = "all that is asked for there is valid JSON"
+        losses.changed("the JSON Schema of the answers", "response_format", why)
     tools = [wire_tool(tool, losses, f"tools[{number}]") for number, tool in enumerate(data.get("tools") or ())]
     return {
         "messages": messages_of(data.get("messages") or (), losses, "messages"),
@@ -298,10 +300,10 @@ def rebuilt(
     name: str, options: Mapping[str, Any], form: Form, references: Sequence[str], owner: str | None, sparse: bool
 ) -> Data:
     """The assertion for an evaluator of the evaluation `owner`; NoEqual where there is none."""
-    found = assertion_of(name, options, form, references)
+    assertion = assertion_of(name, options, form, references)
     if sparse:
-        found = {key: value for key, value in found.items() if key not in DEFAULTS or value != DEFAULTS[key]}
-    return found if owner is None else {**found, "evaluationId": owner}
+        assertion = {key: value for key, value in assertion.items() if key not in DEFAULTS or value != DEFAULTS[key]}
+    return assertion if owner is None else {**assertion, "evaluationId": owner}
 
 
 def rebuilt_case(item: Mapping[str, Any], sparse: bool) -> Data:

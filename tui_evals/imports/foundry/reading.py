@@ -78,8 +78,8 @@ def _leaves_out_defaults(file: FoundryFile) -> bool:
     """Whether what is so by default is left out somewhere, and never said."""
     parts = [(case.evaluation, CASE_DEFAULTS) for case in file.cases]
     parts += [(one, defaults_of(one)) for case in file.cases for _, one in case.assertions]
-    said = any(name in part and part[name] == value for part, defaults in parts for name, value in defaults.items())
-    return not said and any(name not in part for part, defaults in parts for name in defaults)
+    stated = any(name in part and part[name] == value for part, defaults in parts for name, value in defaults.items())
+    return not stated and any(name not in part for part, defaults in parts for name in defaults)
 
 
 def _prompt_notes(prompt: Data, data: Data, losses: Losses) -> Data:
@@ -135,8 +135,8 @@ def _report_case(evaluation: Data, note: Data, losses: Losses, where: str) -> No
     _report_kept(evaluation, Evaluation, losses, where)
     messages = evaluation.get("appendedMessages", ())
     if has_places(messages, evaluation.get("variables") or {}):
-        said = f"their places for variables are filled in, as only the prompt's messages are templates; {_KEPT}"
-        losses.changed("appendedMessages", where, said)
+        why = f"their places for variables are filled in, as only the prompt's messages are templates; {_KEPT}"
+        losses.changed("appendedMessages", where, why)
     elif "appendedMessages" in note:
         losses.changed("appendedMessages", where, f"OpenAI-style messages are laid out otherwise; {_KEPT}")
 
@@ -152,8 +152,8 @@ def _report(file: FoundryFile, data: Data, losses: Losses) -> None:
     checks = sum(len(case.assertions) for case in file.cases)
     losses.carried(f"{_count(len(file.cases), 'evaluation')} with {_count(checks, 'assertion')}")
     if file.prompt is None:
-        said = "the file holds no prompt; add it as messages or prompt_file, or give one when you run the dataset"
-        losses.left_out("the prompt under test", why=said)
+        why = "the file holds no prompt; add it as messages or prompt_file, or give one when you run the dataset"
+        losses.left_out("the prompt under test", why=why)
         return
     held = f"{_count(len(data['messages']), 'message')} and {_count(len(data.get('tools', ())), 'tool')}"
     losses.carried(f"the prompt with {held}", str(file.prompt.get("name") or ""))
@@ -166,8 +166,8 @@ def _report(file: FoundryFile, data: Data, losses: Losses) -> None:
 def _report_template(content: Any, path: Path, losses: Losses) -> None:
     """Note a message that reads otherwise as a template here."""
     if isinstance(content, list) and any("{{" in part.get("text", "") for part in content):
-        said = "it has several blocks, and places are filled in where a message is one text"
-        losses.changed("the places for variables", path_text(path), said)
+        why = "it has several blocks, and places are filled in where a message is one text"
+        losses.changed("the places for variables", path_text(path), why)
     elif isinstance(content, str) and ("{%" in content or "{#" in content):
         losses.changed("the text", path_text(path), "{% and {# begin a command of the template here")
 

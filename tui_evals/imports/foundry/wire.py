@@ -61,26 +61,26 @@ def spelled(value: Any, kind: str, style: Style, problems: list[Problem], path: 
         return value
     names = (_CAMEL if style == "camel" else _SNAKE).get(kind, {})
     inside = _INSIDE.get(kind, {})
-    found: Data = {}
+    spelt: Data = {}
     for key, part in value.items():
         name = names.get(key, key)
-        if name in found:
+        if name in spelt:
             problems.append(Problem(f"{key} stands twice, once as {name} and once as {snake(name)}; keep one", path))
         below = inside.get(_CAMEL.get(kind, {}).get(key, key))
-        found[name] = spelled(part, below, style, problems, (*path, key)) if below else part
-    return found
+        spelt[name] = spelled(part, below, style, problems, (*path, key)) if below else part
+    return spelt
 
 
 def as_written(value: Any, path: Path) -> Path:
     """The path with each field in the style the file has it in."""
-    found: list[str | int] = []
+    parts: list[str | int] = []
     for key in path:
         if isinstance(value, dict) and isinstance(key, str) and key not in value and snake(key) in value:
             key = snake(key)
-        found.append(key)
+        parts.append(key)
         inside = isinstance(value, dict) or (isinstance(value, list) and isinstance(key, int) and key < len(value))
         value = (value.get(key) if isinstance(value, dict) else value[key]) if inside else None
-    return tuple(found)
+    return tuple(parts)
 
 
 class Wire(BaseModel):
@@ -154,8 +154,8 @@ def original_of(rebuilt: Mapping[str, Any], note: Mapping[str, Any]) -> Data:
 
 def absent_in(note: Mapping[str, Any]) -> list[str]:
     """The fields that the original did not have."""
-    found = note.get(ABSENT)
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    absent = note.get(ABSENT)
+    return [name for name in absent if isinstance(name, str)] if isinstance(absent, list) else []
 
 
 def edited(rebuilt: Mapping[str, Any], note: Mapping[str, Any], known: type[Wire]) -> Data:

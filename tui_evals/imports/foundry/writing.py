@@ -69,37 +69,37 @@ class _Writer:
 
     def document(self) -> Data:
         """The whole, in camelCase."""
-        found: Data = dict(_object(self.notes.get("document")))
+        document: Data = dict(_object(self.notes.get("document")))
         if self.prompted:
             prompt = _prompt(self.data, self.notes, self.losses)
-            found |= {"prompts": [prompt]} if "prompts" in self.notes else {"prompt": prompt}
-        found["evaluations"] = self.evaluations
+            document |= {"prompts": [prompt]} if "prompts" in self.notes else {"prompt": prompt}
+        document["evaluations"] = self.evaluations
         if self.beside:
-            found["assertions"] = _in_order(self.assertions, self.notes.get("order"))
+            document["assertions"] = _in_order(self.assertions, self.notes.get("order"))
         count = len(self.evaluations)
         self.losses.carried(f"{count} evaluation{'' if count == 1 else 's'}")
-        return found
+        return document
 
     def add(self, item: Mapping[str, Any], where: str) -> None:
         """An item as an evaluation; a conversation as one for each turn."""
         self.unused({name for name in set(item) - _USED if item[name] != self.data.get(name)}, item, where)
         variables = {**(self.data.get("variables") or {}), **(item.get("variables") or {})}
-        asked = {**item, "variables": variables}
+        case = {**item, "variables": variables}
         if "turns" not in item:
             note = _notes(item)
-            written = evaluation_of(asked, chat_in(item), self.sparse, self.losses, where)
+            written = evaluation_of(case, chat_in(item), self.sparse, self.losses, where)
             evaluation = _evaluation(item, written, note, self.prompted)
             checks = self.checks(item, evaluation.get("id"), _object(note.get("assertions")), where)
             self.put(evaluation, checks, bare="assertions" in absent_in(note))
             return
-        said = f"it became {len(item['turns'])} evaluations, each with what was said before"
-        self.losses.changed("the conversation", where, said)
+        why = f"it became {len(item['turns'])} evaluations, each with what was said before"
+        self.losses.changed("the conversation", where, why)
         past = [*(item.get("messages") or ())]
         for number, turn in enumerate(item["turns"]):
             place = f"{where}.turns[{number}]"
             self.unused(set(turn) - _USED, turn, place)
             past += chat_in(turn)
-            evaluation = evaluation_of(asked, past, self.sparse, self.losses, place)
+            evaluation = evaluation_of(case, past, self.sparse, self.losses, place)
             self.put(evaluation, self.checks(turn, None, {}, place))
             if answer := turn.get("expected_response") or turn.get("response"):
                 past.append({"role": "assistant", "content": answer})
@@ -117,7 +117,7 @@ class _Writer:
         """The assertions of a unit; what has no equal is reported."""
         given = [unit.get("expected_response"), *(unit.get("ideal") or ())]
         references = list(dict.fromkeys(text for text in given if text is not None))
-        found, compared = [], False
+        assertions, compared = [], False
         own = effective_evaluators(
             self.data.get("default_evaluators"), unit.get("evaluators"), unit.get("evaluators_mode"), "item"
         )
@@ -128,11 +128,11 @@ class _Writer:
             except NoEqual as problem:
                 self.losses.left_out(f"the evaluator {evaluator.key}", place, str(problem))
                 continue
-            found.append(check)
+            assertions.append(check)
             compared |= bool(_TARGETS & check.keys()) and not _TARGETS & evaluator.settings.keys()
         if references and not compared:
             self.losses.left_out("the expected response", where, "no assertion compares with it")
-        return found
+        return assertions
 
     def check(self, evaluator: EffectiveEvaluator, references: Sequence[str], owner: str | None, note: Data) -> Data:
         """The assertion as it was imported, or as it is now."""

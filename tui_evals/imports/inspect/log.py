@@ -18,6 +18,8 @@ from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset, problem_of
+from tui_evals.imports.base import Importer
+from tui_evals.imports.keeping import keep_run
 from tui_evals.imports.losses import Losses
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
 from tui_evals.text import strictjson
@@ -51,7 +53,7 @@ class _Text:
         except (ValueError, RecursionError):
             pass
         try:
-            strictjson.loads(_NO_NUMBER.sub(lambda found: found[0] if found[0][0] == '"' else "null", self.text))
+            strictjson.loads(_NO_NUMBER.sub(lambda match: match[0] if match[0][0] == '"' else "null", self.text))
         except strictjson.JsonError as problem:
             raise DatasetError(self.source, [Problem(str(problem), line=problem.line)]) from None
         raise DatasetError(self.source, [Problem("is not valid JSON")])
@@ -73,7 +75,7 @@ class _Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LoggedSample:
     """A sample and where it stands; `traced` where the log also tells how it came about."""
 
     where: str
@@ -81,12 +83,12 @@ class Found:
     traced: bool
 
 
-def log_in(path: Path) -> tuple[Header, list[Found]]:
+def log_in(path: Path) -> tuple[Header, list[LoggedSample]]:
     """What a log holds; DatasetError names file, member, line and field of what is wrong."""
     return _archived(path) if path.suffix.lower() == ".eval" else _written(path)
 
 
-def _archived(path: Path) -> tuple[Header, list[Found]]:
+def _archived(path: Path) -> tuple[Header, list[LoggedSample]]:
     with opened(path) as archive:
         name = next((name for name in _HEADERS if name in archive.names), None)
         if name is None:
@@ -98,7 +100,7 @@ def _archived(path: Path) -> tuple[Header, list[Found]]:
         return header, [_sample(text, text.value, ()) for text in texts]
 
 
-def _written(path: Path) -> tuple[Header, list[Found]]:
+def _written(path: Path) -> tuple[Header, list[LoggedSample]]:
     try:
         if path.stat().st_size > LARGEST_JSON:
             message = f"is larger than {LARGEST_JSON // 2**20} MiB; `inspect log convert --to eval` makes it smaller"
@@ -126,15 +128,15 @@ def _header(text: _Text, value: object) -> Header:
     return text.typed(value, Header)
 
 
-def _sample(text: _Text, value: object, base: Place) -> Found:
+def _sample(text: _Text, value: object, base: Place) -> LoggedSample:
     if not isinstance(value, dict):
         raise text.refuse("must be an object", base)
-    found = {name: value[name] for name in Sample.model_fields if name in value}
-    found |= {"model_usage": value["model_usage"]} if "model_usage" in value else {}
+    fields = {name: value[name] for name in Sample.model_fields if name in value}
+    fields |= {"model_usage": value["model_usage"]} if "model_usage" in value else {}
     if isinstance(attached := value.get("attachments"), dict) and attached:
-        found |= {name: _resolved(found[name], attached) for name in _RESOLVED if name in found}
+        fields |= {name: _resolved(fields[name], attached) for name in _RESOLVED if name in fields}
     where = text.source if not base else f"{text.source}, sample {int(base[-1]) + 1}"
-    return Found(where, text.typed(found, Sample, base), bool(value.get("events") or value.get("store")))
+    return LoggedSample(where, text.typed(fields, Sample, base), bool(value.get("events") or value.get("store")))
 
 
 def _resolved(value: Any, attached: Mapping[str, Any]) -> Any:
@@ -174,15 +176,15 @@ def read(path: Path) -> tuple[Recording, Losses]:
     """The run of a log, and what became of its parts; DatasetError says what is wrong with it, and where."""
     losses = Losses()
     try:
-        header, found = log_in(path)
-        if not found:
+        header, samples = log_in(path)
+        if not samples:
             message = "holds no samples; was it written with `--no-log-samples`, or before the first one ended?"
             raise refused(path, message)
-        _check(found)
-        recording = _recording(path, header, _ordered(header, found), losses)
+        _check(samples)
+        recording = _recording(path, header, _ordered(header, samples), losses)
     except RecursionError:
         raise refused(path, "is nested too deeply to read") from None
-    _report(header, found, recording, losses)
+    _report(header, samples, recording, losses)
     return recording, losses
 
 
@@ -190,9 +192,9 @@ def _id(sample_id: object) -> Id:
     return type(sample_id).__name__, str(sample_id)
 
 
-def _check(found: Sequence[Found]) -> None:
+def _check(samples: Sequence[LoggedSample]) -> None:
     seen: set[tuple[Id, int]] = set()
-    for one in found:
+    for one in samples:
         key = (_id(one.sample.id), one.sample.epoch)
         if key in seen:
             message = f"the sample {one.sample.id!r} of epoch {one.sample.epoch} stands there a second time"
@@ -200,13 +202,13 @@ def _check(found: Sequence[Found]) -> None:
         seen.add(key)
 
 
-def _ordered(header: Header, found: Sequence[Found]) -> list[Sample]:
+def _ordered(header: Header, samples: Sequence[LoggedSample]) -> list[Sample]:
     """The samples in the order of their dataset, as far as the log tells it, and by epoch."""
     ids = [_id(one) for one in header.spec.dataset.sample_ids or ()]
     rank = {one: place for place, one in reversed([*enumerate(ids)])}
-    for one in found:
+    for one in samples:
         rank.setdefault(_id(one.sample.id), len(rank) + len(ids))
-    return sorted((one.sample for one in found), key=lambda sample: (rank[_id(sample.id)], sample.epoch))
+    return sorted((one.sample for one in samples), key=lambda sample: (rank[_id(sample.id)], sample.epoch))
 
 
 def _recording(path: Path, header: Header, samples: Sequence[Sample], losses: Losses) -> Recording:
@@ -292,18 +294,27 @@ def _time(path: Path, stamp: str, field: str) -> float | None:
         raise DatasetError(str(path), [Problem(f"{field} must be a time such as 2026-01-31T12:00:00+00:00")]) from None
 
 
-def _report(header: Header, found: Sequence[Found], recording: Recording, losses: Losses) -> None:
+def _report(header: Header, samples: Sequence[LoggedSample], recording: Recording, losses: Losses) -> None:
     spec, items = header.spec, len(recording.document["items"])
-    losses.carried(f"{len(found):,} samples with their answers and scores, of {items:,} items")
-    if any(one.traced for one in found):
+    losses.carried(f"{len(samples):,} samples with their answers and scores, of {items:,} items")
+    if any(one.traced for one in samples):
         losses.left_out("events and stores of samples", why="a run keeps what was asked, said and scored")
-    missing = {_id(one) for one in spec.dataset.sample_ids or ()} - {_id(one.sample.id) for one in found}
+    missing = {_id(one) for one in spec.dataset.sample_ids or ()} - {_id(one.sample.id) for one in samples}
     if missing:
         losses.left_out(f"{len(missing):,} samples of the dataset", why="the log holds no answer to them")
     if header.status != "success":
-        said = header.error.message if header.error else "it was never finished"
-        losses.changed(f"the status {header.status}", why=f"the answers that are there are a finished run; {said}")
+        why = header.error.message if header.error else "it was never finished"
+        losses.changed(f"the status {header.status}", why=f"the answers that are there are a finished run; {why}")
     if header.invalidated:
         losses.left_out("the mark that the log is invalid", why="runs have no such mark")
     if others := [name for name in spec.config.epochs_reducer or () if name != "mean"]:
         losses.changed(f"epochs reduced by {', '.join(others)}", why="repeats of an item are averaged here")
+
+
+IMPORTER = Importer(
+    kind="inspect",
+    about="a log of Inspect (.eval or .json)",
+    recognises=recognises,
+    read=lambda request: keep_run(request, read),
+    order=20,
+)

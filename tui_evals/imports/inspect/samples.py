@@ -28,13 +28,13 @@ _LETTERS: Mapping[str, tuple[float, str | None]] = {
 
 def keys_for(samples: Sequence[Sample]) -> dict[Scored, str]:
     """The key of each scorer and part in the order they are met, no two the same."""
-    found: dict[Scored, str] = {}
+    keys: dict[Scored, str] = {}
     for sample in samples:
         for name, score in (sample.scores or {}).items():
             for part, _ in _parts(score.value):
-                if (name, part) not in found:
-                    found[name, part] = _free(_plain(f"{name}_{part}" if part else name), set(found.values()))
-    return found
+                if (name, part) not in keys:
+                    keys[name, part] = _free(_plain(f"{name}_{part}" if part else name), set(keys.values()))
+    return keys
 
 
 def _plain(name: str) -> str:
@@ -119,17 +119,17 @@ def finite(value: Any) -> Any:
 def evaluators_for(keys: Mapping[Scored, str], scorers: Sequence[Scorer], losses: Losses) -> dict[str, dict[str, Any]]:
     """The evaluators of new runs of the dataset: those scorers that have an equal here."""
     options = {scorer.name: scorer.options or {} for scorer in scorers}
-    found: dict[str, dict[str, Any]] = {}
+    evaluators: dict[str, dict[str, Any]] = {}
     for (name, part), key in keys.items():
         if name in ("includes", "inspect_ai/includes") and not part:
-            found[key] = {
+            evaluators[key] = {
                 "type": "Includes",
                 "ignore_case": options.get(name, {}).get("ignore_case", True) is not False,
             }
         else:
             why = "no evaluator here judges in the same way; its recorded scores are kept"
             losses.left_out(f"the scorer {name} for new runs of the dataset", why=why)
-    return found
+    return evaluators
 
 
 Data = dict[str, Any]
@@ -170,9 +170,9 @@ def _offer(item: Data, chat: Sequence[Data], choices: Sequence[str], losses: Los
 
 def _message(message: Message, losses: Losses) -> Data:
     """A message as OpenAI-style chats write it."""
-    found: Data = {"role": message.role, "content": _content(message.content, losses)}
+    chat_message: Data = {"role": message.role, "content": _content(message.content, losses)}
     if message.tool_calls:
-        found["tool_calls"] = [
+        chat_message["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -181,8 +181,8 @@ def _message(message: Message, losses: Losses) -> Data:
             for call in message.tool_calls
         ]
     if message.role == "tool":
-        found |= {name: value for name, value in _tool(message).items() if value is not None}
-    return found
+        chat_message |= {name: value for name, value in _tool(message).items() if value is not None}
+    return chat_message
 
 
 def _tool(message: Message) -> Mapping[str, str | None]:
@@ -213,7 +213,7 @@ def _content(content: Any, losses: Losses) -> Any:
 
 def answer_of(sample: Sample, model: str, losses: Losses) -> AnswerRecord:
     """What the model said in a sample, and how it came to it; the error instead where it broke off."""
-    said = [message for message in sample.messages if message.role == "assistant" and message.source != "input"]
+    answers = [message for message in sample.messages if message.role == "assistant" and message.source != "input"]
     usage = sample.usage.get(model) or sample.output.usage
     for other in sample.usage.keys() - {model}:
         losses.left_out(f"the usage of {other}", why="only that of the model under test is counted")
@@ -221,7 +221,7 @@ def answer_of(sample: Sample, model: str, losses: Losses) -> AnswerRecord:
         "request": {"messages": [_message(message, losses) for message in _before_the_last(sample)]},
         "diagnostics": {"limit": sample.limit.type} if sample.limit else None,
         **_counted(usage),
-        "latency_ms": _latency(sample, len(said)),
+        "latency_ms": _latency(sample, len(answers)),
         "model": sample.output.model or model,
         "finish_reason": sample.output.choices[0].stop_reason if sample.output.choices else None,
     }
@@ -231,7 +231,7 @@ def answer_of(sample: Sample, model: str, losses: Losses) -> AnswerRecord:
         return AnswerRecord(text=None, code="agentRequestFailed", message=failure or "it broke off", **known)
     calls = tuple(
         {"id": call.id, "name": call.function, "arguments": _arguments(call.arguments)}
-        for message in said
+        for message in answers
         for call in message.tool_calls or ()
     )
     return AnswerRecord(text=text, tool_calls=calls, **known)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .evals import EvalSpec
-from .registry import Listed, Registry, load
-from .templates import Needs
+from tui_evals.imports.openai_evals.evals import EvalSpec
+from tui_evals.imports.openai_evals.registry import Listed, NoFolder, Registry, load, load_named
+from tui_evals.imports.openai_evals.templates import Needs
 
-__all__ = ["EvalSpec", "Listed", "Needs", "Registry", "load"]
+__all__ = ["EvalSpec", "Listed", "Needs", "NoFolder", "Registry", "load", "load_named"]

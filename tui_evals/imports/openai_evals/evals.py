@@ -81,17 +81,17 @@ class EvalSpec:
         plan = self._plan()
         for message, field_of_it in self._reasons():
             raise self.entry.error(message, *field_of_it)
-        found = self._samples(plan)
+        samples = self._samples(plan)
         recipe, losses = self._with_examples(plan)
-        items = _items(self._chosen(found, max_samples), recipe, f"{self.base}.{self.split}", seed)
+        items = _items(self._chosen(samples, max_samples), recipe, f"{self.base}.{self.split}", seed)
         self._note(plan, items, losses)
         return self._document(plan, items), losses
 
     def _plan(self) -> Plan:
         make = PLANS.get(self.class_name)
         if make is None:
-            said = f"the class {self.class_name[:100]} has no equal here" if self.class_name else "names no class"
-            raise self.entry.error(said, "class")
+            why = f"the class {self.class_name[:100]} has no equal here" if self.class_name else "names no class"
+            raise self.entry.error(why, "class")
         return make(self.entry, self.surroundings.grading)
 
     def _reasons(self) -> Iterator[tuple[str, Sequence[str]]]:
@@ -101,7 +101,7 @@ class EvalSpec:
         try:
             plan = self._plan()
         except DatasetError as problem:
-            yield "; ".join(found.message for found in problem.problems), ()
+            yield "; ".join(part.message for part in problem.problems), ()
             return
         for message in plan.missing:
             yield message, ("class",)
@@ -131,19 +131,19 @@ class EvalSpec:
 
     def _samples(self, plan: Plan) -> list[Sample]:
         path = self._located(plan.data or "")
-        found = data_files.read(path)
-        if not found:
+        samples = data_files.read(path)
+        if not samples:
             raise DatasetError(str(path), [Problem("holds no samples; write one JSON object a line")])
-        return found
+        return samples
 
-    def _chosen(self, found: list[Sample], max_samples: int | None) -> list[Sample]:
+    def _chosen(self, samples: list[Sample], max_samples: int | None) -> list[Sample]:
         if max_samples is None:
-            return found
+            return samples
         if max_samples < 1:
             raise self.entry.error("max_samples must be 1 or more")
-        order = list(range(len(found)))
+        order = list(range(len(samples)))
         Random(SHUFFLE_SEED).shuffle(order)
-        return [found[place] for place in order[:max_samples]]
+        return [samples[place] for place in order[:max_samples]]
 
     def _with_examples(self, plan: Plan) -> tuple[Recipe, Losses]:
         """The recipe with the examples it shows."""
@@ -153,14 +153,14 @@ class EvalSpec:
             raise self.entry.error("has no samples that could be read", "args")
         if plan.few_shot is None:
             return plan.recipe, losses
-        found = data_files.read(self._located(plan.few_shot))[: plan.num_few_shot]
-        if len(found) < plan.num_few_shot:
-            losses.changed(f"num_few_shot {plan.num_few_shot}", self.entry.where, f"the file holds {len(found)}")
-        for example in found:
+        examples = data_files.read(self._located(plan.few_shot))[: plan.num_few_shot]
+        if len(examples) < plan.num_few_shot:
+            losses.changed(f"num_few_shot {plan.num_few_shot}", self.entry.where, f"the file holds {len(examples)}")
+        for example in examples:
             if "sample" not in example.data:
-                said = [Problem("an example needs sample, a list of messages", ("sample",), example.line)]
-                raise DatasetError(str(example.file), said)
-        return replace(plan.recipe, few_shot=tuple(example.data for example in found)), losses
+                problems = [Problem("an example needs sample, a list of messages", ("sample",), example.line)]
+                raise DatasetError(str(example.file), problems)
+        return replace(plan.recipe, few_shot=tuple(example.data for example in examples)), losses
 
     def _note(self, plan: Plan, items: list[dict[str, Any]], losses: Losses) -> None:
         where = self.entry.where
@@ -182,11 +182,11 @@ class EvalSpec:
 
     def _document(self, plan: Plan, items: list[dict[str, Any]]) -> dict[str, Any]:
         texts = (self.about.get("description"), self.about.get("disclaimer"))
-        said = "\n\n".join(text for text in texts if isinstance(text, str))
+        description = "\n\n".join(text for text in texts if isinstance(text, str))
         origin = {"eval": self.name, "class": self.class_name, **plan.needs.plain()}
         return {
             "schemaVersion": CURRENT_VERSION,
-            "metadata": {"name": self.name} | ({"description": said} if said else {}),
+            "metadata": {"name": self.name} | ({"description": description} if description else {}),
             "default_evaluators": {plan.evaluator: plan.options},
             **({"repeats": plan.needs.answers} if plan.needs.answers > 1 else {}),
             "extensions": {"openai_evals": origin},
@@ -194,11 +194,11 @@ class EvalSpec:
         }
 
 
-def _items(found: list[Sample], recipe: Recipe, split: str, seed: int) -> list[dict[str, Any]]:
+def _items(samples: list[Sample], recipe: Recipe, split: str, seed: int) -> list[dict[str, Any]]:
     """The items of samples; DatasetError names the lines that cannot be one."""
     items: list[dict[str, Any]] = []
     problems: dict[File, list[Problem]] = {}
-    for sample in found:
+    for sample in samples:
         name = f"{split}.{sample.index}"
         try:
             items.append({"testId": name, **recipe.item(sample.data, Random(f"{name}:{seed}".encode()))})

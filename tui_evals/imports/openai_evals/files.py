@@ -54,7 +54,7 @@ def read_entries(roots: Sequence[File], kind: str, broken: list[DatasetError]) -
 
     A file beside the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it.
     """
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for root in roots:
         for file in _yaml_files(root / kind):
             try:
@@ -64,18 +64,18 @@ def read_entries(roots: Sequence[File], kind: str, broken: list[DatasetError]) -
                     raise
                 broken.append(problem)
                 continue
-            found |= _entries_of(root, file, values, lines, found)
-    return found
+            entries |= _entries_of(root, file, values, lines, entries)
+    return entries
 
 
 def _root_of(path: File) -> File:
     for candidate in (path, path / "registry", path / "evals" / "registry"):
         if any(_yaml_files(candidate / kind) for kind in KINDS):
             return candidate.resolve()
-    said = "is no registry: none of the folders " + ", ".join(KINDS) + " in it holds a .yaml file"
+    message = "is no registry: none of the folders " + ", ".join(KINDS) + " in it holds a .yaml file"
     if not path.is_dir():
-        said = "there is no such folder; name the folder of a registry"
-    raise DatasetError(str(path), [Problem(said)])
+        message = "there is no such folder; name the folder of a registry"
+    raise DatasetError(str(path), [Problem(message)])
 
 
 def _yaml_files(folder: File) -> list[File]:
@@ -86,30 +86,30 @@ def _entries_of(
     root: File, file: File, values: Mapping[str, object], lines: Mapping[str, int], known: Entries
 ) -> dict[str, Entry]:
     """The entries of one file, or all that is wrong with them."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     problems: list[Problem] = []
     for name, value in values.items():
         data = {"id": value} if isinstance(value, str) else value
         entry = Entry(name, root, file, lines[name], data if isinstance(data, dict) else {})
         problems += _wrong(entry, data, known.get(name))
-        found[name] = entry
+        entries[name] = entry
     if problems:
         raise DatasetError(str(file), problems)
-    return found
+    return entries
 
 
 def _wrong(entry: Entry, data: object, other: Entry | None) -> Iterator[Problem]:
     if other is not None:
-        said = f"the name stands in {other.where} as well; give one of the two another name"
-        yield Problem(said, (entry.name,), entry.line)
+        message = f"the name stands in {other.where} as well; give one of the two another name"
+        yield Problem(message, (entry.name,), entry.line)
     if not isinstance(data, dict):
         yield Problem("must be a mapping, or the name of another entry", (entry.name,), entry.line)
         return
     for word in RESERVED:
         if word in data:
             path: Path = (entry.name, word)
-            said = f"'{word}' is a reserved word in a registry; take the field out"
-            yield Problem(said, path, _line_of(entry.file, path, entry.line))
+            message = f"'{word}' is a reserved word in a registry; take the field out"
+            yield Problem(message, path, _line_of(entry.file, path, entry.line))
 
 
 def _mapping(file: File) -> tuple[dict[str, object], dict[str, int]]:
@@ -153,8 +153,10 @@ def resolved(entries: Entries, name: str, what: str) -> Entry:
         if not isinstance(target, str):
             raise entry.error(f"the id of '{entry.name}' must be the name of another {what}", "id")
         if target not in entries:
-            said = f"'{entry.name}' stands for '{target[:80]}', and there is no such {what}{nearest(target, entries)}"
-            raise entry.error(said, "id")
+            message = (
+                f"'{entry.name}' stands for '{target[:80]}', and there is no such {what}{nearest(target, entries)}"
+            )
+            raise entry.error(message, "id")
         if target in trail:
             raise entry.error(f"the ids lead in a circle: {' -> '.join((*trail, target))}", "id")
         trail.append(target)
@@ -263,5 +265,5 @@ class Args:
     def sent(self, params: Mapping[str, Any], who: str = "target") -> None:
         """Report the parameters the original sends."""
         if params:
-            said = ", ".join(f"{name} {value}" for name, value in params.items())
-            self.losses.changed(f"the original sends {said}", self.entry.where, f"set them as params of the {who}")
+            settings = ", ".join(f"{name} {value}" for name, value in params.items())
+            self.losses.changed(f"the original sends {settings}", self.entry.where, f"set them as params of the {who}")

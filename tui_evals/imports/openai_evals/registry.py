@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as File
@@ -13,6 +13,7 @@ from tui_evals.datasets.problems import DatasetError, Problem
 
 from .evals import EvalSpec, Surroundings
 from .files import KINDS, Entries, Entry, matching, nearest, read_entries, resolved, roots_of
+from .templates import Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,28 @@ class Listed:
     def runs(self) -> bool:
         """Whether it can run here."""
         return not self.reasons
+
+    @property
+    def kind(self) -> str:
+        """Its class without the module it is in."""
+        return self.class_name.rpartition(":")[2]
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether it has every word in its names, class or description, and none of those with a ! before them."""
+        text = " ".join((self.name, *self.aliases, self.class_name, self.description)).casefold()
+        return all((word.removeprefix("!").casefold() in text) != word.startswith("!") for word in words)
+
+
+def load_named(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registry:
+    """The registry in the folder of a name, or in several that are separated by commas; see `load`."""
+    named = [paths] if File(paths).is_dir() else [part.strip() for part in paths.split(",") if part.strip()]
+    if not named:
+        raise NoFolder("name the folder of a registry, or several by commas")
+    return load([File(part) for part in named], catalogue)
+
+
+class NoFolder(ValueError):
+    """No folder of a registry is named."""
 
 
 def load(paths: Sequence[File], catalogue: Mapping[str, type[BaseModel]]) -> Registry:
@@ -68,33 +91,51 @@ class Registry:
                 raise resolved(sets, name, "set").error(f"no eval is known that the set '{name}' names", "evals")
         if not names:
             known = nearest(name, (*evals, *sets)) or "; `tui-evals registry PATH` lists all"
-            said = f"there is no eval or set named '{name[:80]}'{known}"
-            raise DatasetError(", ".join(map(str, self.roots)), [Problem(said)])
-        full = dict.fromkeys(resolved(evals, found, "eval").name for found in names)
-        return [self._spec(evals[found]) for found in full]
+            message = f"there is no eval or set named '{name[:80]}'{known}"
+            raise DatasetError(", ".join(map(str, self.roots)), [Problem(message)])
+        full = dict.fromkeys(resolved(evals, full_name, "eval").name for full_name in names)
+        return [self._spec(evals[full_name]) for full_name in full]
 
     def listing(self) -> list[Listed]:
         """Every eval with its other names and why it cannot run here, and every name that leads nowhere."""
-        found: list[Listed] = []
+        rows: list[Listed] = []
         for entry in self.entries["evals"].values():
             try:
                 if resolved(self.entries["evals"], entry.name, "eval") is not entry:
                     continue
             except DatasetError as problem:
                 reason = "; ".join(part.message for part in problem.problems)
-                found.append(Listed(entry.name, (), "", "", entry.where, (reason,)))
+                rows.append(Listed(entry.name, (), "", "", entry.where, (reason,)))
                 continue
             spec = self._spec(entry)
             text = spec.about.get("description")
-            said = text if isinstance(text, str) else ""
-            found.append(Listed(spec.name, spec.aliases, spec.class_name, said, entry.where, spec.reasons()))
-        return found
+            description = text if isinstance(text, str) else ""
+            rows.append(Listed(spec.name, spec.aliases, spec.class_name, description, entry.where, spec.reasons()))
+        return rows
+
+    def sets(self, shown: Collection[str] | None = None) -> dict[str, list[str]]:
+        """The evals of each set that is found by its name; of those only that hold one of the `shown`, if any are."""
+        sets: dict[str, list[str]] = {}
+        for name in self.entries["eval_sets"]:
+            if name in self.entries["evals"]:
+                continue  # an eval hides it, which is a remark
+            try:
+                evals = [spec.name for spec in self.find(name)]
+            except DatasetError:  # a remark says which of its names lead nowhere
+                evals = []
+            if shown is None or set(evals) & set(shown):
+                sets[name] = evals
+        return sets
+
+    def needs(self, name: str) -> Needs:
+        """What a run of an eval needs beside a target."""
+        return next(spec.needs for spec in self.find(name) if spec.name == name)
 
     def remarks(self) -> list[str]:
         """What is odd and breaks no other eval: files that cannot be read, hidden sets, sets that name nothing."""
         evals, sets = self.entries["evals"], self.entries["eval_sets"]
-        found = list(self._broken)
-        found += [
+        remarks = list(self._broken)
+        remarks += [
             f"{entry.where}: the set '{name}' has the name of an eval, which is found first"
             for name, entry in sets.items()
             if name in evals
@@ -105,14 +146,14 @@ class Registry:
             try:
                 patterns = self._patterns(entry)
             except DatasetError as problem:
-                found.append(str(problem))
+                remarks.append(str(problem))
                 continue
-            found += [
+            remarks += [
                 f"{entry.where}: the set '{name}' names '{pattern}', and there is no such eval{nearest(pattern, evals)}"
                 for pattern in patterns
                 if pattern not in sets and not matching(pattern, evals)
             ]
-        return found
+        return remarks
 
     def _expanded(self, name: str, trail: tuple[str, ...]) -> Iterator[str]:
         """The names of evals in a set, and in the sets it names."""
@@ -136,14 +177,14 @@ class Registry:
     @cached_property
     def _aliases(self) -> Mapping[str, list[Entry]]:
         """The entries that stand for each full name."""
-        evals, found = self.entries["evals"], dict[str, list[Entry]]()
+        evals, aliases = self.entries["evals"], dict[str, list[Entry]]()
         for entry in evals.values():
             if "id" in entry.data:
                 try:
-                    found.setdefault(resolved(evals, entry.name, "eval").name, []).append(entry)
+                    aliases.setdefault(resolved(evals, entry.name, "eval").name, []).append(entry)
                 except DatasetError:  # the listing has it as an eval that cannot run
                     continue
-        return found
+        return aliases
 
     def _spec(self, entry: Entry) -> EvalSpec:
         others = self._aliases.get(entry.name, [])

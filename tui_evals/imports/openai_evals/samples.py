@@ -60,9 +60,9 @@ class Recipe:
             if name not in sample:
                 held = ", ".join(map(str, sample)) or "none"
                 raise Unfit(f"the sample has no {name}; its fields are: {held[:200]}", name)
-        asked = question(sample[self.first], self.first, self.few_shot)
+        chat = question(sample[self.first], self.first, self.few_shot)
         if len(self.inputs) < 2 or all(answer in sample for answer in self.inputs.values()):
-            return asked
+            return chat
         if any(answer in sample for answer in self.inputs.values()):
             raise Unfit("holds some of the answers that are compared and not the others; give all or none", self.first)
         if any(sample[name] != sample[self.first] for name in self.inputs):
@@ -72,7 +72,7 @@ class Recipe:
                 f"answers in {' and '.join(self.inputs.values())}",
                 self.first,
             )
-        return {**asked, "repeats": len(self.inputs)}
+        return {**chat, "repeats": len(self.inputs)}
 
     def _references(self, sample: Data) -> dict[str, Any]:
         if "ideal" not in sample:
@@ -122,7 +122,7 @@ def messages(given: object, name: str) -> list[dict[str, Any]]:
     """A list of chat messages, checked; what is null in them is left away."""
     if not isinstance(given, list) or not given:
         raise Unfit(f"{name} must be text or a list of chat messages", name)
-    found = []
+    chat = []
     for number, message in enumerate(given):
         if not isinstance(message, dict):
             raise Unfit("a chat message must be an object with role and content", name, number)
@@ -132,8 +132,8 @@ def messages(given: object, name: str) -> list[dict[str, Any]]:
             raise Unfit("the content of a message must be text", name, number, "content")
         if not isinstance(message.get("name", ""), str | None):
             raise Unfit("the name of a message must be text", name, number, "name")
-        found.append({key: value for key, value in message.items() if value is not None})
-    return found
+        chat.append({key: value for key, value in message.items() if value is not None})
+    return chat
 
 
 def multiple_choice(sample: Data, instructions: str, random: Random) -> dict[str, Any]:
@@ -142,8 +142,8 @@ def multiple_choice(sample: Data, instructions: str, random: Random) -> dict[str
     if names is None:
         held = ", ".join(map(str, sample)) or "none"
         raise Unfit(f"a multiple-choice sample holds question, answers and label; this one: {held[:200]}")
-    asked, choices, right = (sample[name] for name in names)
-    if not isinstance(asked, str):
+    question_text, choices, right = (sample[name] for name in names)
+    if not isinstance(question_text, str):
         raise Unfit("the question must be text", names[0])
     if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
         raise Unfit("the choices must be a list of texts", names[1])
@@ -155,9 +155,9 @@ def multiple_choice(sample: Data, instructions: str, random: Random) -> dict[str
     order = list(range(len(choices)))
     random.shuffle(order)
     lines = [f"{letter}) {choices[at]}" for letter, at in zip(ascii_uppercase, order, strict=False)]
-    told = [instructions] if instructions else []
-    said = [*told, "Reply with the letter of the right choice and nothing else.", "", asked, *lines]
-    return {"prompt": "\n".join(said), "expected_response": ascii_uppercase[order.index(place)]}
+    heading = [instructions] if instructions else []
+    text = [*heading, "Reply with the letter of the right choice and nothing else.", "", question_text, *lines]
+    return {"prompt": "\n".join(text), "expected_response": ascii_uppercase[order.index(place)]}
 
 
 MOST_PROBLEMS = 20
@@ -199,38 +199,38 @@ def located(given: str, root: File, roots: Sequence[File]) -> File:
 
 def files_of(path: File) -> list[File]:
     """The file itself, or every .jsonl below a folder in the order of their names; NoData where one is unreadable."""
-    found = sorted(file for file in path.rglob("*.jsonl") if not file.is_dir()) if path.is_dir() else [path]
-    if not found:
+    files = sorted(file for file in path.rglob("*.jsonl") if not file.is_dir()) if path.is_dir() else [path]
+    if not files:
         raise NoData(f"its data are missing: the folder {path} holds no .jsonl file")
-    for file in found:
+    for file in files:
         _check(file)
         if path.is_dir() and not file.resolve().is_relative_to(path.resolve()):
             raise NoData(f"{file} is a link that leads out of its folder; put the file itself there")
-    return found
+    return files
 
 
 def read(path: File) -> list[Sample]:
     """The samples of a file or folder; DatasetError names the lines that are none."""
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for file in files_of(path):
         problems: list[Problem] = []
         for line, text in enumerate(_lines(file), 1):
             if not text.strip():
                 continue
             try:
-                found.append(Sample(len(found), file, line, _object(text)))
+                samples.append(Sample(len(samples), file, line, _object(text)))
             except ValueError as problem:
                 problems.append(Problem(str(problem), line=line))
         if problems:
             raise too_many(file, problems)
-    return found
+    return samples
 
 
 def too_many(file: File, problems: Sequence[Problem]) -> DatasetError:
     """The problems of a file, as many as anybody reads."""
     if len(problems) > MOST_PROBLEMS:
-        said = f"{len(problems) - MOST_PROBLEMS} more problems, from this line on"
-        problems = [*problems[:MOST_PROBLEMS], Problem(said, line=problems[MOST_PROBLEMS].line)]
+        message = f"{len(problems) - MOST_PROBLEMS} more problems, from this line on"
+        problems = [*problems[:MOST_PROBLEMS], Problem(message, line=problems[MOST_PROBLEMS].line)]
     return DatasetError(str(file), problems)
 
 
@@ -276,20 +276,20 @@ def _text(file: File) -> str:
             raw = stream.read(_LARGEST + 1)
     except Exception as problem:  # each package that unpacks has errors of its own
         if file.suffix in _PACKED:
-            said = f"cannot be unpacked: it is not a whole {file.suffix} file"
+            message = f"cannot be unpacked: it is not a whole {file.suffix} file"
         elif isinstance(problem, OSError):
-            said = f"cannot be read: {problem.strerror}"
+            message = f"cannot be read: {problem.strerror}"
         else:
             raise
-        raise DatasetError(str(file), [Problem(said)]) from None
+        raise DatasetError(str(file), [Problem(message)]) from None
     if len(raw) > _LARGEST:
         raise DatasetError(str(file), [Problem(f"unpacks to more than {_LARGEST // 2**20} MiB; split it")])
     try:
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:
         line = raw.count(b"\n", 0, problem.start) + 1
-        said = f"the byte 0x{raw[problem.start]:02x} is not UTF-8 text; save the file as UTF-8"
-        raise DatasetError(str(file), [Problem(said, line=line)]) from None
+        message = f"the byte 0x{raw[problem.start]:02x} is not UTF-8 text; save the file as UTF-8"
+        raise DatasetError(str(file), [Problem(message, line=line)]) from None
 
 
 def _object(text: str) -> dict[str, Any]:

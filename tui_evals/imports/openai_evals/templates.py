@@ -106,11 +106,11 @@ def _multiple_choice(entry: Entry, _: Entries) -> Plan:
     args.losses.changed("what counts as a letter", entry.where, "'Because' is no B here; it is one in the original")
     needs = Needs(params=params)
     if "://" in dataset:
-        said = (
+        why = (
             f"its data {dataset[:80]} are fetched over the network, which is not done here; save them as JSONL with "
             "question, answers and label, and name that file as dataset"
         )
-        return Plan("MultipleChoice", {}, needs, args.rest(), missing=(said,), data_field="dataset")
+        return Plan("MultipleChoice", {}, needs, args.rest(), missing=(why,), data_field="dataset")
     recipe = Recipe({}, instructions=instructions)
     return Plan("MultipleChoice", {}, needs, args.rest(), dataset, recipe, data_field="dataset")
 

@@ -1,7 +1,17 @@
 """promptfoo's configuration, read as an eval document and written from one."""
 
-from .prompts import Prompt, Provider, prompty_text
-from .reading import Imported, read_config, recognises
-from .writing import write_config
+from tui_evals.imports.promptfoo.importer import IMPORTER
+from tui_evals.imports.promptfoo.prompts import Prompt, Provider, prompty_text
+from tui_evals.imports.promptfoo.reading import Configuration, read_config, recognises
+from tui_evals.imports.promptfoo.writing import write_config
 
-__all__ = ["Imported", "Prompt", "Provider", "prompty_text", "read_config", "recognises", "write_config"]
+__all__ = [
+    "IMPORTER",
+    "Configuration",
+    "Prompt",
+    "Provider",
+    "prompty_text",
+    "read_config",
+    "recognises",
+    "write_config",
+]

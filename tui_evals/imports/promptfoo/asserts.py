@@ -54,16 +54,16 @@ class Given:
         """The value as a list of texts; one text is split at its commas."""
         value = self.value
         if isinstance(value, str) and value:
-            found = [part["quoted"] or (part["plain"] or "").strip() for part in _AT_COMMAS.finditer(value)]
-            value = [text for text in found if text]
+            parts = [part["quoted"] or (part["plain"] or "").strip() for part in _AT_COMMAS.finditer(value)]
+            value = [text for text in parts if text]
         if not isinstance(value, list) or any(isinstance(part, list | dict) for part in value):
             raise self.spot.wrong(f"value of {self.kind} must be a list of texts, not {kind_of(self.value)}")
         return [script_text(part) for part in value]
 
     def threshold(self) -> float | None:
         """The threshold, where there is one."""
-        found = self.spot.get("threshold")
-        return None if found is None else found.number()
+        given = self.spot.get("threshold")
+        return None if given is None else given.number()
 
     def judged(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options with the judge, where one is named."""
@@ -383,20 +383,20 @@ _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_]+")
 
 def keyed(judged: list[Judged], taken: Collection[str], heaviest: float, losses: Losses) -> dict[str, Any]:
     """The evaluators by name, or by the metric or number that tells two of a kind apart."""
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for one in judged:
         wanted = one.name if one.label is None else _label(one.label)
         key, number = wanted, 1
-        while key in found or key in taken:
+        while key in by_key or key in taken:
             number += 1
             key = f"{wanted}_{number}"
         if one.label not in (None, key):
             losses.changed(f"the metric {one.label!r}", one.spot.where, f"its label is {key}")
         options = unweighted(one, heaviest)
-        found[key] = options if key == one.name else {"type": one.name, **options}
+        by_key[key] = options if key == one.name else {"type": one.name, **options}
         if one.weight == 0:
             losses.changed("weight: 0", one.spot.where, "it counts for nothing in the score, yet can fail its item")
-    return found
+    return by_key
 
 
 def _label(metric: str) -> str:

@@ -73,10 +73,10 @@ def _configure(spot: Spot, asserts: list[dict[str, Any]]) -> None:
         for one in asserts:
             one["metric"] = metric
     for column, cell in row.items():
-        found = _OF_CONFIG.fullmatch(column)
-        if found and cell.strip():
-            at = int(found[1] or 1) - 1
-            if found[2] != "threshold" or not 0 <= at < len(asserts):
+        match = _OF_CONFIG.fullmatch(column)
+        if match and cell.strip():
+            at = int(match[1] or 1) - 1
+            if match[2] != "threshold" or not 0 <= at < len(asserts):
                 raise spot.wrong(f"{column} names no threshold of an assertion in this row")
             asserts[at]["threshold"] = _number(spot, column, cell)
 
@@ -90,16 +90,16 @@ def assert_of_cell(cell: str, kinds: frozenset[str]) -> dict[str, Any]:
         return {"type": "llm-rubric", "value": cell.removeprefix("grade:")}
     if cell.startswith("file://"):
         return {"type": "python" if ".py" in cell else "javascript", "value": cell}
-    found = _CALLED.fullmatch(cell)
-    if not found or found["kind"].removeprefix("not-") not in kinds:
+    match = _CALLED.fullmatch(cell)
+    if not match or match["kind"].removeprefix("not-") not in kinds:
         return {"type": "equals", "value": cell}
-    kind, value = found["kind"], found["value"]
+    kind, value = match["kind"], match["value"]
     bare = kind.removeprefix("not-")
     case: dict[str, Any] = {"type": kind}
     if value:
         case["value"] = [part.strip() for part in value.split(",")] if bare in _LISTS else value.strip()
-    if found["threshold"] or bare in _LIMITS:
-        case["threshold"] = float(found["threshold"] or _USUAL_LIMIT)
+    if match["threshold"] or bare in _LIMITS:
+        case["threshold"] = float(match["threshold"] or _USUAL_LIMIT)
     return case
 
 
@@ -141,10 +141,10 @@ class Tests:
     def cases(self) -> list[Layers]:
         """Every test as its layers, the later over the earlier; the default test is not among them."""
         tests, scenarios = self.root.get("tests"), self.root.get("scenarios")
-        found: list[Layers] = [(spot,) for spot in self._listed(tests)] if tests is not None else []
+        cases: list[Layers] = [(spot,) for spot in self._listed(tests)] if tests is not None else []
         for scenario in self._listed(scenarios) if scenarios is not None else ():
-            found += self._of_scenario(scenario)
-        return found if tests is not None or scenarios is not None else [()]
+            cases += self._of_scenario(scenario)
+        return cases if tests is not None or scenarios is not None else [()]
 
     def _of_scenario(self, scenario: Spot) -> list[Layers]:
         config, tests = scenario.get("config"), scenario.get("tests")
@@ -153,23 +153,23 @@ class Tests:
         about = self._listed(config)
         if tests is None:
             return [(data,) for data in about]
-        asked = self._listed(tests)
-        return [(data, test) for data in about for test in asked]
+        listed = self._listed(tests)
+        return [(data, test) for data in about for test in listed]
 
     def _listed(self, spot: Spot) -> list[Spot]:
         """The mappings of a list, with those of the files it names."""
         if isinstance(spot.value, str):
             return list(self._loaded(spot))
-        found: list[Spot] = []
+        spots: list[Spot] = []
         for entry in spot.entries():
             if isinstance(entry.value, str):
-                found += self._loaded(entry)
+                spots += self._loaded(entry)
             elif isinstance(entry.value, dict) and "path" in entry.value:
                 self.losses.left_out(f"tests from {entry.value['path']}", entry.where, "they are made by code")
             else:
                 entry.mapping()
-                found.append(entry)
-        return found
+                spots.append(entry)
+        return spots
 
     def _loaded(self, spot: Spot) -> Iterator[Spot]:
         name = spot.text()
@@ -238,9 +238,9 @@ class Tests:
         return layers if self.default is None else (self.default, *layers)
 
     def _option(self, layers: Layers) -> bool:
-        said = [spot.get("options") for spot in self._with_default(layers)]
-        found = [options.mapping().get("disableVarExpansion") for options in said if options is not None]
-        return next((bool(value) for value in reversed(found) if value is not None), False)
+        layered = [spot.get("options") for spot in self._with_default(layers)]
+        values = [options.mapping().get("disableVarExpansion") for options in layered if options is not None]
+        return next((bool(value) for value in reversed(values) if value is not None), False)
 
     def _asserts(self, layers: Layers) -> list[Spot]:
         spots = [spot.get("assert") for spot in layers]
@@ -255,10 +255,10 @@ class Tests:
         return list(Asserts(values, self.values.of_assert, judge, self.losses).all(spots))
 
     def _item(self, layers: Layers, given: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
-        said = _merged(layers)
+        merged = _merged(layers)
         item: dict[str, Any] = {}
-        if "description" in said:
-            item["name"] = said["description"].text()
+        if "description" in merged:
+            item["name"] = merged["description"].text()
         more = (name for name, value in values.items() if name not in self.shared or self.shared[name] != value)
         own = {name: values[name] for name in (*given, *more) if name in values}
         if own:
@@ -270,7 +270,7 @@ class Tests:
             item["evaluators"] = evaluators
         self._threshold(item, layers, judged)
         self._metadata(item, layers)
-        if output := said.get("providerOutput"):
+        if output := merged.get("providerOutput"):
             item["response"] = output.value if isinstance(output.value, str) else strictjson.dumps(output.value)
         for spot in self._with_default(layers):
             self._leave_out(spot)
@@ -287,16 +287,16 @@ class Tests:
             self.losses.changed("threshold", spot.where, "it is the share of evaluators that pass, no mean of scores")
 
     def _metadata(self, item: dict[str, Any], layers: Layers) -> None:
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for spot in self._with_default(layers):
             metadata = spot.get("metadata")
             for key, part in metadata.members() if metadata is not None else ():
                 if key == KEPT:
                     item |= _kept(part)
                 else:
-                    found[key] = part.value
-        if found:
-            item["extensions"] = {"promptfoo": {"metadata": found}}
+                    merged[key] = part.value
+        if merged:
+            item["extensions"] = {"promptfoo": {"metadata": merged}}
 
     def _leave_out(self, spot: Spot) -> None:
         """Name what has no equal in a test, once for each place."""

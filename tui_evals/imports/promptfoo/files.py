@@ -169,8 +169,8 @@ def rows_source(text: str, name: str) -> Source:
         started = reader.line_num + 1
         for row in reader:
             if len(row) > len(header):
-                said = f"the row has {len(row)} cells but the header has {len(header)}"
-                raise DatasetError(name, [Problem(said, line=started)])
+                message = f"the row has {len(row)} cells but the header has {len(header)}"
+                raise DatasetError(name, [Problem(message, line=started)])
             if any(row):
                 rows.append(dict(zip(header, row, strict=False)))
                 numbers.append(started)
@@ -210,10 +210,10 @@ def text_of(file: File, name: str) -> str:
 
 def named_file(spot: Spot, folder: File, name: str) -> File:
     """The file a configuration names; it must be inside the folder of the configuration."""
-    found = files_named(spot, folder, name)
-    if len(found) != 1:
-        raise spot.wrong(f"{name!r} names {len(found)} files; name one")
-    return found[0]
+    files = files_named(spot, folder, name)
+    if len(files) != 1:
+        raise spot.wrong(f"{name!r} names {len(files)} files; name one")
+    return files[0]
 
 
 def files_named(spot: Spot, folder: File, name: str) -> list[File]:
@@ -224,8 +224,8 @@ def files_named(spot: Spot, folder: File, name: str) -> list[File]:
         if not (root / relative.split("*")[0]).resolve().is_relative_to(root):
             raise spot.wrong(f"{name!r} lies outside the folder of the configuration; copy it beside the configuration")
         pattern = any(sign in relative for sign in "*?[")
-        found = sorted(root.glob(relative))[: _MOST_FILES + 1] if pattern else [root / relative]
-        inside = [file.resolve() for file in found if file.is_file() and file.resolve().is_relative_to(root)]
+        files = sorted(root.glob(relative))[: _MOST_FILES + 1] if pattern else [root / relative]
+        inside = [file.resolve() for file in files if file.is_file() and file.resolve().is_relative_to(root)]
     except (OSError, ValueError, NotImplementedError):
         raise spot.wrong(f"{name!r} cannot be used as the name of a file") from None
     if not inside:

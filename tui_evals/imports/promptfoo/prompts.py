@@ -98,8 +98,8 @@ def read_providers(spot: Spot | None, losses: Losses) -> tuple[Provider, ...]:
     if spot is None:
         return ()
     spots = spot.entries() if isinstance(spot.value, list) else [spot]
-    found = [_provider(one, losses) for one in spots]
-    return tuple(provider for provider in found if provider is not None)
+    providers = [_provider(one, losses) for one in spots]
+    return tuple(provider for provider in providers if provider is not None)
 
 
 def _provider(spot: Spot, losses: Losses) -> Provider | None:
@@ -209,9 +209,9 @@ def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Promp
         losses.changed("prompts", "", "there are none, so the variable `prompt` is what is asked")
         return (Prompt("prompt", ({"role": "user", "content": "{{prompt}}"},)),)
     spots = spot.entries() if isinstance(spot.value, list) else [spot]
-    found = [prompt for one in spots for prompt in _prompts(one, folder, losses)]
+    prompts = [prompt for one in spots for prompt in _prompts(one, folder, losses)]
     named: dict[str, Prompt] = {}
-    for prompt in found:
+    for prompt in prompts:
         if problem := _unusable(prompt):
             losses.left_out(f"the prompt {prompt.name}", prompt.where, problem)
             continue

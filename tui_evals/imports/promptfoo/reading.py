@@ -30,7 +30,7 @@ Chat = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class Configuration:
     """What a configuration says: the eval document, its prompts, and the targets it asks.
 
     A single prompt stands in the document itself. Where there are several the document has none, and each is to be
@@ -47,10 +47,10 @@ def recognises(path: Path) -> bool:
     return path.name in NAMES or any((path / name).is_file() for name in NAMES)
 
 
-def read_config(text: str, source: str, folder: Path) -> tuple[Imported, Losses]:
+def read_config(text: str, source: str, folder: Path) -> tuple[Configuration, Losses]:
     """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed."""
     read = json_source if source.endswith(".json") else yaml_source
-    root = Spot(found := read(text, source), (), found.value)
+    root = Spot(parsed := read(text, source), (), parsed.value)
     if not root.mapping():
         raise root.wrong("the configuration is empty; it needs prompts, providers and tests")
     if not _READ & root.value.keys():
@@ -68,7 +68,7 @@ def read_config(text: str, source: str, folder: Path) -> tuple[Imported, Losses]
     losses.carried(f"{len(prompts)} prompt{'' if len(prompts) == 1 else 's'}")
     units = [data.get("default_evaluators"), *(item.get("evaluators") for item in data["items"])]
     losses.carried(f"{sum(len(unit or ()) for unit in units)} evaluators")
-    return Imported(data, prompts, targets), losses
+    return Configuration(data, prompts, targets), losses
 
 
 def _document(root: Spot, tests: Tests, prompts: Sequence[Prompt], losses: Losses) -> dict[str, Any]:
@@ -104,11 +104,11 @@ def _asked_alone(chat: Chat, items: list[dict[str, Any]], shared: Mapping[str, A
         return chat
     for item in items:
         given = item.pop("variables")
-        asked = {"prompt": script_text(given.pop(name)), **({"variables": given} if given else {})}
+        question = {"prompt": script_text(given.pop(name)), **({"variables": given} if given else {})}
         named = {"name": item.pop("name")} if "name" in item else {}
         others = dict(item)
         item.clear()
-        item |= {**named, **asked, **others}
+        item |= {**named, **question, **others}
     return chat[:-1]
 
 

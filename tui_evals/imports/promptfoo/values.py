@@ -45,18 +45,18 @@ def filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 def substituted(values: Mapping[str, Any]) -> dict[str, Any]:
     """Variables with the names of others in their texts replaced, which is all that is filled before a chat prompt."""
-    found = dict(values)
+    resolved = dict(values)
     for _ in range(_ROUNDS):
-        for name, value in found.items():
+        for name, value in resolved.items():
             if isinstance(value, str):
-                found[name] = _NAMED.sub(lambda part: script_text(found.get(part[1], part[0])), value)
-    return found
+                resolved[name] = _NAMED.sub(lambda part: script_text(resolved.get(part[1], part[0])), value)
+    return resolved
 
 
 def lone_name(text: str) -> str | None:
     """The variable a template consists of, when it is nothing but one."""
-    found = _LONE.fullmatch(text)
-    return found[1] if found and text == text.strip() else None
+    match = _LONE.fullmatch(text)
+    return match[1] if match and text == text.strip() else None
 
 
 def script_text(value: Any) -> str:
@@ -92,17 +92,17 @@ class Values:
 
     def given(self, spot: Spot) -> dict[str, Spot]:
         """The variables of a test, from the files it names where it names files."""
-        said = spot.get("vars")
-        if said is None:
+        variables = spot.get("vars")
+        if variables is None:
             return {}
-        if isinstance(said.value, dict):
-            return dict(said.members())
-        found: dict[str, Spot] = {}
-        for name in said.entries() if isinstance(said.value, list) else [said]:
+        if isinstance(variables.value, dict):
+            return dict(variables.members())
+        spots: dict[str, Spot] = {}
+        for name in variables.entries() if isinstance(variables.value, list) else [variables]:
             for file in files_named(name, self.folder, name.text()):
                 source = source_of(file, shown_name(file, self.folder))
-                found |= dict(Spot(source, (), source.value).members())
-        return found
+                spots |= dict(Spot(source, (), source.value).members())
+        return spots
 
     def is_plain(self, spot: Spot, whole: bool) -> bool:
         """Whether a variable has one value that stands there as it is."""
@@ -125,7 +125,7 @@ class Values:
         given: dict[str, Spot] = {}
         for layer in layers:
             given |= self.given(layer)
-        choices = {name: found for name, spot in given.items() if (found := list(self._choices(spot, whole)))}
+        choices = {name: options for name, spot in given.items() if (options := list(self._choices(spot, whole)))}
         if (count := prod(map(len, choices.values()))) > _MOST:
             raise layers[-1].wrong(f"the lists of its variables combine to {count:,} tests; {_MOST:,} is the limit")
         for chosen in product(*choices.values()):
@@ -167,15 +167,15 @@ class Values:
         if not self.renders:
             return substituted(values)
         texts = {name: value for name, value in values.items() if isinstance(value, str)}
-        found = {**values, **{name: filled(text, {}) for name, text in texts.items() if not needs_values(text)}}
+        known = {**values, **{name: filled(text, {}) for name, text in texts.items() if not needs_values(text)}}
         for name, text in texts.items():
             if needs_values(text):
                 try:
-                    found[name] = filled(text, found).removesuffix("\n")
+                    known[name] = filled(text, known).removesuffix("\n")
                 except TemplateError as problem:
                     why = f"it stays as written: its template {problem.problem}"
                     self.losses.changed(f"the variable {name}", given[name].where, why)
-        return found
+        return known
 
     def of_assert(self, spot: Spot, name: str) -> Any:
         """The content of a file an assertion compares with."""

@@ -52,7 +52,7 @@ class NoAssert(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Task:
     """An evaluator's options with the references of its item."""
 
     options: dict[str, Any]
@@ -81,9 +81,9 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     write = _WRITERS.get(name)
     if write is None:
         raise NoAssert("no assertion means the same")
-    asked = _Asked(options, references, where, losses)
-    written = write(asked)
-    rest = {key: value for key, value in asked.options.items() if value not in (None, False)}
+    task = _Task(options, references, where, losses)
+    written = write(task)
+    rest = {key: value for key, value in task.options.items() if value not in (None, False)}
     if rest:
         raise NoAssert(f"an assertion cannot say {', '.join(sorted(rest))}")
     if negate:
@@ -101,32 +101,32 @@ def assert_of(one: EffectiveEvaluator, references: Sequence[str], where: str, lo
     return written
 
 
-def _equals(asked: _Asked) -> dict[str, Any]:
-    values = asked.values("value")
+def _equals(task: _Task) -> dict[str, Any]:
+    values = task.values("value")
     if len(values) > 1:
         raise NoAssert("an assertion compares with one reference")
-    if asked.options.get("json_path") == "$":
+    if task.options.get("json_path") == "$":
         try:
             value = strictjson.loads(values[0])
         except strictjson.JsonError:
             raise NoAssert("an assertion has no JSON path") from None
         if isinstance(value, list | dict) and strictjson.dumps(value) == values[0]:
-            asked.take("json_path")
+            task.take("json_path")
             return {"type": "equals", "value": value}
     return {"type": "equals", "value": literal(values[0])}
 
 
-def _starts_with(asked: _Asked) -> dict[str, Any]:
-    values = asked.values("value")
+def _starts_with(task: _Task) -> dict[str, Any]:
+    values = task.values("value")
     if len(values) > 1 or not values[0]:
         raise NoAssert("an assertion compares with one text that is not empty")
     return {"type": "starts-with", "value": literal(values[0])}
 
 
-def _contains(several: str) -> Callable[[_Asked], dict[str, Any]]:
-    def write(asked: _Asked) -> dict[str, Any]:
-        values = [literal(value) for value in asked.values("values")]
-        prefix = "i" if asked.take("ignore_case") else ""
+def _contains(several: str) -> Callable[[_Task], dict[str, Any]]:
+    def write(task: _Task) -> dict[str, Any]:
+        values = [literal(value) for value in task.values("values")]
+        prefix = "i" if task.take("ignore_case") else ""
         if several == "contains-all" and len(values) == 1 and values[0]:
             return {"type": f"{prefix}contains", "value": values[0]}
         return {"type": prefix + several, "value": values}
@@ -134,60 +134,60 @@ def _contains(several: str) -> Callable[[_Asked], dict[str, Any]]:
     return write
 
 
-def _regex(asked: _Asked) -> dict[str, Any]:
-    pattern = asked.take("pattern", "")
+def _regex(task: _Task) -> dict[str, Any]:
+    pattern = task.take("pattern", "")
     if not pattern or _PYTHON_ONLY.search(pattern):
         raise NoAssert("the pattern is empty or uses what JavaScript's patterns do not have")
-    if asked.take("mode", "search") != "search":
+    if task.take("mode", "search") != "search":
         raise NoAssert("an assertion searches for the pattern; it cannot ask for the whole answer")
     return {"type": "regex", "value": literal(pattern)}
 
 
-def _schema(asked: _Asked) -> dict[str, Any]:
-    schema = asked.take("schema")
+def _schema(task: _Task) -> dict[str, Any]:
+    schema = task.take("schema")
     if schema.get("$schema", DRAFT_7) != DRAFT_7:
         raise NoAssert("promptfoo reads draft 7 of JSON Schema only")
     return {"type": "is-json", "value": schema}
 
 
-def _limit(kind: str) -> Callable[[_Asked], dict[str, Any]]:
-    def write(asked: _Asked) -> dict[str, Any]:
-        threshold = asked.take("threshold")
+def _limit(kind: str) -> Callable[[_Task], dict[str, Any]]:
+    def write(task: _Task) -> dict[str, Any]:
+        threshold = task.take("threshold")
         if threshold is None:
             raise NoAssert("an assertion needs a threshold")
-        asked.losses.changed(kind, asked.where, "exactly the threshold passes in promptfoo")
+        task.losses.changed(kind, task.where, "exactly the threshold passes in promptfoo")
         return {"type": kind, "threshold": threshold}
 
     return write
 
 
-def _rubric(asked: _Asked) -> dict[str, Any]:
-    written = {"type": "llm-rubric", "value": literal(asked.take("criteria"))}
-    threshold = asked.take("threshold")
+def _rubric(task: _Task) -> dict[str, Any]:
+    written = {"type": "llm-rubric", "value": literal(task.take("criteria"))}
+    threshold = task.take("threshold")
     if threshold is not None:
         written["threshold"] = round((threshold - 1) / 4, 6)
-    asked.losses.changed("Rubric", asked.where, "a judge of promptfoo says pass or fail, and a score from 0 to 1")
+    task.losses.changed("Rubric", task.where, "a judge of promptfoo says pass or fail, and a score from 0 to 1")
     return written
 
 
-def _graded(asked: _Asked) -> dict[str, Any]:
-    spec, given = asked.take("spec"), asked.take("spec_args")
+def _graded(task: _Task) -> dict[str, Any]:
+    spec, given = task.take("spec"), task.take("spec_args")
     args = given if isinstance(given, Mapping) else {}
-    asked.losses.changed("ModelGraded", asked.where, "the judge is asked in other words")
+    task.losses.changed("ModelGraded", task.where, "the judge is asked in other words")
     if spec == "closedqa" and args.keys() == {"criteria"}:
         return {"type": "model-graded-closedqa", "value": literal(args["criteria"])}
-    scores, passing = asked.take("choice_scores"), asked.take("passing")
+    scores, passing = task.take("choice_scores"), task.take("passing")
     if spec == "fact" and args.keys() == {"ideal"} and scores == FACT_SCORES and passing == ["A", "B", "C", "E"]:
         return {"type": "factuality", "value": literal(args["ideal"])}
     raise NoAssert("only the specs closedqa with criteria and fact with an ideal have an equal")
 
 
-def _tool_called(asked: _Asked) -> dict[str, Any]:
-    asked.losses.changed("ToolCalled", asked.where, "promptfoo reads it from a trace, which newer versions keep")
-    return {"type": "trajectory:tool-used", "value": literal(asked.take("tool_name"))}
+def _tool_called(task: _Task) -> dict[str, Any]:
+    task.losses.changed("ToolCalled", task.where, "promptfoo reads it from a trace, which newer versions keep")
+    return {"type": "trajectory:tool-used", "value": literal(task.take("tool_name"))}
 
 
-_WRITERS: Mapping[str, Callable[[_Asked], dict[str, Any]]] = {
+_WRITERS: Mapping[str, Callable[[_Task], dict[str, Any]]] = {
     "Equals": _equals,
     "StartsWith": _starts_with,
     "ContainsAll": _contains("contains-all"),
@@ -290,9 +290,9 @@ def _names_a_file(value: object) -> bool:
     return isinstance(value, str) and value.startswith(("file://", "package:"))
 
 
-def _chats(data: Mapping[str, Any], prompts: Sequence[Prompt], asked: str | None) -> list[_Chat]:
+def _chats(data: Mapping[str, Any], prompts: Sequence[Prompt], variable: str | None) -> list[_Chat]:
     """The prompts under test, each with the question of an item at its end where items ask."""
-    question = [{"role": "user", "content": f"{{{{{asked}}}}}"}] if asked else []
+    question = [{"role": "user", "content": f"{{{{{variable}}}}}"}] if variable else []
     if prompts:
         return [_Chat(prompt.name, [*prompt.messages, *question]) for prompt in prompts]
     return [_Chat(None, [*(data.get("messages") or []), *question])]
@@ -305,16 +305,16 @@ def _free_name(data: Mapping[str, Any]) -> str:
 
 
 def _providers(targets: Sequence[str], losses: Losses) -> list[str]:
-    found = []
+    providers = []
     for target in targets:
         model = written_model(target)
         if model is None:
             losses.left_out(f"the target {target}", "", "promptfoo has no provider like it")
         else:
-            found.append(model)
-    if not found:
+            providers.append(model)
+    if not providers:
         losses.left_out("providers", "", "no model is named; add `providers` before you run it")
-    return found
+    return providers
 
 
 def _leave_out(data: Mapping[str, Any], losses: Losses) -> None:
@@ -350,8 +350,8 @@ class _Writer:
             if any(_would_expand(value) for value in variables.values()):
                 written["options"] = {"disableVarExpansion": True}
         if self.together and self.defaults:
-            found = effective_evaluators(self.defaults, None, None, "item")
-            if asserts := self._asserts(found, {}, "default_evaluators"):
+            entries = effective_evaluators(self.defaults, None, None, "item")
+            if asserts := self._asserts(entries, {}, "default_evaluators"):
                 written["assert"] = asserts
         return written
 
@@ -368,8 +368,8 @@ class _Writer:
         if any(_would_expand(value) for value in given.values()):
             written["options"] = {"disableVarExpansion": True}
         defaults = {} if self.together else self.defaults
-        found = effective_evaluators(defaults, item.get("evaluators"), item.get("evaluators_mode"), "item")
-        if asserts := self._asserts(found, item, where):
+        entries = effective_evaluators(defaults, item.get("evaluators"), item.get("evaluators_mode"), "item")
+        if asserts := self._asserts(entries, item, where):
             written["assert"] = asserts
         if item.get("threshold") not in (None, 1):
             written["threshold"] = item["threshold"]
@@ -378,12 +378,12 @@ class _Writer:
         return written if written.keys() - {"description"} else {**written, "vars": {}}
 
     def _asserts(
-        self, found: Sequence[EffectiveEvaluator], item: Mapping[str, Any], where: str
+        self, entries: Sequence[EffectiveEvaluator], item: Mapping[str, Any], where: str
     ) -> list[dict[str, Any]]:
         references = [item["expected_response"]] if "expected_response" in item else []
         references += [one for one in item.get("ideal") or () if one not in references]
         written = []
-        for one in found:
+        for one in entries:
             try:
                 written.append(assert_of(one, references, where, self.losses))
             except NoAssert as why:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from tui_evals.datasets.prompts import SUFFIXES
 from tui_evals.generate.options import split_names
 from tui_evals.generate.shapes import UnreadableFile, rule_lines
+from tui_evals.imports.base import is_file_name
 from tui_evals.store.rows import plain
 
 from .rows import Piece, json_of, rows_in
@@ -44,7 +45,6 @@ _KEYS = {
     "prompt": "prompt",
 }
 _ALONE = (f"{CONTEXT}.json", f"{REPORT}.json")
-_PLAIN_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,100}")
 _DEPTH = 3
 
 Row = TypeVar("Row", bound=BaseModel)
@@ -82,13 +82,13 @@ class Artefacts:
     @property
     def judges(self) -> tuple[str, ...]:
         """The models that judged answers, as the options name them."""
-        found = self.options.get("evalModels") or self.options.get("evalModel")
-        if isinstance(found, str):
-            return tuple(split_names(found))
-        return tuple(map(str, found)) if isinstance(found, list) else ()
+        models = self.options.get("evalModels") or self.options.get("evalModel")
+        if isinstance(models, str):
+            return tuple(split_names(models))
+        return tuple(map(str, models)) if isinstance(models, list) else ()
 
 
-def recognises(path: Path) -> bool:
+def holds_artefacts(path: Path) -> bool:
     """Whether a path is a file of PromptPex's, or a folder that holds some; `report.json` has many authors."""
     if path.is_dir():
         known = any((path / file).is_file() for file in (*_KIND, _ALONE[0]))
@@ -106,31 +106,31 @@ def gather(path: Path) -> Artefacts:
     """Everything that can be found at a path: of one file and what belongs to it, or of a whole folder."""
     folder = (path if path.is_dir() else path.parent).resolve()
     named = None if path.is_dir() else path.name.lower()
-    found: dict[str, Piece] = {}
+    pieces: dict[str, Piece] = {}
     about: Mapping[str, Any] = {}
     if named not in _ALONE and named != "overview.csv":
-        found = _in_folder(folder)
+        pieces = _in_folder(folder)
     if named is not None and named in _KIND:
-        found[_KIND[named]] = _piece(path, named)
+        pieces[_KIND[named]] = _piece(path, named)
         if _KIND[named] == "tests":
-            found = {kind: piece for kind, piece in found.items() if kind not in ("test_results", "overview")}
+            pieces = {kind: piece for kind, piece in pieces.items() if kind not in ("test_results", "overview")}
     for file in _ALONE if named is None else (named,) if named in _ALONE else ():
         if (folder / file).is_file() and (file == _ALONE[0] or _is_report(folder / file)):
             whole = _whole(folder / file)
             about = about or whole
-            found = {**_inside(whole, f"{folder / file}"), **found}
+            pieces = {**_inside(whole, f"{folder / file}"), **pieces}
     name = _named(about.get("name"), folder)
     options = about.get("options")
-    return Artefacts(folder, name, found, _prompt(folder, name), options if isinstance(options, dict) else {})
+    return Artefacts(folder, name, pieces, _prompt(folder, name), options if isinstance(options, dict) else {})
 
 
 def _in_folder(folder: Path) -> dict[str, Piece]:
-    found = {}
+    pieces_by_kind = {}
     for kind, files in _FILES.items():
         pieces = (_piece(folder / file, file) for file in files if (folder / file).is_file())
         if piece := next((piece for piece in pieces if str(piece.value).strip()), None):
-            found[kind] = piece
-    return found
+            pieces_by_kind[kind] = piece
+    return pieces_by_kind
 
 
 def _piece(file: Path, name: str) -> Piece:
@@ -148,19 +148,19 @@ def _read(file: Path) -> str:
 
 
 def _whole(file: Path) -> Mapping[str, Any]:
-    found = json_of(Piece(str(file), _read(file)))
-    if not isinstance(found, dict):
+    value = json_of(Piece(str(file), _read(file)))
+    if not isinstance(value, dict):
         raise UnreadableFile(f"{file} must hold an object, as PromptPex saves it")
-    return found
+    return value
 
 
 def _is_report(file: Path) -> bool:
     """Whether a file called `report.json` is one of PromptPex's."""
     try:
-        found = _whole(file)
+        report = _whole(file)
     except UnreadableFile:
         return False
-    return "rules" in found and "tests" in found
+    return "rules" in report and "tests" in report
 
 
 def _inside(whole: Mapping[str, Any], where: str) -> dict[str, Piece]:
@@ -177,12 +177,12 @@ def _inside(whole: Mapping[str, Any], where: str) -> dict[str, Piece]:
     return {**beside, **files}
 
 
-def _entries(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, object, str, bool]]:
+def _entries(node: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, object, str, bool]]:
     """The key, content and file name of everything an object holds, and whether the key says what it is.
 
     Deeper down it does only where a file is: the front matter and the options have an `intent` of their own.
     """
-    for key, value in found.items():
+    for key, value in node.items():
         if isinstance(value, dict) and "content" in value:
             file = value.get("filename")
             yield key, value["content"], file if isinstance(file, str) else "", True
@@ -193,12 +193,7 @@ def _entries(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, ob
 
 
 def _named(name: object, folder: Path) -> str:
-    return name if isinstance(name, str) and is_plain(name) else folder.name or "promptpex"
-
-
-def is_plain(name: str) -> bool:
-    """Whether a name can be that of a file in a folder."""
-    return bool(_PLAIN_NAME.fullmatch(name)) and not name.startswith(".") and plain(name) == name
+    return name if isinstance(name, str) and is_file_name(name) else folder.name or "promptpex"
 
 
 def _prompt(folder: Path, name: str) -> Path | None:

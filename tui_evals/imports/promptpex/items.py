@@ -42,8 +42,8 @@ class Tests:
 
     def place_of(self, row: About) -> int:
         """The place of the test a row is about; one that is not there becomes a test of its own."""
-        found = self._known(row)
-        return self._add(_from_row(row)) if found is None else found
+        place = self._known(row)
+        return self._add(_from_row(row)) if place is None else place
 
     def _known(self, row: About) -> int | None:
         if row.testuid in self._uids:
@@ -62,16 +62,16 @@ def _from_row(row: About) -> RecordedTest:
     return RecordedTest.model_validate({name: getattr(row, name) for name in About.model_fields})
 
 
-def written_tests(found: Artefacts) -> Tests:
+def written_tests(artefacts: Artefacts) -> Tests:
     """The tests that are written down, then those baseline tests that stand in a file of their own."""
-    tests = Tests(found.rows("tests", RecordedTest))
-    piece = found.pieces.get("baseline_tests")
+    tests = Tests(artefacts.rows("tests", RecordedTest))
+    piece = artefacts.pieces.get("baseline_tests")
     if piece is None:
         return tests
     if piece.table or not isinstance(piece.value, str) or piece.value.lstrip().startswith("["):
-        own = [test.testinput for test in found.rows("baseline_tests", RecordedTest)]
+        own = [test.testinput for test in artefacts.rows("baseline_tests", RecordedTest)]
     else:
-        own = split_baseline_inputs(found.text("baseline_tests"))
+        own = split_baseline_inputs(artefacts.text("baseline_tests"))
     for text in own:
         tests.place_of(About.model_validate({"testinput": text, "baseline": True}))
     return tests
@@ -99,18 +99,20 @@ class Known:
 class Items:
     """The items of the dataset, made one by one; `notes` says what could not be kept as it was."""
 
-    def __init__(self, found: Artefacts, subject: Subject | None, truths: Sequence[RecordedResult]) -> None:
+    def __init__(self, artefacts: Artefacts, subject: Subject | None, truths: Sequence[RecordedResult]) -> None:
         self._subject = subject
-        self._prompt = found.name
-        self._rules = {rule.number: rule for rule in number_rules(found.lines("rules"), found.lines("inverse_rules"))}
+        self._prompt = artefacts.name
+        self._rules = {
+            rule.number: rule for rule in number_rules(artefacts.lines("rules"), artefacts.lines("inverse_rules"))
+        }
         self._truths = Known(truths)
-        self._evals = Known(_evals(found))
+        self._evals = Known(_evals(artefacts))
         self._wrong: Counter[str] = Counter()
 
     @property
     def notes(self) -> list[str]:
         """What a person should know of the items."""
-        return [f"{said}{f' (and {count - 1} more)' if count > 1 else ''}" for said, count in self._wrong.items()]
+        return [f"{note}{f' (and {count - 1} more)' if count > 1 else ''}" for note, count in self._wrong.items()]
 
     def item(self, test: RecordedTest, place: int) -> Data:
         """One test as an item."""
@@ -173,23 +175,23 @@ class Items:
             return {"variables": {self._subject.open_inputs(scenario)[0].name: test.testinput}}
 
 
-def _evals(found: Artefacts) -> Iterator[About]:
-    yield from found.rows("test_evals", RecordedTestEval)
-    for row in found.rows("baseline_test_evals", RecordedTestEval):
+def _evals(artefacts: Artefacts) -> Iterator[About]:
+    yield from artefacts.rows("test_evals", RecordedTestEval)
+    for row in artefacts.rows("baseline_test_evals", RecordedTestEval):
         yield row.model_copy(update={"baseline": True})
 
 
 def document_of(
-    found: Artefacts, name: str, items: Sequence[Data], subject: Subject | None, evaluators: Mapping[str, Any]
+    artefacts: Artefacts, name: str, items: Sequence[Data], subject: Subject | None, evaluators: Mapping[str, Any]
 ) -> Data:
     """The dataset as a document, its prompt left to be named by whoever knows where it lies."""
-    facts: Data = {"prompt": found.name, "promptid": subject.id if subject is not None else None}
-    facts |= {"intent": found.text("intent"), "inputSpec": found.text("input_spec")}
-    facts |= {"rules": "\n".join(found.lines("rules")), "inverseRules": "\n".join(found.lines("inverse_rules"))}
-    facts["ruleEvals"] = [row.model_dump(exclude_none=True) for row in found.rows("rule_evals", RecordedRuleEval)]
+    facts: Data = {"prompt": artefacts.name, "promptid": subject.id if subject is not None else None}
+    facts |= {"intent": artefacts.text("intent"), "inputSpec": artefacts.text("input_spec")}
+    facts |= {"rules": "\n".join(artefacts.lines("rules")), "inverseRules": "\n".join(artefacts.lines("inverse_rules"))}
+    facts["ruleEvals"] = [row.model_dump(exclude_none=True) for row in artefacts.rows("rule_evals", RecordedRuleEval)]
     return {
         "schemaVersion": CURRENT_VERSION,
-        "description": f"Tests of the prompt {found.name} that PromptPex made. {found.text('intent')}".strip(),
+        "description": f"Tests of the prompt {artefacts.name} that PromptPex made. {artefacts.text('intent')}".strip(),
         "metadata": {"name": name, "tags": ["promptpex"]},
         "default_evaluators": dict(evaluators),
         "extensions": {"promptpex": {key: value for key, value in facts.items() if value}},

@@ -81,19 +81,19 @@ def _number(value: object) -> float | None:
     if value is None or str(value).strip().lower() in _NOTHING:
         return None
     try:
-        found = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
-        found = math.nan
-    if not abs(found) <= _MOST:
+        number = math.nan
+    if not abs(number) <= _MOST:
         raise ValueError(f"{_start(value)} is no number")
-    return found
+    return number
 
 
 def _whole(value: object) -> int | None:
-    found = _number(value)
-    if found is not None and found != int(found):
+    number = _number(value)
+    if number is not None and number != int(number):
         raise ValueError(f"{_start(value)} is no whole number")
-    return None if found is None else int(found)
+    return None if number is None else int(number)
 
 
 def _flag(value: object) -> bool | None:
@@ -125,13 +125,13 @@ def _metrics(value: object) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise ValueError("must be an object with an entry for each metric")
-    return {plain(key): _measured(found) for key, found in value.items()}
+    return {plain(key): _measured(metric) for key, metric in value.items()}
 
 
-def _measured(found: object) -> object:
-    if isinstance(found, str):
-        return {"content": found}
-    return found if isinstance(found, dict) else {"score": found}
+def _measured(metric: object) -> object:
+    if isinstance(metric, str):
+        return {"content": metric}
+    return metric if isinstance(metric, dict) else {"score": metric}
 
 
 def _start(value: object) -> str:
@@ -173,8 +173,8 @@ class About(_Loose):
     @classmethod
     def _asked(cls, row: Any) -> Any:
         """Older rows have `input` only."""
-        found = row.get("testinput")
-        return {**row, "testinput": _text(row.get("input") if found is None else found) or ""}
+        question = row.get("testinput")
+        return {**row, "testinput": _text(row.get("input") if question is None else question) or ""}
 
 
 class RecordedTest(About):
@@ -230,7 +230,7 @@ Row = TypeVar("Row", bound=_Loose)
 
 def rows_in(kind: type[Row], piece: Piece) -> list[Row]:
     """The rows of a piece; UnreadableFile says in which row which field is wrong."""
-    found = []
+    rows = []
     for place, row in rows_of_table(piece) if piece.table else _entries(piece):
         if not isinstance(row, dict):
             raise UnreadableFile(f"{piece.where}, {place}: must be an object, such as {{...}}")
@@ -238,17 +238,17 @@ def rows_in(kind: type[Row], piece: Piece) -> list[Row]:
             known = ", ".join(sorted(kind.model_fields))
             raise UnreadableFile(f"{piece.where}, {place}: has none of the fields that are read, which are {known}")
         try:
-            found.append(kind.model_validate(row))
+            rows.append(kind.model_validate(row))
         except ValidationError as errors:
             first = errors.errors(include_url=False, include_input=False)[0]
             field = ".".join(map(str, first["loc"]))
-            said = first["msg"].removeprefix("Value error, ")
-            raise UnreadableFile(f"{piece.where}, {place}, {field}: {said}") from None
-    return found
+            message = first["msg"].removeprefix("Value error, ")
+            raise UnreadableFile(f"{piece.where}, {place}, {field}: {message}") from None
+    return rows
 
 
 def _entries(piece: Piece) -> Iterator[tuple[str, object]]:
-    found = json_of(piece) if isinstance(piece.value, str) else piece.value
-    if not isinstance(found, list):
+    value = json_of(piece) if isinstance(piece.value, str) else piece.value
+    if not isinstance(value, list):
         raise UnreadableFile(f"{piece.where} must hold a list of objects, such as [{{...}}]")
-    yield from ((f"entry {number}", row) for number, row in enumerate(found, 1))
+    yield from ((f"entry {number}", row) for number, row in enumerate(value, 1))

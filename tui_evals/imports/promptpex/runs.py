@@ -1,4 +1,4 @@
-"""What judges said of recorded answers, as records of evaluators under keys that a dataset may hold."""
+"""The recorded answers and verdicts of PromptPex as a recording, and its totals beside what was counted."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Judged = tuple[str, str]
 
 def metric_of(key: str) -> Judged:
     """The metric and the judge of a key such as `accuracy with azure:o4-mini`."""
-    metric, found, judge = key.rpartition(_WITH)
-    return (metric.strip(), judge.strip()) if found else (key.strip(), "")
+    metric, separator, judge = key.rpartition(_WITH)
+    return (metric.strip(), judge.strip()) if separator else (key.strip(), "")
 
 
 def judged_by(rows: Iterable[RecordedResult]) -> list[Judged]:
     """Every metric with every judge that applied it, in the order they are met; averages are computed, not judged."""
-    found = (metric_of(key) for row in rows for key in row.metrics)
-    return list(dict.fromkeys(one for one in found if one[1] != AVERAGE))
+    metrics = (metric_of(key) for row in rows for key in row.metrics)
+    return list(dict.fromkeys(one for one in metrics if one[1] != AVERAGE))
 
 
 def keys_for(judged: Sequence[Judged]) -> dict[Judged, str]:
@@ -62,12 +62,12 @@ def evaluators_for(keys: Mapping[Judged, str], known: Iterable[str], compliance:
     """The evaluators of the dataset: those that judged, as far as they are known here."""
     names = set(known)
     metrics = [metric for metric, _ in keys]
-    found: dict[str, dict[str, Any]] = {COMPLIANCE: {}} if compliance else {}
+    evaluators: dict[str, dict[str, Any]] = {COMPLIANCE: {}} if compliance else {}
     for (metric, judge), key in keys.items():
         if metric in names:
             typed = {} if key == metric else {"type": metric}
-            found[key] = typed if metrics.count(metric) == 1 or not judge else {**typed, "judge": judge}
-    return found
+            evaluators[key] = typed if metrics.count(metric) == 1 or not judge else {**typed, "judge": judge}
+    return evaluators
 
 
 def records_of(row: RecordedResult, keys: Mapping[Judged, str], judges: Sequence[str]) -> tuple[ScoreRecord, ...]:
@@ -78,8 +78,8 @@ def records_of(row: RecordedResult, keys: Mapping[Judged, str], judges: Sequence
 def _compliance(row: RecordedResult, judges: Sequence[str]) -> Iterator[ScoreRecord]:
     if row.compliance is None:
         return
-    said = row.complianceText or f"the judge found that the answer {_SAID.get(row.compliance, 'cannot be judged')}"
-    yield _verdict(COMPLIANCE, COMPLIANCE, row.compliance, said, judges[0] if judges else "")
+    reason = row.complianceText or f"the judge found that the answer {_SAID.get(row.compliance, 'cannot be judged')}"
+    yield _verdict(COMPLIANCE, COMPLIANCE, row.compliance, reason, judges[0] if judges else "")
 
 
 def _metrics(row: RecordedResult, keys: Mapping[Judged, str]) -> Iterator[ScoreRecord]:
@@ -93,20 +93,20 @@ def _metrics(row: RecordedResult, keys: Mapping[Judged, str]) -> Iterator[ScoreR
 
 def _measured(key: str, metric: str, measure: Measure, judge: str) -> ScoreRecord:
     if measure.score is None:
-        said = measure.content or "neither a score nor a verdict was recorded"
-        return _verdict(key, metric, measure.outcome or "unknown", said, judge)
+        reason = measure.content or "neither a score nor a verdict was recorded"
+        return _verdict(key, metric, measure.outcome or "unknown", reason, judge)
     details = {"judge": judge} if judge else {}
     return ScoreRecord(
         key=key, evaluator=metric, score=measure.score, result=None, reason=measure.content or "", details=details
     )
 
 
-def _verdict(key: str, evaluator: str, outcome: str, said: str, judge: str) -> ScoreRecord:
+def _verdict(key: str, evaluator: str, outcome: str, reason: str, judge: str) -> ScoreRecord:
     """OK passes, ERR fails, and what is neither could not be judged."""
     details: dict[str, Any] = {"judge": judge} if judge else {}
     if outcome == "unknown":
         details = {"code": "invalidEvaluatorResult", **details}
-        return ScoreRecord(key=key, evaluator=evaluator, score=None, result="error", reason=said, details=details)
+        return ScoreRecord(key=key, evaluator=evaluator, score=None, result="error", reason=reason, details=details)
     good = outcome == "ok"
     return ScoreRecord(
         key=key,
@@ -114,7 +114,7 @@ def _verdict(key: str, evaluator: str, outcome: str, said: str, judge: str) -> S
         score=float(good),
         result="pass" if good else "fail",
         label=outcome,
-        reason=said,
+        reason=reason,
         details=details,
     )
 
@@ -122,33 +122,33 @@ def _verdict(key: str, evaluator: str, outcome: str, said: str, judge: str) -> S
 Rows = Sequence[Mapping[str, Any]]
 
 
-def overview_of(found: Artefacts) -> list[dict[str, Any]]:
+def overview_of(artefacts: Artefacts) -> list[dict[str, Any]]:
     """The rows of overview.csv; none where there is no such file."""
-    piece = found.pieces.get("overview")
+    piece = artefacts.pieces.get("overview")
     return [] if piece is None else table_of(piece)
 
 
 def differences(overview: Rows, recorded: Sequence[RecordedResult], kept: Sequence[RecordedResult]) -> list[str]:
     """What overview.csv says otherwise than the answers do; rows that stand twice in the file may count twice in it."""
-    asked = [row for row in recorded if not row.isGroundtruth]
-    once, all_rows = _counted(kept), _counted(asked)
+    answers = [row for row in recorded if not row.isGroundtruth]
+    once, all_rows = _counted(kept), _counted(answers)
     if not _differing(overview, all_rows):
         return []
     return _differing(overview, once)
 
 
 def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, str]]) -> list[str]:
-    said = []
+    sentences = []
     for row in overview:
         model = str(row.get("model") or "")
         if not model:
-            said.append("overview.csv has totals of no model: its first line should name the column model")
-            return said
+            sentences.append("overview.csv has totals of no model: its first line should name the column model")
+            return sentences
         scenario = str(row.get("scenario") or "")
         ours = counted.get((model, scenario)) or counted.get((model, "")) or {}
         name = _short(f"{model}, {scenario}" if scenario else model)
         if not ours:
-            said.append(f"overview.csv has totals of {name}, of which there are no answers")
+            sentences.append(f"overview.csv has totals of {name}, of which there are no answers")
             continue
         parts = [
             f"{column} {value} (the answers: {ours[column]})"
@@ -156,8 +156,8 @@ def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, st
             if column in ours and str(value).strip() and str(value).strip() != ours[column]
         ]
         if parts:
-            said.append(f"overview.csv says otherwise of {name}: {', '.join(parts)}")
-    return said
+            sentences.append(f"overview.csv says otherwise of {name}: {', '.join(parts)}")
+    return sentences
 
 
 def _short(name: str) -> str:
@@ -207,7 +207,7 @@ UNNAMED_MODEL = "unknown model"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One recorded answer: to which test, of which model, the how many-th."""
+    """One recorded answer: to which test, of which model, and how often that model answered it before."""
 
     item: int
     target: int
@@ -236,14 +236,14 @@ class Recording:
     @property
     def digest(self) -> str:
         """What tells this recording from any other."""
-        said = [(answer.item, answer.repeat, answer.row.model_dump()) for answer in self.answers]
-        return hashlib.sha256(json.dumps([self.models, said]).encode()).hexdigest()
+        content = [(answer.item, answer.repeat, answer.row.model_dump()) for answer in self.answers]
+        return hashlib.sha256(json.dumps([self.models, content]).encode()).hexdigest()
 
 
 def recording_of(rows: Sequence[RecordedResult], tests: Tests) -> Recording:
     """The answers of models under test; a test that nobody knew yet is added to the tests."""
-    asked = [row for row in rows if not row.isGroundtruth]
-    named = [(tests.place_of(row), row.model or UNNAMED_MODEL, row) for row in asked]
+    under_test = [row for row in rows if not row.isGroundtruth]
+    named = [(tests.place_of(row), row.model or UNNAMED_MODEL, row) for row in under_test]
     kept = _once(named)
     models = tuple(dict.fromkeys(model for _, model, _ in kept))
     seen: Counter[tuple[int, str]] = Counter()
@@ -253,7 +253,7 @@ def recording_of(rows: Sequence[RecordedResult], tests: Tests) -> Recording:
         seen[place, model] += 1
     answers.sort(key=lambda answer: (answer.item, answer.repeat, answer.target))
     notes = []
-    if truths := len(rows) - len(asked):
+    if truths := len(rows) - len(under_test):
         notes.append(f"{_rows(truths)} of ground truth, which is no answer of a model under test")
     if twice := len(named) - len(kept):
         notes.append(f"{_rows(twice)} that stand there a second time, without a verdict")
@@ -325,6 +325,6 @@ def _recorded(answer: Answer, chat: Chat, origin: Origin) -> RecordedAnswer:
 def _record(row: RecordedResult, chat: Chat) -> AnswerRecord:
     request = {"messages": list(chat)}
     if row.error or row.output is None:
-        said = row.error or "neither an output nor an error was recorded"
-        return AnswerRecord(text=None, request=request, model=row.model, code="agentRequestFailed", message=said)
+        message = row.error or "neither an output nor an error was recorded"
+        return AnswerRecord(text=None, request=request, model=row.model, code="agentRequestFailed", message=message)
     return AnswerRecord(text=row.output, request=request, model=row.model)

@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from tui_evals.targets.answers import content_text, last_question
-from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
+from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind, Usage
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.tokens import estimate_tokens
 
@@ -184,3 +184,6 @@ def _sentences(messages: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
         right = f"Here is what can be said about {subject}: it depends on the rules that apply."
         return {"right": right, "wrong": "Yes."}
     return {"right": ranked[0], "wrong": ranked[-1] if len(ranked) > 1 else "Yes."}
+
+
+KIND = TargetKind(form="demo", open=lambda config, context: Demo(config))

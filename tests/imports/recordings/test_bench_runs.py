@@ -12,7 +12,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import built_in
-from tui_evals.imports.bench import read, recognises, take_in
+from tui_evals.imports.bench import read, recognises, store_suites
 from tui_evals.runs.suites import running
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import UserValueError
@@ -91,9 +91,9 @@ async def test_our_evaluators_give_the_scores_that_arthur_bench_recorded():
 def test_what_is_read_is_stored_once_and_opens_as_a_suite(project):
     root, writer, reader = project
     suites, recordings, _ = read(REAL)
-    stored = take_in(root, writer, reader, suites, recordings, Settings(), {})
+    stored = store_suites(root, writer, reader, suites, recordings, Settings(), {})
     assert [outcome for _, outcome in stored] == ["new"] * 6
-    again = take_in(root, writer, reader, *read(REAL)[:2], Settings(), {})
+    again = store_suites(root, writer, reader, *read(REAL)[:2], Settings(), {})
     assert [outcome for _, outcome in again] == ["known"] * 6
     assert [run.key for run, _ in again] == [run.key for run, _ in stored]
     assert keeping.names(root) == ["capitals", "capitals raw", "own", "reading", "words"]
@@ -106,23 +106,23 @@ def test_what_is_read_is_stored_once_and_opens_as_a_suite(project):
 
 def test_a_suite_of_the_same_name_with_other_cases_keeps_everything_as_it_was(project, folder):
     root, writer, reader = project
-    take_in(root, writer, reader, *read(folder)[:2], Settings(), {})
+    store_suites(root, writer, reader, *read(folder)[:2], Settings(), {})
     before = keeping.suite_file(root, "capitals").read_bytes()
     shutil.copytree(REAL / "words", folder / "words")
     change(folder / "capitals" / "suite.json", "test_cases", 0, "input", to="other")
     with pytest.raises(UserValueError, match="other cases"):
-        take_in(root, writer, reader, *read(folder)[:2], Settings(), {})
+        store_suites(root, writer, reader, *read(folder)[:2], Settings(), {})
     assert keeping.names(root) == ["capitals"] and len(running.runs_of(reader, "capitals")) == 2
     assert keeping.suite_file(root, "capitals").read_bytes() == before
 
 
 def test_a_run_whose_name_is_taken_by_another_is_refused_before_anything_is_written(project, folder):
     root, writer, reader = project
-    take_in(root, writer, reader, *read(folder)[:2], Settings(), {})
+    store_suites(root, writer, reader, *read(folder)[:2], Settings(), {})
     shutil.copytree(REAL / "words", folder / "words")
     change(folder / "capitals" / "second run" / "run.json", "test_cases", 0, "output", to="Rome")
     with pytest.raises(UserValueError, match="has a run 'second run' already"):
-        take_in(root, writer, reader, *read(folder)[:2], Settings(), {})
+        store_suites(root, writer, reader, *read(folder)[:2], Settings(), {})
     assert keeping.names(root) == ["capitals"] and len(running.runs_of(reader, "capitals")) == 2
 
 

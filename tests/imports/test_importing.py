@@ -16,7 +16,7 @@ from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports import recording
 from tui_evals.store.reader import Reader
 
-RECORDED = Path(__file__).parent.parent / "generate" / "promptpex"
+RECORDED = Path(__file__).parent / "promptpex"
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tui_evals.reports.oaieval import text as log_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
-HERE = Path(__file__).parents[1] / "datasets" / "registries"
+HERE = Path(__file__).parent / "registries"
 EXAMPLE = HERE / "example"
 REAL: dict[str, Any] = json.loads((HERE / "example.json").read_text(encoding="utf-8"))["runs"]
 PLAIN = [

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.generate.shapes import UnreadableFile
-from tui_evals.imports.promptpex.artefacts import gather, recognises
+from tui_evals.imports.promptpex.artefacts import gather, holds_artefacts
 from tui_evals.imports.promptpex.items import Items, Tests, written_tests
 from tui_evals.imports.promptpex.rows import Piece, RecordedResult, RecordedTest, RecordedTestEval, rows_in
 from tui_evals.imports.promptpex.runs import differences, evaluators_for, judged_by, keys_for, recording_of, records_of
@@ -96,9 +96,9 @@ def test_a_name_that_leads_elsewhere_is_not_taken_from_a_context(tmp_path, name)
 def test_a_report_is_known_by_what_it_holds(tmp_path):
     file = tmp_path / "report.json"
     file.write_text(json.dumps({"total": 1}))
-    assert not recognises(file) and not recognises(tmp_path)
+    assert not holds_artefacts(file) and not holds_artefacts(tmp_path)
     file.write_text(json.dumps({"rules": ["one"], "tests": [{"ruleid": "1", "testinput": "q"}], "testResults": []}))
-    assert recognises(file) and recognises(tmp_path)
+    assert holds_artefacts(file) and holds_artefacts(tmp_path)
     assert gather(tmp_path).lines("rules") == ["one"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.cli.helpers import Shell
-from tests.runs.recordings.made import ITEMS, answer, keep, recording, store, table
+from tests.imports.recordings.made import ITEMS, answer, keep, recording, store, table
 from tests.store.helpers import judged
 from tui_evals.imports.recording import RecordedGroup, digest_of
 from tui_evals.reports import results

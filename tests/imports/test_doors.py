@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.datasets.test_promptfoo import BROKEN, BROKEN_FILES
-from tests.runs.recordings.test_inspect_log import HEADERS
-from tests.runs.recordings.test_results_json import DONE, MALFORMED
-from tui_evals.cli.imports.importing import DOORS
+from tests.imports.recordings.test_inspect_log import HEADERS
+from tests.imports.recordings.test_results_json import DONE, MALFORMED
+from tests.imports.test_promptfoo import BROKEN, BROKEN_FILES
 from tui_evals.datasets.document import load
 from tui_evals.imports import recording
+from tui_evals.imports.doors import built_in
 from tui_evals.store.reader import Reader
 
-TESTS = Path(__file__).parent.parent
+TESTS = Path(__file__).parent
 LOGS, FOUNDRY, PROMPTFOO = (
-    TESTS / "runs" / "recordings",
-    TESTS / "datasets" / "foundry",
-    TESTS / "datasets" / "promptfoo",
+    TESTS / "recordings",
+    TESTS / "foundry",
+    TESTS / "promptfoo",
 )
 RUN = ("--target", "demo", "--without-judges", "--quiet")
 CHAT = [
@@ -288,15 +288,15 @@ def test_no_prompt_file_is_written_over_another_or_without_its_dataset(shell, do
 
 
 def test_the_prompt_files_go_again_when_the_dataset_cannot_be_written(shell, doors, monkeypatch):
-    from tui_evals.cli.imports import imported
     from tui_evals.datasets.save import CannotSave, write_atomically
+    from tui_evals.imports import keeping
 
     def full(file, content):
         if file.suffix == ".json":
             raise CannotSave("the disk is full")
         write_atomically(file, content)
 
-    monkeypatch.setattr(imported, "write_atomically", full)
+    monkeypatch.setattr(keeping, "write_atomically", full)
     before = files(doors)
     done = shell("import", "promptfoo/chats.yaml")
     assert (done.code, done.err, files(doors)) == (2, "the disk is full\n", before)
@@ -349,7 +349,7 @@ def test_an_unknown_kind_is_answered_with_all_of_them(shell, doors):
     before = files(doors)
     done = shell("import", "foundry/travel.json", "--from", "promptfo")
     assert done.code == 2 and "did you mean 'promptfoo'" in done.err
-    assert all(door.kind in done.err for door in DOORS)
+    assert all(kind in done.err for kind in built_in())
     assert files(doors) == before and stored() == []
 
 
@@ -361,7 +361,7 @@ def test_a_kind_that_is_said_wins_over_the_guess(shell, doors):
 def test_what_is_of_no_kind_is_refused_with_all_of_them(shell, project):
     put("notes.txt", "hello")
     done = shell("import", "notes.txt")
-    assert done.code == 2 and all(f"\n  {door.kind}" in done.err for door in DOORS)
+    assert done.code == 2 and all(f"\n  {kind}" in done.err for kind in built_in())
 
 
 @pytest.mark.parametrize("more", [("--out", "x"), ("--name", "x")])
@@ -479,11 +479,11 @@ def test_malformed_messages(shell, project, value, said):
     assert Path("d.json").read_text() == '{"items": [{"prompt": "mine"}]}'
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.kind)
+@pytest.mark.parametrize("kind", built_in())
 @pytest.mark.parametrize("raw", [b"", b"\xff\xfe\x00", b"{", b"[" * 100_000, b"null", b'"\xed\xa0\x80"'])
-def test_bytes_that_are_nothing_are_refused_by_every_door_with_a_sentence(shell, project, door, raw):
+def test_bytes_that_are_nothing_are_refused_by_every_door_with_a_sentence(shell, project, kind, raw):
     Path("x.json").write_bytes(raw)
-    assert "x.json" in refused(shell, "x.json", "--from", door.kind)
+    assert "x.json" in refused(shell, "x.json", "--from", kind)
     assert "x.json" in refused(shell, "x.json")
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.imports.recordings.made import keep, store
 from tests.reports.stores import Ran, bad, errored, every, good, unjudged
 from tests.reports.stores import store as stored
-from tests.runs.recordings.made import keep, store
 from tests.store.helpers import judged, said
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports.results import read, recognises

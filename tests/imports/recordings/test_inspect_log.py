@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.recordings.made import keep, store
+from tests.imports.recordings.made import keep, store
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import validate
 from tui_evals.imports.inspect import archive

@@ -19,7 +19,7 @@ from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.imports.promptfoo import Imported, read_config
+from tui_evals.imports.promptfoo import Configuration, read_config
 from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
 HERE = Path(__file__).parent / "promptfoo"
@@ -27,7 +27,7 @@ NAMES = ("asserts", "countries", "scenarios", "chats")
 
 
 @cache
-def imported(name: str) -> Imported:
+def imported(name: str) -> Configuration:
     return read_config((HERE / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml", HERE)[0]
 
 

@@ -1,0 +1,3 @@
+from tests.cli.conftest import project, shell
+
+__all__ = ["project", "shell"]

@@ -1,0 +1,237 @@
+"""What an importer is: what it is asked, what it hands back, and the errors that end an import."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tui_evals.datasets.save import CannotSave
+from tui_evals.datasets.starter import make_project
+from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.redact import secrets_of
+from tui_evals.store.rows import plain
+from tui_evals.store.writer import Writer
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import Settings, load_settings
+from tui_evals.targets.environment import environment
+
+from .losses import Loss
+
+_FILE_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,100}")
+
+DatasetIs = Literal["written", "unchanged", "kept", "added to", "none needed", ""]
+RunIs = Literal["new", "finished now", "known", ""]
+
+
+class ImportFailed(Exception):
+    """An import that came to nothing; the message says in a sentence what is wrong and what to do."""
+
+
+class UnknownSource(ImportFailed):
+    """There is no such file, or no importer for it."""
+
+
+class WrongOptions(ImportFailed):
+    """The options do not fit each other or what is imported."""
+
+
+class CannotRead(ImportFailed):
+    """What is to be imported is malformed or cannot be read."""
+
+
+class CannotKeep(ImportFailed):
+    """The dataset, prompt or suite cannot be written where it was to go."""
+
+
+class WrongSettings(ImportFailed):
+    """The settings or environment files of the project cannot be used."""
+
+
+class NoStore(ImportFailed):
+    """The store of the project cannot be made or used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """Where an import is to go and what it is to be called, as far as a person says."""
+
+    into: Path | None = None
+    """The file of the dataset."""
+    out: Path | None = None
+    """The folder of the dataset, where the name of its file follows from what is imported."""
+    name: str | None = None
+    """What dataset and run are called."""
+    prompt: str | None = None
+    """Which prompt, of a file that holds several."""
+
+
+Configuration = tuple[Settings, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportProject:
+    """The project an import goes to; store and settings are opened only by the importers that need them."""
+
+    root: Path
+    open_store: Callable[[], Path]
+    """The path of the store, which is made where there is none."""
+    configuration: Callable[[], Configuration]
+    """The settings and the environment."""
+    writer: Writer | None = None
+    """The writer of this process, where there is one already."""
+
+    @contextmanager
+    def writing(self, variables: Mapping[str, str]) -> Iterator[tuple[Writer, Reader]]:
+        """The store, open for writing; what looks like a secret of the environment never passes the writer."""
+        path = self.open_store()
+        with Reader(path) as reader:
+            if self.writer is not None:
+                yield self.writer, reader
+                return
+            with Writer(path, secrets=secrets_of(variables)) as writer:
+                yield writer, reader
+
+
+def project_at(
+    root: Path,
+    *,
+    database: Path | None = None,
+    settings: Settings | None = None,
+    variables: Mapping[str, str] | None = None,
+    writer: Writer | None = None,
+) -> ImportProject:
+    """The project of a folder; what is not given is found as the command line finds it."""
+
+    def configuration() -> Configuration:
+        try:
+            known = load_settings(root) if settings is None else settings
+            return known, environment(root, None)[0] if variables is None else variables
+        except ConfigurationError as problem:
+            raise WrongSettings(str(problem)) from None
+
+    def store() -> Path:
+        elsewhere = database or os.environ.get("TUI_EVALS_DB")
+        path = Path(elsewhere) if elsewhere else root / ".evals" / "evals.db"
+        try:
+            if not elsewhere:
+                make_project(root)
+            return open_store(path)
+        except StoreError as problem:
+            raise NoStore(str(problem)) from None
+        except (OSError, CannotSave) as problem:
+            raise NoStore(f"the database {path} cannot be made: {problem}") from None
+
+    return ImportProject(root=root, open_store=store, configuration=configuration, writer=writer)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """What an importer is asked: a path, where what is in it is to go, and the project."""
+
+    path: Path
+    options: ImportOptions
+    project: ImportProject
+
+    def folder(self, default: Path) -> Path:
+        """The folder that files are written to."""
+        into, out = self.options.into, self.options.out
+        return ((into.parent if into is not None else out) or default).resolve()
+
+    def stem(self, default: str) -> str:
+        """The name of the dataset's file without its ending."""
+        into, name = self.options.into, self.options.name
+        if into is not None:
+            if into.suffix.lower() != ".json":
+                raise WrongOptions(f"--into {into} is no name for the dataset; give it one that ends in .json")
+            return into.name[: -len(".json")]
+        if name is None:
+            return default
+        stem = name.removesuffix(".json")
+        if not is_file_name(stem):
+            raise WrongOptions(
+                f"--name {stem!r} cannot be the name of a file; give one without slashes, such as {default}"
+            )
+        return stem
+
+    def dataset_file(self, default: str) -> Path:
+        """The dataset's file; never the one that is imported."""
+        path = self.path
+        file = self.folder(path if path.is_dir() else path.parent) / f"{self.stem(default)}.json"
+        if file != path.resolve():
+            return file
+        if self.options.into is not None or self.options.name is not None:
+            raise WrongOptions(f"{path} is what is imported; give the dataset another name")
+        return file.with_name(f"{default}-dataset.json")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun:
+    """One run of several that were imported together."""
+
+    key: str
+    name: str
+    suite: str
+    run_is: RunIs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """What was read and where it went; without a dataset and a run there were only totals."""
+
+    source: Path
+    kind: str = ""
+    dataset: Path | None = None
+    dataset_is: DatasetIs = ""
+    prompts: tuple[Path, ...] = ()
+    """The prompt files that were written because there were none."""
+    items: int = 0
+    results: int = 0
+    models: tuple[str, ...] = ()
+    run: str | None = None
+    run_is: RunIs = ""
+    suites: tuple[str, ...] = ()
+    runs: tuple[ImportedRun, ...] = ()
+    """Every run, where several were imported together; `run` is the last of them."""
+    losses: tuple[Loss, ...] = ()
+    """What was carried, changed and left out, each with its place."""
+    notes: tuple[str, ...] = ()
+    overview: Sequence[dict[str, Any]] = ()
+    """The totals, where there was nothing else."""
+    next: str = ""
+    """The command line that goes on from here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """One kind of files that can be imported. A module of this room declares its own as `IMPORTER`.
+
+    An installed package adds one through the entry-point group `tui_evals.importers`. `read` keeps what it finds with
+    the functions of `tui_evals.imports.keeping`, and may raise ImportFailed, DatasetError or CannotSave.
+    """
+
+    kind: str
+    about: str
+    """What the files are, as a list of kinds shows it."""
+    recognises: Callable[[Path], bool]
+    read: Callable[[ImportRequest], ImportResult]
+    order: int = 50
+    """Those of a lower number are asked first whether they recognise a path; 90 recognises every dataset."""
+    takes_prompt: bool = False
+    """Whether the option `prompt` means something to it."""
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name can be that of a file in a folder."""
+    return bool(_FILE_NAME.fullmatch(name)) and not name.startswith(".") and plain(name) == name
+
+
+def shown(path: Path) -> str:
+    """A path as it is typed from here, where that is shorter."""
+    here = Path.cwd()
+    return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,48 @@
+"""A dataset written in the format of another tool, with what that format cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tui_evals.datasets import samples, table
+from tui_evals.datasets.document import Document
+from tui_evals.datasets.layout import pretty_json
+from tui_evals.datasets.prompts import load_prompt, prompt_of
+from tui_evals.datasets.validate import runevals_refusal
+
+from . import foundry, m365, promptfoo
+from .losses import Losses
+
+
+def converted(
+    source: Document, kind: str, own: tuple[str, ...] = (), *, raw_csv: bool = False
+) -> tuple[str, list[str]]:
+    """The text of a valid dataset in another format, and sentences about what became of its parts.
+
+    `own` names the evaluators written in the project; `raw_csv` leaves formulas in cells as they are.
+    """
+    match kind:
+        case "m365":
+            document, lost = m365.write(source.data, lambda key, options: runevals_refusal(key, options, own))
+            return pretty_json(document), lost
+        case "csv":
+            return table.write_csv(source.data["items"], raw=raw_csv)
+        case "jsonl":
+            return samples.write_jsonl(source.data["items"])
+    data, losses = _with_prompt(source)
+    text, further = promptfoo.write_config(data) if kind == "promptfoo" else foundry.write(data)
+    losses.extend(further)
+    return text, losses.sentences()
+
+
+def _with_prompt(source: Document) -> tuple[Mapping[str, Any], Losses]:
+    """The dataset with the prompt of its prompt file as messages."""
+    losses = Losses()
+    prompt = prompt_of(source)
+    if prompt is None:
+        return source.data, losses
+    sections = load_prompt(prompt).sections
+    losses.changed(f"the prompt file {prompt.name}", "prompt_file", "its messages stand in the file itself")
+    others = {name: value for name, value in source.data.items() if name != "prompt_file"}
+    return {**others, "messages": [{"role": one.role, "content": one.text} for one in sections]}, losses

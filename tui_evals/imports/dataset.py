@@ -1,0 +1,41 @@
+"""A dataset of our own, which needs no import and stays where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui_evals.datasets.discover import ENDINGS
+from tui_evals.datasets.document import load
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.validate import parse_dataset, with_lines
+
+from .base import CannotRead, Importer, ImportOptions, ImportRequest, ImportResult, WrongOptions
+from .keeping import run_command
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file is named as datasets are."""
+    return path.name.lower().endswith(ENDINGS) and path.is_file()
+
+
+def _import(request: ImportRequest) -> ImportResult:
+    path = request.path
+    try:
+        document = load(path)
+        dataset, problems = parse_dataset(document.data)
+        if dataset is None:
+            raise DatasetError(str(path), with_lines(problems, document))
+    except DatasetError as problem:
+        raise CannotRead(f"{problem}\n`--from KIND` says of what kind the file is, if it is no dataset") from None
+    if request.options != ImportOptions():
+        raise WrongOptions(
+            f"{path} is a dataset already and needs no import; `tui-evals convert` writes it as another format"
+        )
+    return ImportResult(
+        source=path, dataset=path, dataset_is="none needed", items=len(dataset.items), next=run_command(path)
+    )
+
+
+IMPORTER = Importer(
+    kind="dataset", about="a dataset, which needs no import", recognises=recognises, read=_import, order=90
+)

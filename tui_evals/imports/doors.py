@@ -1,0 +1,143 @@
+"""The table of importers, and the one function that imports a path with the importer that fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.save import CannotSave, ChangedOnDisk
+from tui_evals.plugins import Plugins, declared, installed
+from tui_evals.store.database import StoreError
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.text.nearest import did_you_mean
+
+from .base import (
+    CannotKeep,
+    CannotRead,
+    Importer,
+    ImportFailed,
+    ImportOptions,
+    ImportProject,
+    ImportRequest,
+    ImportResult,
+    NoStore,
+    UnknownSource,
+    WrongOptions,
+    WrongSettings,
+)
+
+GROUP = "tui_evals.importers"
+_RUN_KINDS = ("inspect", "results")
+_RUN_ENDINGS = (".eval", ".json", ".json.gz")
+
+
+@cache
+def built_in() -> Mapping[str, Importer]:
+    """The importers of this room, by their kinds."""
+    importers = (one for one in declared(__package__, "IMPORTER") if isinstance(one, Importer))
+    return {importer.kind: importer for importer in sorted(importers, key=lambda importer: importer.order)}
+
+
+@cache
+def added() -> Plugins[Importer]:
+    """The importers of installed packages, by the names of their entry points, and which of them cannot be used."""
+    return installed(GROUP, Importer, "importer", built_in())
+
+
+def importers() -> Mapping[str, Importer]:
+    """Every importer by its kind, in the order in which they are asked whether they recognise a path."""
+    named = {name: replace(importer, kind=name) for name, importer in added().by_name.items()}
+    return dict(sorted({**built_in(), **named}.items(), key=lambda entry: entry[1].order))
+
+
+def import_from(
+    path: Path, kind: str | None = None, options: ImportOptions | None = None, *, project: ImportProject
+) -> ImportResult:
+    """Import what a path holds, as the kind that is named, or else as the first that recognises it.
+
+    ImportFailed says what is wrong; no file is overwritten, and a run that was imported before is not made twice. It
+    waits for the commits of the store, so it is not called from within an event loop.
+    """
+    options = options or ImportOptions()
+    if options.into is not None and (options.out is not None or options.name is not None):
+        raise WrongOptions("--into names the file of the dataset itself; leave --out and --name out")
+    importer = _importer_for(path, kind)
+    if options.prompt is not None and not importer.takes_prompt:
+        raise WrongOptions(
+            f"--prompt chooses among the prompts of a file of Prompt Foundry, and {path} is {importer.about}"
+        )
+    result = run_importer(importer, ImportRequest(path, options, project))
+    return replace(result, kind=importer.kind, notes=(*result.notes, *added().problems))
+
+
+def import_run(path: Path, project: ImportProject) -> ImportResult | None:
+    """The run of a results file or log, imported now unless it is there; None for a file that is none by its name."""
+    if not path.name.lower().endswith(_RUN_ENDINGS):
+        return None
+    log, results = (built_in()[kind] for kind in _RUN_KINDS)
+    try:
+        importer = log if log.recognises(path) else results
+    except OSError as problem:
+        raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
+    return run_importer(importer, ImportRequest(path, ImportOptions(), project))
+
+
+def _importer_for(path: Path, kind: str | None) -> Importer:
+    table = importers()
+    if kind is not None and kind not in table:
+        *others, last = table
+        broken = [problem for problem in added().problems if f"'{kind}'" in problem]
+        raise UnknownSource(
+            "; ".join(broken)
+            or f"--from {kind!r} is no kind that can be read{did_you_mean(kind, table)}; "
+            f"the kinds are {', '.join(others)} and {last}"
+        )
+    try:
+        if not path.exists():
+            raise UnknownSource(f"{path}: there is no such file or folder")
+        if kind is not None:
+            return table[kind]
+        importer = next((one for one in table.values() if _recognises(one, path)), None)
+    except OSError as problem:
+        raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
+    if importer is None:
+        kinds = "\n".join(f"  {one.kind:<10} {one.about}" for one in table.values())
+        raise UnknownSource(f"{path} is of no kind that can be read; name a file or folder of these:\n{kinds}")
+    return importer
+
+
+def _recognises(importer: Importer, path: Path) -> bool:
+    if importer.kind in built_in():
+        return importer.recognises(path)
+    try:
+        return importer.recognises(path)
+    except Exception as problem:  # a foreign importer may raise anything
+        raise _broken(importer, problem) from problem
+
+
+def run_importer(importer: Importer, request: ImportRequest) -> ImportResult:
+    """What an importer makes of a path; every error it may raise by its contract becomes an ImportFailed."""
+    try:
+        return importer.read(request)
+    except ImportFailed:
+        raise
+    except DatasetError as problem:
+        raise CannotRead(str(problem)) from None
+    except (CannotSave, ChangedOnDisk) as problem:
+        raise CannotKeep(str(problem)) from None
+    except ConfigurationError as problem:
+        raise WrongSettings(str(problem)) from None
+    except StoreError as problem:
+        raise NoStore(str(problem)) from None
+    except Exception as problem:
+        if importer.kind in built_in():
+            raise
+        raise _broken(importer, problem) from problem
+
+
+def _broken(importer: Importer, problem: Exception) -> ImportFailed:
+    reason = str(problem) or type(problem).__name__
+    return ImportFailed(f"the installed importer '{importer.kind}' failed: {reason}; `--from KIND` names another one")

@@ -1,0 +1,168 @@
+"""Where an import goes: the dataset's file, the prompts beside it, the run in the store; never over another file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.layout import pretty_json
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.save import write_atomically
+from tui_evals.datasets.validate import parse_dataset
+from tui_evals.store.baselines import dataset_key
+from tui_evals.text import strictjson
+
+from .base import CannotKeep, CannotRead, DatasetIs, ImportRequest, ImportResult, shown
+from .losses import Losses
+from .recording import Recording, recorded_run, store_recording
+
+_LARGEST = 2**30
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; CannotRead says why it has none."""
+    try:
+        if not path.is_file():
+            raise CannotRead(f"{path} is not a file; name the file itself")
+        if path.stat().st_size > _LARGEST:
+            raise CannotRead(f"{path} is larger than {_LARGEST // 2**20} MiB; split it into several files")
+        raw = path.read_bytes()
+    except OSError as problem:
+        raise CannotRead(f"{path} cannot be read: {problem.strerror}") from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        raise CannotRead(f"{path}:{line}: is not UTF-8 text; save the file as UTF-8") from None
+
+
+def json_in(path: Path) -> object:
+    """The value of a JSON file, of its first line where it holds one on each; None where there is neither."""
+    if not path.is_file():
+        return None
+    text = text_of(path)
+    for part in (text, text.lstrip().partition("\n")[0]):
+        try:
+            return strictjson.loads(part)
+        except strictjson.JsonError:
+            continue
+    return None
+
+
+def run_command(file: Path, *, prompts: str = "", targets: str = "--target NAME") -> str:
+    """The command line that runs a dataset."""
+    return f"tui-evals run {shlex.quote(shown(file))}{prompts} {targets}"
+
+
+def keep_dataset(
+    request: ImportRequest,
+    file: Path,
+    document: Mapping[str, Any],
+    losses: Losses,
+    *,
+    prompts: Mapping[Path, str] | None = None,
+    following: str = "",
+) -> ImportResult:
+    """Write what was read as a dataset, with prompt files beside it, all of them or none."""
+    dataset, problems = parse_dataset(document)
+    if dataset is None:
+        raise DatasetError(str(request.path), problems)
+    return ImportResult(
+        source=request.path,
+        dataset=file,
+        dataset_is=write_files(document, file, prompts or {}),
+        prompts=tuple(prompts or ()),
+        items=len(dataset.items),
+        losses=tuple(losses.entries),
+        next=following or run_command(file),
+    )
+
+
+def keep_run(request: ImportRequest, read: Callable[[Path], tuple[Recording, Losses]]) -> ImportResult:
+    """Store what `read` finds at the path as a finished run, and its dataset as a file where the options name one."""
+    recording, losses = read(request.path)
+    options, project = request.options, request.project
+    settings, variables = project.configuration()
+    named = options.into is not None or options.out is not None
+    file = request.dataset_file(request.path.name.split(".")[0] or "dataset") if named else None
+    name = request.stem(recording.name) if options.name else recording.name
+    recording = replace(recording, source=dataset_key(str(file or request.path), project.root), name=name)
+    with project.writing(variables) as (writer, reader):
+        dataset_is: DatasetIs = ""
+        if file is not None:
+            make_folder(file.parent)
+            known = recorded_run(reader, recording.digest) is not None
+            dataset_is = write_dataset(recording.document, file, known)
+            # How a file is named from the project's root shows only once it is there.
+            recording = replace(recording, source=dataset_key(str(file), project.root))
+        run, run_is = store_recording(writer, reader, recording, settings, variables)
+    return ImportResult(
+        source=request.path,
+        dataset=file,
+        dataset_is=dataset_is,
+        items=len(recording.document["items"]),
+        results=len(recording.answers),
+        models=recording.targets,
+        run=run.key,
+        run_is=run_is,
+        losses=tuple(losses.entries),
+        next=f"tui-evals show {run.key}",
+    )
+
+
+def write_dataset(document: Mapping[str, Any], file: Path, known: bool = False) -> DatasetIs:
+    """Write a dataset, unless there is a file of its name; one that is `known` may have been changed since."""
+    there = _state_of(file, document)
+    if there == "":
+        write_atomically(file, pretty_json(dict(document)).encode("utf-8", "backslashreplace"))
+        return "written"
+    if there == "kept" and not known:
+        raise _taken(file)
+    return there
+
+
+def write_files(document: Mapping[str, Any], file: Path, beside: Mapping[Path, str]) -> DatasetIs:
+    """Write a dataset and the files it is run with: all of them or none, and none over another file."""
+    for other, text in beside.items():
+        if other.exists() and text_of(other) != text:
+            raise _taken(other)
+    new = [other for other in beside if not other.exists()]
+    try:
+        make_folder(file.parent)
+        for other in new:
+            write_atomically(other, beside[other].encode())
+        return write_dataset(document, file)
+    except BaseException:
+        for other in new:
+            other.unlink(missing_ok=True)
+        raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder where there is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise CannotKeep(f"{folder} cannot be made: {problem.strerror}; name another folder with --out") from None
+
+
+def _state_of(file: Path, document: Mapping[str, Any]) -> DatasetIs:
+    """What stands where a dataset is to be written: nothing, the same, or something else."""
+    if not os.path.lexists(file):
+        return ""
+    try:
+        return "unchanged" if load(file).data == document else "kept"
+    except DatasetError:
+        return "kept"
+
+
+def _taken(file: Path) -> CannotKeep:
+    return CannotKeep(
+        f"{shown(file)} is there already and holds something else; it is as it was. Name another folder with --out, "
+        "or another name with --name"
+    )

@@ -1,0 +1,66 @@
+"""What extends tui_evals: what modules of a room declare, and what installed packages add by entry points."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class UnusablePlugin(Exception):
+    """What an installed package offers cannot be used; the message says which package and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins(Generic[T]):
+    """What installed packages offer, by the name of the entry point, and a sentence for each that cannot be used."""
+
+    by_name: Mapping[str, T]
+    problems: tuple[str, ...] = ()
+
+
+def declared(package: str, attribute: str) -> Iterator[object]:
+    """What the modules of a package declare under a name, in the order of the modules' names."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        value = getattr(importlib.import_module(module.name), attribute, None)
+        if value is not None:
+            yield value
+
+
+def installed(group: str, kind: type[T], what: str, taken: Collection[str] = ()) -> Plugins[T]:
+    """Everything installed packages offer in a group; names that are `taken` stay with those who have them."""
+    by_name: dict[str, T] = {}
+    problems: list[str] = []
+    for point in entry_points(group=group):
+        try:
+            value = _loaded(point, kind, what)
+        except UnusablePlugin as problem:
+            problems.append(str(problem))
+            continue
+        if point.name in taken:
+            problems.append(f"the installed {what} '{point.name}' has the name of a built-in one and is left out")
+        else:
+            by_name[point.name] = value
+    return Plugins(by_name, tuple(problems))
+
+
+def installed_named(group: str, name: str, kind: type[T], what: str) -> T | None:
+    """What an installed package offers in a group under one name; UnusablePlugin where it cannot be used."""
+    point = next(iter(entry_points(group=group, name=name)), None)
+    return None if point is None else _loaded(point, kind, what)
+
+
+def _loaded(point: EntryPoint, kind: type[T], what: str) -> T:
+    named = f"the installed {what} '{point.name}' ({point.value})"
+    try:
+        value = point.load()
+    except (Exception, SystemExit) as problem:  # what a foreign package raises on import is its own affair
+        raise UnusablePlugin(f"{named} cannot be loaded: {str(problem) or type(problem).__name__}") from problem
+    if not isinstance(value, kind):
+        raise UnusablePlugin(f"{named} is no {kind.__name__}")
+    return value

@@ -1,0 +1,24 @@
+"""What a kind of report is: the endings that stand for it, and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import RunRow
+
+Write = Callable[[Reader, Sequence[RunRow], bool], str]
+"""The text of a report of one run or of several compared; where it is a table, True leaves formulas as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportKind:
+    """A kind of report, which the module that writes it declares under its name in `KINDS`.
+
+    An installed package adds one through the entry-point group `tui_evals.reports`, under the name of the kind. The
+    first of its endings is the one its files get.
+    """
+
+    endings: tuple[str, ...]
+    write: Write
