@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
@@ -53,8 +52,6 @@ class Person:
     async def until(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
         """Wait for something to come true; the bound only keeps a broken test from hanging."""
         deadline = time.monotonic() + seconds
-        if condition():
-            return
         while not condition():
             assert time.monotonic() < deadline, f"it never came true; the screen:\n{self.screen()}"
             await asyncio.sleep(0.02)  # to ask every widget whether it is done costs more than all they do

@@ -19,7 +19,7 @@ ITEMS = [
     {"testId": "A-3", "turns": [{"prompt": "hello"}, {"prompt": "and now?", "expected_response": "this"}]},
     {"testId": "A-4", "prompt": "fourth", "category": "facts", "response": "fourth it is"},
 ]
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+SIZES = [(80, 24), (120, 40)]
 
 
 @pytest.fixture
