@@ -1,114 +1,60 @@
-"""What the workbench says to the command line."""
-
-from pathlib import Path
+"""Starting runs from the workbench: the form as a request, what it costs, and why a run does not begin."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tui_evals.store.records import RunRow
-from tui_evals.tui.runs.ending import why_stopped
-from tui_evals.tui.runs.starting import (
-    WITHOUT,
-    NotStarted,
-    RunOrder,
-    ask_command_line,
-    costs,
-    faults_of,
-    positions,
-    refusal,
-)
+from tui_evals.runs.plan import Estimate, MissingJudge
+from tui_evals.runs.project import load_project
+from tui_evals.runs.start import prepare
+from tui_evals.tui.runs.starting import WITHOUT, RunOrder, faults_of, price_words
+
+DATA = {
+    "schemaVersion": "1.11.0",
+    "default_evaluators": {"Includes": {}},
+    "items": [{"prompt": str(n)} for n in range(9)],
+}
 
 
-@given(st.sets(st.integers(0, 300), min_size=1))
-def test_positions_say_exactly_the_items(items):
-    found = set()
-    for part in positions(items).split(","):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first) - 1, int(last or first)))
-    assert found == items
-
-
-def test_an_order_says_all_its_values():
+def test_an_order_says_all_its_values(tmp_path):
     values = {
         "targets": ["a", "b"],
         "other targets": "openai/x, replay:y.csv",
         "judge": "j",
         "repeats": 3,
         "budget": 2.5,
+        "concurrency": 4,
+        "name": "n",
+        "ask again": True,
     }
-    words = RunOrder(
-        "abc", Path("/p/d.json"), (0, 1, 2, 7), values | {"concurrency": 4, "name": "n", "ask again": True}
-    )
-    assert " ".join(words.arguments()) == (
-        "run --snapshot abc --as /p/d.json --items 1-3,8 --target a --target b --target openai/x --target replay:y.csv "
-        "--judge j --repeats 3 --concurrency 4 --max-cost 2.5 --name n --no-cache"
-    )
-    assert RunOrder("abc", Path("d"), (0,), {}, "k3y").arguments()[-2:] == ["--parent", "k3y"]
-    assert "--without-judges" in RunOrder("abc", Path("d"), None, {"judge": WITHOUT}).arguments()
+    (tmp_path / "d.json").write_text("{}")
+    request = RunOrder(DATA, tmp_path / "d.json", (0, 1, 7), values, "k3y").request(tmp_path)
+    assert request.targets == ("a", "b", "openai/x", "replay:y.csv")
+    assert (request.judge, request.repeats, request.max_cost, request.concurrency) == ("j", 3, 2.5, 4)
+    assert (request.name, request.source, request.parent, request.use_cache) == ("n", "d.json", "k3y", False)
+    assert request.items == frozenset((0, 1, 7))
+    plain = RunOrder(DATA, tmp_path / "d.json", None, {"judge": WITHOUT}).request(tmp_path)
+    assert plain.without_judges and plain.judge is None and plain.items is None and plain.name == "d"
 
 
 def test_what_a_run_costs_is_a_sentence():
-    assert costs({"answers": 1, "judge_calls": 0, "cost": 0.0}) == "1 call, free"
-    assert costs({"answers": 20, "judge_calls": 40, "cost": 1.234}) == "20 calls and 40 of the judge, about 1.23 USD"
-    assert costs({"answers": 2, "judge_calls": 0, "cost": None}) == "2 calls, a price is not known"
-    assert costs({"answers": 3, "judge_calls": 0, "cost": 0.0001}) == "3 calls, less than 0.01 USD"
-    assert costs({"answers": 0, "judge_calls": 1, "cost": 0.0}) == "1 call of the judge, free"
+    assert price_words(Estimate(1, 0, 0.0)) == "1 answer and 0 judge calls, free"
+    assert price_words(Estimate(20, 40, 1.234)) == "20 answers and 40 judge calls, about $1.23"
+    assert price_words(Estimate(2, 0, None)) == "2 answers and 0 judge calls, cost unknown: a price is missing"
 
 
-def test_a_refusal_is_told_in_words_of_the_workbench():
-    said = "the run abc123 ended as soon as it began:\nabc123 stopped: main: No. `tui-evals resume abc123` goes on"
-    assert str(refusal(said)) == "main: No"
-    judged = refusal("Relevance is judged by a model and no judge is named. Name one with --judge TARGET or …")
-    assert judged.unjudged == "Relevance" and "--judge" not in str(judged) and "settings (,)" in str(judged)
-    assert str(refusal("\n".join(f"line {number}" for number in range(9)))).startswith("line 3\n")
+def test_an_order_is_priced_without_a_process_or_a_store(tmp_path):
+    (tmp_path / ".evals").mkdir()
+    order = RunOrder(DATA, tmp_path / "d.json", (0, 1, 2), {"targets": ["demo"], "repeats": 2})
+    prepared = prepare(order.request(tmp_path), load_project(tmp_path))
+    assert prepared.estimate() == Estimate(6, 0, 0.0)
+    assert not (tmp_path / ".evals" / "evals.db").exists()
 
 
-async def test_a_missing_judge_is_told_by_the_name_of_the_evaluator(tmp_path):
-    file = tmp_path / "data.json"
-    file.write_text('{"default_evaluators": {"Relevance": {}}, "items": [{"prompt": "x"}]}')
-    with pytest.raises(NotStarted) as found:
-        await ask_command_line(tmp_path, tmp_path / "evals.db", ["run", str(file), "--target", "demo", "--plan"])
-    assert found.value.unjudged == "Relevance"
-
-
-# -- why a run stopped
-
-
-def ended(tmp_path, log, *, heartbeat=None, status="interrupted"):
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "abc123.log").write_text(log, encoding="utf-8", errors="surrogateescape")
-    fields = dict.fromkeys(RunRow.__dataclass_fields__, None)
-    run = RunRow(**{**fields, "key": "abc123", "status": status, "heartbeat": heartbeat})
-    return why_stopped(tmp_path / "evals.db", run)
-
-
-def test_a_run_that_stopped_says_why_as_its_log_does(tmp_path):
-    log = "abc123 stopped: earlier. `tui-evals resume abc123` goes on\nabc123 stopped: main: No answer\nfrom there. "
-    assert ended(tmp_path, log + "`tui-evals resume abc123` goes on\n") == "main: No answer from there"
-
-
-@pytest.mark.parametrize(
-    ("log", "given"),
-    [
-        ("abc123 stopped: stopped before the end. `tui-evals resume abc123` goes on\n", {}),
-        ("abc123 stopped: main: No answer. `tui-evals resume abc123` goes on\n", {"heartbeat": 4e9}),
-        ("abc123 stopped: main: No answer. `tui-evals resume abc123` goes on\n", {"status": "running"}),
-        ("", {}),
-    ],
-    ids=["somebody stopped it", "it was killed later", "it goes on", "nothing was said"],
-)
-def test_nothing_is_said_where_nobody_knows_why(tmp_path, log, given):
-    assert ended(tmp_path, log, **given) == ""
-
-
-def test_the_end_of_a_log_of_any_kind_and_length_is_said(tmp_path):
-    assert ended(tmp_path, "x" * 9_000 + "\udcff\nTraceback\nBoom: it broke.\n") == "Boom: it broke"
-
-
-async def test_a_refusal_is_the_sentence_of_the_command_line(tmp_path):
-    with pytest.raises(NotStarted, match="no-such"):
-        await ask_command_line(tmp_path, tmp_path / "evals.db", ["run", "no-such.json", "--plan"])
+def test_a_missing_judge_is_told_by_the_name_of_the_evaluator(tmp_path):
+    data = {**DATA, "default_evaluators": {"Relevance": {}}}
+    order = RunOrder(data, tmp_path / "d.json", None, {"targets": ["demo"]})
+    with pytest.raises(MissingJudge) as refusal:
+        prepare(order.request(tmp_path), load_project(tmp_path))
+    assert refusal.value.evaluator == "Relevance"
 
 
 def test_the_form_refuses_what_the_command_line_would():

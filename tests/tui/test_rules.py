@@ -18,7 +18,7 @@ from tui_evals.generate.shapes import Test, UnreadableFile, parse_rows, renumber
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rules.generation import Regeneration, RegenerationProgress, price_regeneration
+from tui_evals.tui.rules.generation import NotStarted, Regeneration, RegenerationProgress, price_regeneration
 from tui_evals.tui.rules.rates import CollectedVerdicts, VerdictBoard, VerdictReader, VerdictTally, verdict_board
 from tui_evals.tui.rules.rows import Columns, RuleRows, head_rows, no_rules, rate_text, rule_rows, status_text
 from tui_evals.tui.rules.state import (
@@ -36,7 +36,6 @@ from tui_evals.tui.rules.state import (
     without_rule,
     write_files,
 )
-from tui_evals.tui.runs.starting import NotStarted
 
 TEXTS = RuleTexts(RULES, INVERSE)
 

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, cast
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
-from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.validate import parse_dataset
+from tui_evals.datasets.validate import document_of_data
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
 from tui_evals.runs.project import load_project
 from tui_evals.runs.start import RunRequest, execute, prepare
@@ -23,7 +22,6 @@ from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.function import given_function
-from tui_evals.text import strictjson
 
 from .results import Run, read_run
 
@@ -203,10 +201,7 @@ def _document(dataset: DatasetLike, root: Path) -> Document:
             "items": [one.model_dump(exclude_unset=True) if isinstance(one, Item) else dict(one) for one in dataset]
         }
     data = {"schemaVersion": CURRENT_VERSION, **data}
-    _, problems = parse_dataset(data)
-    if problems:
-        raise DatasetError("dataset", problems)
-    return Document(root / "dataset", strictjson.dumps(data), "", "document", data)
+    return document_of_data(data, root / "dataset")
 
 
 def _several(target: TargetLike | Sequence[TargetLike] | None) -> list[TargetLike]:

@@ -10,12 +10,8 @@ from typing import Any
 import click
 
 from tui_evals.datasets.document import Document, inline_document, load
-from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import dataset_of, parse_dataset
-from tui_evals.evaluators.registry import Registry
-from tui_evals.runs import start
+from tui_evals.datasets.validate import document_of_data
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.text import strictjson
@@ -50,15 +46,15 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
         raise Stop("--as belongs to --snapshot: it names the file that the snapshot stands for")
     try:
         if options["inline"]:
-            return in_memory(inline_document(options["inline"], options["expected"])), "prompts"
+            return document_of_data(inline_document(options["inline"], options["expected"]), Path("prompts")), "prompts"
         if options["interactive"]:
-            return in_memory(inline_document(*_asked())), "interactive"
+            return document_of_data(inline_document(*_asked()), Path("prompts")), "interactive"
         if options["snapshot"]:
             with project.reader() as reader:
                 data = reader.snapshot(options["snapshot"])
             if stands_for is not None:
-                return in_memory(data, stands_for), str(stands_for)
-            return in_memory(data), f"snapshot {options['snapshot'][:12]}"
+                return document_of_data(data, stands_for), str(stands_for)
+            return document_of_data(data), f"snapshot {options['snapshot'][:12]}"
         path = file or project.found_or_started()
         return load(path), str(path)
     except DatasetError as problem:
@@ -79,39 +75,6 @@ def _asked() -> tuple[list[str], list[str]]:
     if not prompts:
         raise Stop("no prompt was given", 2)
     return prompts, expected if any(expected) else []
-
-
-def in_memory(data: dict[str, Any], file: Path = Path("prompts")) -> Document:
-    """A document that stands in no file, or that stands for a file whatever is in it now."""
-    _, problems = parse_dataset(data)
-    if problems:
-        raise DatasetError(str(file), problems)
-    return Document(file, strictjson.dumps(data), "", "document", data)
-
-
-def prompt_file(document: Document, prompts: Sequence[Path]) -> Path | None:
-    """The first prompt under test, beside which metrics are looked for."""
-    try:
-        return prompts[0] if prompts else prompt_of(document)
-    except DatasetError as problem:
-        raise Stop(str(problem)) from None
-
-
-def prompts_of(document: Document, files: Sequence[Path]) -> tuple[Any, ...]:
-    """The prompts under test: those named, else the dataset's own."""
-    try:
-        named = prompt_of(document)
-        return start.prompts_from(list(files) or ([named] if named else []))
-    except DatasetError as problem:
-        raise Stop(str(problem)) from None
-
-
-def checked_dataset(document: Document, registry: Registry) -> Dataset:
-    """The typed dataset of a document, or the end of the command with what is wrong."""
-    try:
-        return dataset_of(document, registry.catalogue, registry.own)
-    except DatasetError as problem:
-        raise Stop(str(problem)) from None
 
 
 def targets_named(words: Sequence[str], settings: Settings) -> tuple[TargetConfig, ...]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from tui_evals.text import strictjson
 from tui_evals.text.nearest import did_you_mean
 
 from . import portable
@@ -109,6 +111,14 @@ def parse_dataset(data: Mapping[str, Any]) -> tuple[Dataset | None, list[Problem
         return Dataset.model_validate(data), []
     except ValidationError as errors:
         return None, [problem_of(error, Dataset) for error in errors.errors(include_url=False)]
+
+
+def document_of_data(data: dict[str, Any], file: FilePath = FilePath("dataset")) -> Document:
+    """A document that stands in no file, or that stands for a file whatever is in it now."""
+    _, problems = parse_dataset(data)
+    if problems:
+        raise DatasetError(str(file), problems)
+    return Document(file, strictjson.dumps(data), "", "document", data)
 
 
 def version_problem(version: object) -> Problem | None:

@@ -21,6 +21,11 @@ def estimated_cost(cost: float | None) -> str:
     return f"about {money(cost)}" if cost else "free"
 
 
+def estimate_sentence(answers: int, judge_calls: int, cost: float | None) -> str:
+    """What a run will take."""
+    return f"{counted(answers, 'answer')} and {counted(judge_calls, 'judge call')}, {estimated_cost(cost)}"
+
+
 def duration(seconds: float) -> str:
     """A time span in at most seven cells."""
     if seconds < 0.9995:

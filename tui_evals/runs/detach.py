@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,11 +13,17 @@ from pathlib import Path
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
+from .project import DATABASE
+
 _PATIENCE = 30.0
 
 
 class DetachFailed(Exception):
-    """The run did not come to life; the message holds the end of its log."""
+    """The run did not come to life; `reason` is why, as the store says it, or else the end of its log."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def has_begun(run: RunRow) -> bool:
@@ -25,34 +32,46 @@ def has_begun(run: RunRow) -> bool:
 
 
 def start_detached(
-    database: Path, key: str, arguments: Sequence[str], begun: Callable[[RunRow], bool] = has_begun
+    database: Path,
+    key: str,
+    arguments: Sequence[str],
+    begun: Callable[[RunRow], bool] = has_begun,
+    *,
+    folder: Path | None = None,
 ) -> Path:
-    """Start `tui-evals ARGUMENTS` for a stored run; return its log once the run, as it is stored, has `begun`."""
+    """Start `tui-evals ARGUMENTS` in a folder for a stored run; return its log once that run has `begun`."""
     logs = database.parent / "logs"
     logs.mkdir(mode=0o700, exist_ok=True)
     log = logs / f"{key}.log"
     with open(log, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-        said_before = stream.seek(0, os.SEEK_END)
+        length_before = stream.seek(0, os.SEEK_END)
         process = subprocess.Popen(
             [sys.executable, "-m", "tui_evals", *arguments],
+            cwd=folder,
+            env={**os.environ, DATABASE: str(database)},
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
             start_new_session=True,
         )
+    # Who started it and lives on takes note of its end, so that it leaves no zombie.
+    threading.Thread(target=process.wait, daemon=True, name=f"end of {key}").start()
     deadline = time.monotonic() + _PATIENCE
     with Reader(database) as reader:
         while time.monotonic() < deadline:
             ended = process.poll() is not None
-            if begun(reader.find_run(key)):
+            run = reader.find_run(key)
+            if begun(run):
                 return log
             if ended:
-                raise DetachFailed(f"the run {key} ended as soon as it began:\n{_said(log, said_before)}")
+                reason = run.message or _end_of(log, length_before)
+                raise DetachFailed(f"the run {key} ended as soon as it began:\n{reason}", reason)
             time.sleep(0.02)
-    raise DetachFailed(f"the run {key} did not begin within {_PATIENCE:g} s; see {log}")
+    slow = f"the run {key} did not begin within {_PATIENCE:g} s; see {log}"
+    raise DetachFailed(slow, slow)
 
 
-def _said(log: Path, start: int) -> str:
-    """The end of what was said since the log was this long."""
-    said = log.read_bytes()[start:].decode("utf-8", errors="replace")
-    return said[-2000:].strip() or "it printed nothing"
+def _end_of(log: Path, start: int) -> str:
+    """The end of what was printed since the log was this long."""
+    printed = log.read_bytes()[start:].decode("utf-8", errors="replace")
+    return printed[-2000:].strip() or "it printed nothing"

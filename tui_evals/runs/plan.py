@@ -31,6 +31,18 @@ class CannotPlan(Exception):
         self.blame: Blame = blame
 
 
+class MissingJudge(CannotPlan):
+    """An evaluator is judged by a model, and no judge is named."""
+
+    def __init__(self, evaluator: str) -> None:
+        super().__init__(
+            f"{evaluator} is judged by a model and no judge is named. Name one with --judge TARGET or in "
+            ".evals/config.toml ([judge] target = ...), pass --without-judges to leave such evaluators out, "
+            "or choose evaluators that need none (default_evaluators in the dataset)"
+        )
+        self.evaluator = evaluator
+
+
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """One evaluator as it judges one unit: its key in the dataset, and its weight."""
@@ -136,15 +148,11 @@ class Plan:
         return needed
 
     def check_judges(self) -> None:
-        """CannotPlan when an evaluator needs a judge and none is named."""
+        """MissingJudge when an evaluator needs a judge and none is named."""
         if self.without_judges or self.judge is not None:
             return
         if key := self.judges_needed().get(None):
-            raise CannotPlan(
-                f"{key} is judged by a model and no judge is named. Name one with --judge TARGET or in "
-                ".evals/config.toml ([judge] target = ...), pass --without-judges to leave such evaluators out, "
-                "or choose evaluators that need none (default_evaluators in the dataset)"
-            )
+            raise MissingJudge(key)
 
 
 @dataclass(frozen=True, slots=True)

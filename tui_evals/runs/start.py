@@ -14,7 +14,7 @@ from typing import Any, Literal
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
-from tui_evals.datasets.validate import dataset_of
+from tui_evals.datasets.validate import dataset_of, document_of_data
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
 from tui_evals.store.reader import Reader
@@ -242,6 +242,53 @@ def asked_again(parent: RunRow, only: str, reader: Reader, project: Project) -> 
             "metrics": parent.config.get(METRICS),
         },
     )
+
+
+def judged_again(
+    run: RunRow,
+    reader: Reader,
+    project: Project,
+    *,
+    dataset: Document | None = None,
+    evaluators: Mapping[str, Mapping[str, Any]] | None = None,
+    judge: str | None = None,
+    without_judges: bool = False,
+    use_cache: bool = True,
+) -> Job:
+    """A new scoring pass over the answers of a run, by its own evaluators or by others."""
+    job = stored_job(run, reader, project)
+    plan, settings = job.plan, project.settings
+    if dataset is not None or evaluators is not None:
+        plan = replace(plan, dataset=_judging_dataset(run, reader, plan, dataset, evaluators))
+    if word := judge or settings.judge:
+        plan = replace(plan, judge=find_target(word, settings))
+    plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
+    plan.check_evaluators()
+    plan.check_judges()
+    terms = replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and use_cache)
+    return replace(job, plan=plan, terms=terms)
+
+
+def _judging_dataset(
+    run: RunRow,
+    reader: Reader,
+    plan: Plan,
+    dataset: Document | None,
+    evaluators: Mapping[str, Mapping[str, Any]] | None,
+) -> Dataset:
+    """The dataset that was asked, with the evaluators that are to judge it now."""
+    registry = plan.registry
+    if dataset is not None and evaluators is not None:
+        raise CannotPlan("give --dataset or --evaluators, not both", "arguments")
+    if dataset is None:
+        data = {**reader.snapshot(run.snapshot), "default_evaluators": dict(evaluators or {})}
+        dataset = document_of_data(data, Path(run.source))
+    judging = dataset_of(dataset, registry.catalogue, registry.own)
+    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.items]:
+        raise CannotPlan(
+            "the dataset has other items or turns than the run, so its evaluators do not fit its answers", "arguments"
+        )
+    return judging
 
 
 def metrics_folder(run: RunRow, reader: Reader, root: Path) -> Path | None:

@@ -14,7 +14,7 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.present.figures import estimated_cost
+from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.runs import totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
@@ -140,8 +140,8 @@ def say_estimate(plan: Plan, estimate: Estimate, as_json: bool) -> int:
         calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, "cost": estimate.cost}
         say_json_line({**calls, "items": items, "targets": targets, "judge": judge})
         return 0
-    cost = estimated_cost(estimate.cost)
-    say(f"{estimate.answers} answers and {estimate.judge_calls} judge calls, {cost}; repairs and retries may add some")
+    takes = estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost)
+    say(f"{takes}; repairs and retries may add some")
     return 0
 
 

@@ -12,9 +12,9 @@ from tui_evals.cli import project
 from tui_evals.cli.imports.registry import registry_at
 from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
 from tui_evals.cli.project import open_project
-from tui_evals.cli.sources import in_memory
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.datasets.validate import document_of_data
 from tui_evals.imports.losses import Loss, Losses
 from tui_evals.imports.openai_evals import EvalSpec
 from tui_evals.present.columns import table
@@ -98,7 +98,7 @@ def _run_one(
     try:
         data, losses = spec.document(most)
         words = _targets(spec, data, here, options)
-        document = in_memory(_fitted(spec, data, len(words)), Path(spec.name))
+        document = document_of_data(_fitted(spec, data, len(words)), Path(spec.name))
     except DatasetError as problem:
         raise Stop(str(problem)) from None
     judge = options["judge"] or here.settings.judge

@@ -9,16 +9,12 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say
 from tui_evals.cli.project import open_project
-from tui_evals.cli.sources import document_of, evaluators_named, in_memory
-from tui_evals.datasets.validate import dataset_of
-from tui_evals.runs.plan import CannotPlan, Plan
-from tui_evals.runs.start import asked_again, estimate_again, note_refusal, stored_job
+from tui_evals.cli.sources import document_of, evaluators_named
+from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.start import asked_again, estimate_again, judged_again, note_refusal, stored_job
 from tui_evals.runs.status import RECORDED
 from tui_evals.store.baselines import dataset_key
-from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import find_target
 
 from .execution import (
     execution_options,
@@ -119,16 +115,19 @@ def rescore(
     with refusals(), project.reader() as reader:
         run = project.run_named(reader, word)
         how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
-        job = stored_job(run, reader, here)
-        plan = _judged_by(job.plan, run, reader, dataset, evaluators)
-        if word_of_judge := judge or here.settings.judge:
-            plan = replace(plan, judge=find_target(word_of_judge, here.settings))
-        plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
-        plan.check_evaluators()
-        plan.check_judges()
-        warn_of_own_judge(plan)
+        job = judged_again(
+            run,
+            reader,
+            here,
+            dataset=project.read(dataset) if dataset is not None else None,
+            evaluators=evaluators_named(evaluators) if evaluators is not None else None,
+            judge=judge,
+            without_judges=without_judges,
+            use_cache=not no_cache,
+        )
+        warn_of_own_judge(job.plan)
         if how.plan_only:
-            return say_estimate(plan, estimate_again(plan, reader.all_rows(run.id)), how.as_json)
+            return say_estimate(job.plan, estimate_again(job.plan, reader.all_rows(run.id)), how.as_json)
     if how.detach:
         require_free(run)
         words: list[object] = ["rescore", run.key]
@@ -141,22 +140,5 @@ def rescore(
         return run_detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
     with open_writer(here) as writer:
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
-        use_cache = job.terms.use_cache and not no_cache
-        terms = replace(job.terms, max_cost=None, use_cache=use_cache, cluster=cluster)
-        return run_here(replace(job, plan=plan, terms=terms), writer, how, again=True)
-
-
-def _judged_by(plan: Plan, run: RunRow, reader: Reader, dataset: Path | None, evaluators: str | None) -> Plan:
-    """The plan of a run with the evaluators that are asked for instead of its own."""
-    registry = plan.registry
-    if dataset is not None and evaluators is not None:
-        raise Stop("give --dataset or --evaluators, not both")
-    if evaluators is not None:
-        data = {**reader.snapshot(run.snapshot), "default_evaluators": evaluators_named(evaluators)}
-        return replace(plan, dataset=dataset_of(in_memory(data), registry.catalogue, registry.own))
-    if dataset is None:
-        return plan
-    judging = dataset_of(project.read(dataset), registry.catalogue, registry.own)
-    if [len(item.units) for item in plan.dataset.items] != [len(item.units) for item in judging.items]:
-        raise Stop("the dataset has other items or turns than the run, so its evaluators do not fit its answers")
-    return replace(plan, dataset=judging)
+        job = replace(job, terms=replace(job.terms, cluster=cluster))
+        return run_here(job, writer, how, again=True)

@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from tui_evals.datasets.editing import Editing
-from tui_evals.tui.runs.starting import NotStarted, costs, refusal
+from tui_evals.present.figures import counted, estimated_cost
 
 _LOOK = 0.1
+_LAST_LINES = 6
 _AGAIN, _KEYS = "; the same command goes on", "Ctrl-C"  # what is of use only where the command was typed
 _WORDS = {"made": "is made", "failed": "could not be made"}
+
+
+class NotStarted(Exception):
+    """The generation could not be planned or started; the message is what was printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +106,10 @@ async def price_regeneration(root: Path, database: Path, remake: Regeneration, v
         check=False,
     )
     if done.returncode:
-        raise refusal(done.stderr.decode(errors="replace").strip() or f"tui-evals ended with code {done.returncode}")
+        printed = done.stderr.decode(errors="replace").strip()
+        raise NotStarted("\n".join(printed.splitlines()[-_LAST_LINES:]) or f"it ended with code {done.returncode}")
     plan = json.loads(done.stdout)
-    return costs({"answers": plan["calls"], "judge_calls": 0, "cost": plan["cost"]})
+    return f"{counted(plan['calls'], 'call')}, {estimated_cost(plan['cost'])}"
 
 
 async def run_regeneration(

@@ -11,12 +11,11 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.targets.config import Settings
 from tui_evals.tui.messages import Severity, StateChanged
 from tui_evals.tui.rows import row, wrapped
-from tui_evals.tui.runs.starting import NotStarted
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
 
 from .actions import files_agree
-from .generation import Regeneration, RegenerationProgress, price_regeneration, run_regeneration
+from .generation import NotStarted, Regeneration, RegenerationProgress, price_regeneration, run_regeneration
 from .rows import message_rows
 from .state import RuleLine
 from .view import RulesView

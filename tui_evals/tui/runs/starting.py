@@ -1,22 +1,27 @@
-"""Starting what outlives the workbench: the command line does it, in a process and a session of its own."""
+"""Starting runs from the workbench: prepared in a thread, stored, and executed by a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import re
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.document import Document
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.validate import document_of_data
+from tui_evals.present.figures import estimate_sentence
+from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
+from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
+from tui_evals.runs.project import Project, load_project
+from tui_evals.runs.start import PreparedRun, RunRequest, asked_again, estimate_again, judged_again, prepare
+from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import LIVE_STATUSES, RunRow
+from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
@@ -25,113 +30,56 @@ from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection
 
-from .ending import reason_in, why_stopped, wrote_tests
+from .ending import wrote_tests
 
-_LAST_LINES = 6
-_BEGUN = re.compile(r"the run (\w+) ended as soon as it began:\n")
-_UNJUDGED = re.compile(r"(.+) is judged by a model and no judge is named\.")
-
-
-class NotStarted(Exception):
-    """The command line refused; the message is what it said, without the options it named."""
-
-    unjudged: str | None = None
-    """The evaluators that need a judge, where that is why."""
-
-
-def refusal(said: str) -> NotStarted:
-    """What the command line said, in words of the workbench."""
-    if missing := _UNJUDGED.search(said):
-        ways = "name one in the settings (,), or leave such evaluators out of the dataset"
-        found = NotStarted(f"{missing[1]} is judged by a model and no judge is named: {ways}")
-        found.unjudged = missing[1]
-        return found
-    if begun := _BEGUN.search(said):
-        return NotStarted(reason_in(said, begun[1]))
-    return NotStarted("\n".join(said.splitlines()[-_LAST_LINES:]))
+WITHOUT = "without judges"
+REFUSALS = (CannotPlan, ConfigurationError, DatasetError)
+"""Everything that can keep a run from being planned; each is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What a run is to be: the snapshot of a dataset, some of its items, and the values of the form."""
+    """What a run is to be: a dataset as it is edited now, some of its items, and the values of the form."""
 
-    snapshot: str
+    data: Mapping[str, Any]
     file: Path
     items: tuple[int, ...] | None
     values: Mapping[str, Any]
     parent: str | None = None
     """The run whose failures are asked again."""
 
-    def arguments(self) -> list[str]:
-        """The same, as the command line says it."""
-        words = ["run", "--snapshot", self.snapshot, "--as", str(self.file)]
-        if self.items is not None:
-            words += ["--items", positions(self.items)]
-        words += ["--parent", self.parent] if self.parent else []
+    def request(self, root: Path) -> RunRequest:
+        """The same as every face says it."""
         values = self.values
-        targets = [*values.get("targets", ()), *_listed(values.get("other targets"))]
-        for target in targets:
-            words += ["--target", target]
         judge = values.get("judge")
-        words += ["--without-judges"] if judge == WITHOUT else ["--judge", judge] if judge else []
-        for name in ("repeats", "concurrency"):
-            words += [f"--{name}", str(values[name])] if values.get(name) else []
-        words += ["--max-cost", str(values["budget"])] if values.get("budget") else []
-        words += ["--name", values["name"]] if values.get("name") else []
-        words += ["--no-cache"] if values.get("ask again") else []
-        return words
+        return RunRequest(
+            document=document_of_data(dict(self.data), self.file),
+            source=dataset_key(str(self.file), root),
+            name=values.get("name") or self.file.stem,
+            parent=self.parent,
+            targets=(*values.get("targets", ()), *_split(values.get("other targets"))),
+            judge=None if judge == WITHOUT else judge,
+            without_judges=judge == WITHOUT,
+            repeats=values.get("repeats"),
+            items=None if self.items is None else frozenset(self.items),
+            concurrency=values.get("concurrency"),
+            max_cost=values.get("budget"),
+            use_cache=not values.get("ask again"),
+        )
 
 
-WITHOUT = "without judges"
-
-
-def _listed(text: object) -> list[str]:
+def _split(text: object) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()] if isinstance(text, str) else []
 
 
-def positions(items: Iterable[int]) -> str:
-    """Positions from 0 as ranges from 1: `1,4-9`."""
-    found: list[list[int]] = []
-    for item in sorted(items):
-        if found and item == found[-1][1] + 1:
-            found[-1][1] = item
-        else:
-            found.append([item, item])
-    return ",".join(f"{start + 1}" if start == end else f"{start + 1}-{end + 1}" for start, end in found)
+def project_of(app: Desk) -> Project:
+    """The project as its files are now, with the store of the workbench; for a thread."""
+    return replace(load_project(app.workspace.root), database=app.workspace.database)
 
 
-async def ask_command_line(root: Path, database: Path, arguments: Sequence[str]) -> dict[str, Any]:
-    """What the command line answers, as JSON; NotStarted holds its sentences when it refuses."""
-    # A thread, because a task that ends with the workbench would leave the pipes of the command open.
-    process = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "tui_evals", *arguments, "--json"],
-        cwd=root,
-        env={**os.environ, "TUI_EVALS_DB": str(database)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        start_new_session=True,
-        check=False,
-    )
-    if process.returncode != 0:
-        raise refusal(
-            process.stderr.decode(errors="replace").strip() or f"tui-evals ended with code {process.returncode}"
-        )
-    found: dict[str, Any] = json.loads(process.stdout.decode().strip().splitlines()[-1])
-    return found
-
-
-def costs(plan: Mapping[str, Any]) -> str:
-    """What a plan comes to, as a sentence."""
-    answers, judged, cost = plan["answers"], plan["judge_calls"], plan["cost"]
-    calls = f"{answers:,} call{'s' if answers != 1 else ''}" if answers or not judged else ""
-    if judged:
-        calls += (
-            f" and {judged:,} of the judge" if calls else f"{judged:,} call{'s' if judged != 1 else ''} of the judge"
-        )
-    if cost is None:
-        return f"{calls}, a price is not known"
-    return f"{calls}, {'free' if cost == 0 else 'less than 0.01 USD' if cost < 0.01 else f'about {cost:,.2f} USD'}"
+def price_words(estimate: Estimate) -> str:
+    """What a run will take, as a sentence."""
+    return estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost)
 
 
 _PAUSE = 0.2
@@ -140,7 +88,6 @@ _NO_TARGET = (
     "target into .evals/config.toml, as `tui-evals help targets` shows"
 )
 _NO_JUDGE = "is judged by a model: choose which, or “without judges”, or name one for good in the settings (,)"
-Ask = Callable[[list[str]], Awaitable[dict[str, Any]]]
 
 
 def fields_of(settings: Settings) -> tuple[Field, ...]:
@@ -180,12 +127,10 @@ class RunForm(Form):
         says: str,
         fields: Sequence[Field],
         values: dict[str, Any],
-        order: Callable[[Mapping[str, Any]], RunOrder],
-        ask: Ask,
+        prepare_run: Callable[[Mapping[str, Any]], Awaitable[PreparedRun]],
     ) -> None:
         super().__init__(f"run {says}", fields, values, check=self._faults, done="start", says="…")
-        self._order = order
-        self._ask = ask
+        self._prepare_run = prepare_run
         self._refused: dict[str, str] = {}
 
     def on_mount(self) -> None:
@@ -209,23 +154,29 @@ class RunForm(Form):
     async def _price(self) -> None:
         await asyncio.sleep(_PAUSE)
         try:
-            plan = await self._ask([*self._order(self.values).arguments(), "--plan"])
-        except NotStarted as problem:
-            self._refused = {"judge": f"{problem.unjudged} {_NO_JUDGE}"} if problem.unjudged else {"": str(problem)}
+            prepared = await self._prepare_run(self.values)
+            estimate = await asyncio.to_thread(prepared.estimate)
+        except MissingJudge as problem:
+            self._refused = {"judge": f"{problem.evaluator} {_NO_JUDGE}"}
             self._says = ""
-            self._lines.show(self._rows, at="judge" if problem.unjudged and self._lines.key is DONE else None)
+            self._lines.show(self._rows, at="judge" if self._lines.key is DONE else None)
+        except REFUSALS as problem:
+            self._refused = {"": str(problem)}
+            self._says = ""
+            self._lines.show(self._rows)
         else:
-            self.redraw(f"{costs(plan)}; repairs and retries may add some{_remark(plan)}")
+            self.redraw(f"{price_words(estimate)}; repairs and retries may add some{_remark(prepared, estimate)}")
 
 
-def _remark(plan: Mapping[str, Any]) -> str:
+def _remark(prepared: PreparedRun, estimate: Estimate) -> str:
     """What one should know of who judges."""
-    alike = plan.get("judge") in plan.get("targets", ()) and plan["judge_calls"]
-    return f". {plan['judge']} judges its own answers, and judges favour those" if alike else ""
+    judge = prepared.plan.judge
+    if judge is None or not estimate.judge_calls or judge.name not in [one.name for one in prepared.plan.targets]:
+        return ""
+    return f". {judge.name} judges its own answers, and judges favour those"
 
 
 NOT_PASSED = "!status:pass !status:pending !status:running !status:answered"
-_LIVE = ("planned", "running", "paused", "stopping")
 
 
 def why_no_run(app: Desk) -> str | None:
@@ -255,26 +206,30 @@ async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, 
     if editing is None:
         return False
     file, data = editing.document.file, editing.data
-    snapshot = await app.writer.write(lambda writer: writer.snapshot(data, str(file)))
 
-    def order(given: Mapping[str, Any]) -> RunOrder:
-        return RunOrder(snapshot, file, chosen.items, given, parent)
+    async def prepare_run(entered: Mapping[str, Any]) -> PreparedRun:
+        order = RunOrder(data, file, chosen.items, entered, parent)
+        return await asyncio.to_thread(lambda: prepare(order.request(app.workspace.root), project_of(app)))
 
     settings = app.workspace.settings
-    form = RunForm(chosen.says, fields_of(settings), dict(values or _defaults(app)), order, _ask(app))
-    given = await app.push_screen_wait(form)
-    if given is None:
+    form = RunForm(chosen.says, fields_of(settings), dict(values or _defaults(app)), prepare_run)
+    entered = await app.push_screen_wait(form)
+    if entered is None:
         return False
-    app.session.put("form", {name: value for name, value in given.items() if name != "name"})
+    app.session.put("form", {name: value for name, value in entered.items() if name != "name"})
     app.tell("starting…")
-    return await _started(app, [*order(given).arguments(), "--detach"], "runs")
+    try:
+        prepared = await prepare_run(entered)
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return False
+    return await _start_prepared(app, prepared)
 
 
-def _ask(app: Desk) -> Any:
-    async def ask(arguments: list[str]) -> dict[str, Any]:
-        return await ask_command_line(app.workspace.root, app.workspace.database, arguments)
-
-    return ask
+async def _start_prepared(app: Desk, prepared: PreparedRun) -> bool:
+    """Store a run and have a process of its own execute it."""
+    job = await app.writer.write(prepared.store)
+    return await _execute_apart(app, job.run, ["resume", job.run.key], "runs")
 
 
 def _defaults(app: Desk) -> dict[str, Any]:
@@ -288,20 +243,22 @@ def _defaults(app: Desk) -> dict[str, Any]:
     return found
 
 
-async def _started(app: Desk, arguments: list[str], says: str) -> bool:
+async def _execute_apart(
+    app: Desk, run: RunRow, arguments: Sequence[str], says: str, begun: Callable[[RunRow], bool] = has_begun
+) -> bool:
+    """Have a process of its own work on a stored run, and show it; whether it has begun."""
+    database, folder = app.workspace.database, app.workspace.root
     try:
-        answer = await ask_command_line(app.workspace.root, app.workspace.database, arguments)
-    except NotStarted as problem:
-        _refused(app, str(problem))
+        await asyncio.to_thread(start_detached, database, run.key, [*arguments, "--quiet"], begun, folder=folder)
+    except DetachFailed as problem:
+        _refused(app, problem.reason)
         return False
-    found, shown = app.watching.reader.find_run(answer["run"]), app.watching.run
-    if why := why_stopped(app.workspace.database, found):
-        _refused(app, why)
-    elif found.status in _LIVE:
-        app.tell(f"{found.name} ({found.key}) {says}: p pauses, x stops; it goes on when you leave")
-    if shown is None or shown.id != found.id:
-        app.followed_run = found.key
-        app.post_message(OpenRun(found.id))
+    now, shown = app.watching.reader.run(run.id), app.watching.run
+    if now.status in LIVE_STATUSES:
+        app.tell(f"{now.name} ({now.key}) {says}: p pauses, x stops; it goes on when you leave")
+    if shown is None or shown.id != now.id:
+        app.followed_run = now.key
+        app.post_message(OpenRun(now.id))
     return True
 
 
@@ -339,8 +296,19 @@ async def rerun(app: Desk) -> None:
             again = Selection(items, f"{len(items)} items of {found.key} that did not pass")
             await start(app, again, _values(found), found.key)
             return
-    says = f"ask {len(names)} item{'s' if len(names) != 1 else ''} of {found.key} again"
-    await _priced(app, ["rerun", found.key, "--only", NOT_PASSED], says, "runs")
+    try:
+        prepared = await asyncio.to_thread(_prepare_again, found, project_of(app))
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return
+    what = f"ask {len(names)} item{'s' if len(names) != 1 else ''} of {found.key} again"
+    if await _agreed(app, what, await asyncio.to_thread(prepared.estimate)):
+        await _start_prepared(app, prepared)
+
+
+def _prepare_again(run: RunRow, project: Project) -> PreparedRun:
+    with Reader(project.store) as reader:
+        return asked_again(run, NOT_PASSED, reader, project)
 
 
 def source_of(run: RunRow, root: Path) -> Path:
@@ -365,34 +333,42 @@ def _values(run: RunRow) -> dict[str, Any]:
     return found
 
 
-async def _priced(app: Desk, arguments: list[str], what: str, says: str) -> None:
-    """Say what it costs, then do it."""
-    app.tell("working out what it costs…")
-    try:
-        plan = await ask_command_line(app.workspace.root, app.workspace.database, [*arguments, "--plan"])
-    except NotStarted as problem:
-        _refused(app, str(problem))
-        return
-    app.tell(costs(plan))
-    if await app.push_screen_wait(Confirm("run", f"{what}: {costs(plan)}.", "do it")):
-        await _started(app, [*arguments, "--detach"], says)
+async def _agreed(app: Desk, what: str, estimate: Estimate) -> bool:
+    """Say what it costs, and ask."""
+    app.tell(price_words(estimate))
+    agreed = await app.push_screen_wait(Confirm("run", f"{what}: {price_words(estimate)}.", "do it"))
+    return agreed is True
 
 
 async def rescore(app: Desk) -> None:
     """Judge the answers again, by the evaluators of the open dataset where it is the one that was asked."""
-    found = app.watching.run
-    assert found is not None
-    arguments = ["rescore", found.key]
+    run = app.watching.run
+    assert run is not None
+    dataset: Path | None = None
     editing = app.workspace.editing
-    if editing is not None and source_of(found, app.workspace.root) == editing.document.file:
+    if editing is not None and source_of(run, app.workspace.root) == editing.document.file:
         if editing.dirty:
             app.tell("rescore judges by the saved dataset: ctrl+s saves your edits first", "warn")
             return
         with Reader(app.workspace.database) as reader:
-            asked = reader.snapshot(found.snapshot)
-        if [_turns(item) for item in asked.get("items", [])] == [_turns(item) for item in app.workspace.items]:
-            arguments += ["--dataset", str(editing.document.file)]
-    await _priced(app, arguments, f"judge {found.total} answers of {found.key} again", "is judged again")
+            snapshot = reader.snapshot(run.snapshot)
+        if [_turns(item) for item in snapshot.get("items", [])] == [_turns(item) for item in app.workspace.items]:
+            dataset = editing.document.file
+    judging = editing.document if editing is not None and dataset is not None else None
+    try:
+        estimate = await asyncio.to_thread(_estimate_judging, run, project_of(app), judging)
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return
+    if await _agreed(app, f"judge {run.total} answers of {run.key} again", estimate):
+        words = ["rescore", run.key, *(["--dataset", str(dataset)] if dataset is not None else [])]
+        await _execute_apart(app, run, words, "is judged again", lambda now: now.scoring_pass > run.scoring_pass)
+
+
+def _estimate_judging(run: RunRow, project: Project, dataset: Document | None) -> Estimate:
+    with Reader(project.store) as reader:
+        job = judged_again(run, reader, project, dataset=dataset)
+        return estimate_again(job.plan, reader.all_rows(run.id))
 
 
 def _turns(item: Any) -> int:
@@ -419,7 +395,7 @@ async def pause(app: Desk) -> None:
     if found.status == "interrupted" or (found.status == "planned" and found.pid is None):
         app.tell(f"resuming {found.key}…")
         app.followed_run = found.key
-        await _started(app, ["resume", found.key, "--detach"], "goes on")
+        await _execute_apart(app, found, ["resume", found.key], "goes on")
         return
     paused = found.status == "paused" or found.control == "pause"
     await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")
@@ -430,7 +406,11 @@ def why_no_stop(app: Desk) -> str | None:
     found = app.pane(app.front).run_row()
     if found is None:
         return "no run is chosen: 6 lists runs"
-    over = None if found.status in _LIVE else f"{found.key} is {found.status}; there is nothing to stop"
+    over = (
+        None
+        if found.status in (*LIVE_STATUSES, "planned")
+        else f"{found.key} is {found.status}; there is nothing to stop"
+    )
     return wrote_tests(found) or over
 
 
