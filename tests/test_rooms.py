@@ -5,8 +5,10 @@ import json
 import os
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tui_evals"
@@ -91,6 +93,50 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
         done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
         loaded = {name.partition(".")[0] for name in ast.literal_eval(done.stderr.strip().splitlines()[-1])}
         assert not loaded & (SCREEN | HEAVY | DATABASE | {"pydantic", "jinja2", "ruamel"}), arguments
+
+
+def import_circle(package: str) -> list[str]:
+    """Modules that import each other in a circle, in functions and under TYPE_CHECKING too; none is an empty list."""
+    graph = grimp.build_graph(package, exclude_type_checking_imports=False, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as circle:
+        return circle.args[1]
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    circle = import_circle("tui_evals")
+    assert not circle, " <- ".join(circle)
+
+
+_CIRCLES = {
+    "at the top": "from . import first",
+    "under TYPE_CHECKING": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .first import name",
+    "in a function": "def late():\n    from .first import name",
+    "over a folder": "import {package}.folder.third",
+}
+
+
+@pytest.mark.parametrize("how", _CIRCLES)
+def test_a_circle_is_found_however_it_is_closed(tmp_path, monkeypatch, how):
+    package = f"round_{list(_CIRCLES).index(how)}"
+    monkeypatch.syspath_prepend(tmp_path)
+    files = {
+        "__init__.py": "",
+        "first.py": "from .second import name",
+        "second.py": "name = 1",
+        "folder/__init__.py": "",
+        "folder/third.py": "from ..first import name",
+    }
+    for name, text in files.items():
+        (tmp_path / package / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / package / name).write_text(text)
+    assert import_circle(package) == []
+
+    (tmp_path / package / "second.py").write_text("name = 1\n" + _CIRCLES[how].format(package=package))
+    assert {f"{package}.first", f"{package}.second"} <= set(import_circle(package))
 
 
 _RUN = """

@@ -15,9 +15,9 @@ from textual.app import App, ComposeResult
 
 import tui_evals.tui
 from tests.bench.screen_stores import figure, store
-from tui_evals.tui.results.order import AnswerOrder
 from tui_evals.tui.results.pane import ResultsPane
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.workspace import Workspace
 

@@ -13,7 +13,7 @@ from random import Random
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from tui_evals.tui.playground import talk
+from tui_evals.tui.playground import conversation
 from tui_evals.tui.results import table
 from tui_evals.tui.results.table import ResultsTable
 from tui_evals.tui.widgets import bar
@@ -47,7 +47,7 @@ def still_world(home: Path) -> Iterator[Clock]:
             patch.object(ResultsTable.__init__, "__defaults__", (clock,)),
             patch.object(table, "_SHARE", 0),  # how long counting takes makes no difference
             patch.dict(bar._STAYS, dict.fromkeys(bar._STAYS, 3_600.0)),  # nor how long it takes to press a few keys
-            patch.object(talk, "time", SimpleNamespace(monotonic=clock)),
+            patch.object(conversation, "time", SimpleNamespace(monotonic=clock)),
         ):
             for name in _OURS:
                 os.environ.pop(name, None)

@@ -46,5 +46,5 @@ def record(key, score, result, reason=""):
 
 
 def faced(*texts, one=None, **given):
-    fields = {"line": one or line(), "asked": "2 + 2?", "expected": None, "judged": ()}
+    fields = {"line": one or line(), "question": "2 + 2?", "expected": None, "judged": ()}
     return LineTexts(**{**fields, "texts": texts or ("It is 4 today.", "It is 5 today."), **given})

@@ -28,7 +28,7 @@ class Person:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self.app.typist.idle.wait()
+        await self.app.key_queue.idle.wait()
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
@@ -53,12 +53,10 @@ class Person:
     async def until(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
         """Wait for something to come true; the bound only keeps a broken test from hanging."""
         deadline = time.monotonic() + seconds
-        if condition():
-            return
         while not condition():
             assert time.monotonic() < deadline, f"it never came true; the screen:\n{self.screen()}"
             await asyncio.sleep(0.02)  # to ask every widget whether it is done costs more than all they do
-        await self.pilot.pause(0)
+        await self.pilot.pause(0.02)
 
     async def sees(self, text: str, seconds: float = 60.0) -> None:
         await self.until(lambda: text in self.screen(), seconds)
@@ -76,7 +74,7 @@ async def at_the_workbench(
         person = Person(pilot, app)
         await pilot.pause()
         yield person
-        await app.pen.close()
+        await app.writer.close()
 
 
 def write(file: Path, data: object) -> Path:

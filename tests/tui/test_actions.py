@@ -5,15 +5,13 @@ from collections import Counter
 
 import pytest
 
-from tui_evals.tui.actions import ACTIONS, PLACES, bindings, footer, key_names, of
+from tui_evals.tui.action_help import KEYS_PAGE, help_rows, keys_page
+from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_actions, key_names
 from tui_evals.tui.answer.pane import DetailPane
-from tui_evals.tui.app import Workbench
-from tui_evals.tui.app_commands import COMMANDS
+from tui_evals.tui.app import COMMANDS, Workbench
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.judges.pane import JudgesPane
-from tui_evals.tui.key_help import help_rows, page
-from tui_evals.tui.keys import FILE
 from tui_evals.tui.labels.screen import LabelScreen
 from tui_evals.tui.playground.screen import Playground
 from tui_evals.tui.results.pane import ResultsPane
@@ -52,15 +50,15 @@ def test_every_key_can_be_sent_over_a_plain_terminal():
 
 @pytest.mark.parametrize("where", PLACES)
 def test_no_key_means_two_things_in_one_place(where):
-    both = () if where in ("everywhere", "playground", "compare", "labelling", "rules") else of("everywhere")
-    keys = Counter(key for action in (*of(where), *both) for key in action.keys.split(","))
+    both = () if where in ("everywhere", "playground", "compare", "labelling", "rules") else actions_at("everywhere")
+    keys = Counter(key for action in (*actions_at(where), *both) for key in action.keys.split(","))
     assert [key for key, count in keys.items() if count > 1] == []
 
 
 def test_no_key_of_a_pane_is_one_of_the_list_it_moves_in():
     taken = {key for binding in Lines.BINDINGS for key in binding.key.split(",")} - {"enter"}
     for where in ("tree", "editor", "judges", "results", "detail", "runs", "compare", "rules", "everywhere"):
-        for action in of(where):
+        for action in actions_at(where):
             assert not taken & set(action.keys.split(",")), action
 
 
@@ -70,7 +68,7 @@ def test_every_action_can_be_done():
             assert action.name in COMMANDS
         else:
             assert callable(getattr(OWNERS[action.where], f"do_{action.name}", None)), action
-    assert set(COMMANDS) == {action.name for action in of("everywhere")}
+    assert set(COMMANDS) == {action.name for action in actions_at("everywhere")}
 
 
 @pytest.mark.parametrize("where", OWNERS)
@@ -82,18 +80,18 @@ def test_every_action_is_bound(where):
 
 @pytest.mark.parametrize("where", PLACES)
 def test_the_footer_fits_eighty_columns(where):
-    words = [f"{key_names(action)[0]} {action.word}" for action in footer(where)]
+    words = [f"{key_names(action)[0]} {action.word}" for action in footer_actions(where)]
     assert 0 < len(words) <= 8
     assert len("  ".join([*words, "? all keys"])) <= 78
 
 
 def test_what_an_action_does_is_a_sentence():
     for action in ACTIONS:
-        assert action.says[0].isupper() and action.says.endswith("."), action
+        assert action.description[0].isupper() and action.description.endswith("."), action
 
 
 def test_the_page_of_keys_is_current():
-    assert FILE.read_text(encoding="utf-8") == page(), "stale; run: python -m tui_evals.tui.keys"
+    assert KEYS_PAGE.read_text(encoding="utf-8") == keys_page(), "stale; run: python -m tui_evals.tui.action_help"
 
 
 def test_the_help_of_a_screen_of_its_own_names_only_keys_that_work_there():

@@ -19,7 +19,7 @@ from tui_evals.tui.compare.charts import (
     table_rows,
     verdict_word,
 )
-from tui_evals.tui.words import meanings, sections, word_rows
+from tui_evals.tui.compare.glossary import meanings, sections, word_rows
 
 
 def fits(rows, width):
@@ -205,5 +205,5 @@ def test_words_are_explained_from_the_manual_in_two_sentences_and_unknown_ones_a
 
 
 def test_without_the_page_nothing_is_explained(monkeypatch):
-    monkeypatch.setattr("tui_evals.tui.words._PAGE", "no-such-page.md")
+    monkeypatch.setattr("tui_evals.tui.compare.glossary._PAGE", "no-such-page.md")
     assert word_rows(("Holm",), 60) == []

@@ -12,8 +12,9 @@ from tui_evals.compare.runs import KINDS
 from tui_evals.store.filters import FilterError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
-from tui_evals.tui.compare.screen import Charts, CompareScreen
-from tui_evals.tui.compare.state import kinds_in, read_runs
+from tui_evals.tui.compare.charts import ChartsScreen
+from tui_evals.tui.compare.screen import CompareScreen
+from tui_evals.tui.compare.state import kinds_of_filter, read_runs
 from tui_evals.tui.widgets.dialogs import Menu, Reading
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
@@ -60,7 +61,7 @@ async def path(tmp_path):
 
 async def read(pilot):
     await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
-    await until(pilot, lambda: pilot.app.screen.found is not None)
+    await until(pilot, lambda: pilot.app.screen.comparison is not None)
     await until(pilot, lambda: pilot.app.full)
 
 
@@ -159,12 +160,12 @@ async def test_words_filter_the_answers_and_escape_forgets_them(path):
     ],
 )
 def test_kinds_are_read_out_of_a_filter(text, kinds, rest):
-    assert kinds_in(text) == (kinds, rest)
+    assert kinds_of_filter(text) == (kinds, rest)
 
 
 def test_a_kind_that_there_is_not_is_said():
     with pytest.raises(FilterError, match="did you mean 'broken'"):
-        kinds_in("kind:brokn")
+        kinds_of_filter("kind:brokn")
 
 
 async def test_the_next_broken_line_is_found_round_the_end_and_out_of_a_filter(path):
@@ -303,7 +304,7 @@ async def test_charts_and_help_open_over_it_and_go_back(path):
         await read(pilot)
         screen = pilot.app.screen
         await pilot.press("h")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Charts))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChartsScreen))
         await until(pilot, lambda: "A against B" in "\n".join(drawn(pilot.app.screen.lines)))
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(pilot.app.screen, Reading))

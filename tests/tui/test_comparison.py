@@ -10,7 +10,7 @@ from tui_evals.store.records import AnswerRecord
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.compare.pair import PairView, beside_words, line_rows
 from tui_evals.tui.compare.rows import LineRows, columns_of, empty_lines, head_lines, line_row, verdict_style
-from tui_evals.tui.compare.state import JudgedLine, chosen, said
+from tui_evals.tui.compare.state import JudgedLine, answer_as_text, lines_of_kinds
 
 KIND_WORDS = ["✗ broken", "✓ fixed", "~ changed", "= same", "‹ gone", "› new", "? not comparable"]
 
@@ -144,7 +144,7 @@ def test_a_line_fits_its_width_whatever_the_item_is_called(width, one):
 
 def test_the_list_holds_the_kinds_asked_for_under_the_numbers_of_their_lines():
     found = comparison([line(), line("same"), line()])
-    numbers = chosen(found.lines, ("broken",), None)
+    numbers = lines_of_kinds(found.lines, ("broken",), None)
     rows = LineRows(found, numbers, ("broken",), 60)
     assert [row.key for row in rows] == numbers == [0, 2]
     assert [rows.find(key) for key in (0, 1, 2, None)] == [0, None, 1, None]
@@ -152,10 +152,10 @@ def test_the_list_holds_the_kinds_asked_for_under_the_numbers_of_their_lines():
 
 def test_a_line_is_listed_when_one_of_its_answers_is_wanted_and_one_of_its_kinds():
     lines = [line("broken", "fixed", statuses=("pass",) * 3, scores=(1.0,) * 3), line("same")]
-    assert chosen(lines, KINDS, None) == [0, 1]
-    assert chosen(lines, ("fixed",), None) == [0]
-    assert chosen(lines, KINDS, {2}) == [0]
-    assert chosen(lines, ("same",), {2}) == []
+    assert lines_of_kinds(lines, KINDS, None) == [0, 1]
+    assert lines_of_kinds(lines, ("fixed",), None) == [0]
+    assert lines_of_kinds(lines, KINDS, {2}) == [0]
+    assert lines_of_kinds(lines, ("same",), {2}) == []
 
 
 def test_an_empty_list_says_what_was_asked_for():
@@ -276,13 +276,13 @@ def test_what_to_know_before_trusting_a_line_is_said():
 @pytest.mark.parametrize("manner", [{}, {"unified": True}, {"beside": "first"}])
 def test_a_line_in_full_fits_its_width_whatever_was_said(width, manner):
     judged = (JudgedLine(HOSTILE, (record("x", 1.0, "pass", HOSTILE), record("x", 0.0, "fail", HOSTILE))),)
-    one = faced(HOSTILE, HOSTILE + "x", one=line(item="t"), expected="y" + HOSTILE, judged=judged, asked=HOSTILE)
+    one = faced(HOSTILE, HOSTILE + "x", one=line(item="t"), expected="y" + HOSTILE, judged=judged, question=HOSTILE)
     rows = line_rows(one, PairView(**manner), width)
     assert fits([row for row in rows if row], max(width, 60))
 
 
 def test_all_that_a_target_said_is_compared():
     calls = ({"name": "find", "arguments": {"q": 1}}, {"name": "end", "arguments": "{}"})
-    found = said(AnswerRecord(text="hm", request={}, tool_calls=calls, code="cut", message="too long"))
+    found = answer_as_text(AnswerRecord(text="hm", request={}, tool_calls=calls, code="cut", message="too long"))
     assert found == 'hm\n→ find({"q": 1})\n→ end({})\ncut: too long'
-    assert said(AnswerRecord(text=None, request={})) == said(None) == ""
+    assert answer_as_text(AnswerRecord(text=None, request={})) == answer_as_text(None) == ""

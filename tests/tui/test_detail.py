@@ -17,17 +17,18 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
 from tui_evals.store.writer import Writer
-from tui_evals.tui.answer import case
+from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
-from tui_evals.tui.answer.acts import copies
-from tui_evals.tui.answer.case import Finder, Look, compared, place_of, unit_place
+from tui_evals.tui.answer.external_pager import pager_command, show_in_pager
 from tui_evals.tui.answer.pane import DetailPane
-from tui_evals.tui.answer.rows import AnswerView, shown
+from tui_evals.tui.answer.rows import AnswerView, answer_rows
+from tui_evals.tui.answer_actions import copyable_parts
+from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, place_of, unit_place
+from tui_evals.tui.diff_rows import diff_texts
 from tui_evals.tui.messages import ShowPane
-from tui_evals.tui.pager import page, pager_command
-from tui_evals.tui.parts import plain
-from tui_evals.tui.results.order import AnswerOrder
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.rows import row_text
+from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.dialogs import Ask, Menu
 from tui_evals.tui.workspace import Workspace
@@ -102,11 +103,11 @@ class Project:
             await writer.group_scored(self.run, number, item, turn, record)
 
     def case(self, place):
-        return Finder(self.path).find(self.rows[place])
+        return AnswerFinder(self.path).find(self.rows[place])
 
     def text(self, place, width=80, **manner):
-        rows = shown(Look(self.case(place)), AnswerView(**manner), width)
-        return "\n".join(plain(one).rstrip() for one in rows)
+        rows = answer_rows(ComparedAnswer(self.case(place)), AnswerView(**manner), width)
+        return "\n".join(row_text(one).rstrip() for one in rows)
 
 
 @pytest.fixture
@@ -324,14 +325,14 @@ def test_a_turn_is_found_in_its_conversation(project):
 
 async def test_everything_that_can_be_copied_has_a_name(project):
     await project.answer(0, answered("Lyon is the capital."))
-    parts = copies(project.case(0))
+    parts = copyable_parts(project.case(0))
     assert parts["answer"].text == "Lyon is the capital."
     assert parts["prompt"].text == "Capital of France?"
     assert parts["expected"].text == "Paris is the capital."
     assert parts["diff"].text == "-Paris is the capital.\n+Lyon is the capital.\n"
     assert json.loads(parts["request"].text)["messages"][0]["role"] == "user"
     assert parts["command"].text.endswith("--item capital")
-    assert copies(project.case(1))["answer"].why_not == "there is no answer"
+    assert copyable_parts(project.case(1))["answer"].why_not == "there is no answer"
 
 
 # -- the pane
@@ -380,7 +381,7 @@ class Bench(App[None]):
 
     @property
     def text(self):
-        return "\n".join(plain(one) for one in self.lines.rows)
+        return "\n".join(row_text(one) for one in self.lines.rows)
 
 
 async def until(pilot, condition, seconds=5.0):
@@ -455,8 +456,8 @@ async def test_of_a_run_that_goes_on_only_what_is_on_screen_is_fetched_again(pro
     async with app.run_test(size=(80, 30)) as pilot:
         await until(pilot, lambda: "Lyon" in app.text)
         fetched = []
-        find = Finder.find
-        monkeypatch.setattr(Finder, "find", lambda self, answer: fetched.append(answer) or find(self, answer))
+        find = AnswerFinder.find
+        monkeypatch.setattr(AnswerFinder, "find", lambda self, answer: fetched.append(answer) or find(self, answer))
         pane, going_on = app.pane, replace(app.pane.watching.run, status="running")
         rows = pane.watching.reader.rows(project.rows)
         pane.watching.run = going_on
@@ -471,7 +472,7 @@ async def test_a_long_diff_is_waited_for_with_the_answer_on_screen(tmp_path, mon
     project = Project(tmp_path, document({"prompt": "x", "expected_response": "y"}))
     await project.answer(0, answered("long words\n" * 30_000))
     gate = threading.Event()
-    monkeypatch.setattr(case, "compared", lambda *texts: gate.wait(10) and compared(*texts))
+    monkeypatch.setattr(answer_context, "diff_texts", lambda *texts: gate.wait(10) and diff_texts(*texts))
     app = Bench(project)
     async with app.run_test(size=(80, 12)) as pilot:
         await until(pilot, lambda: "… comparing with what was expected" in app.text)
@@ -490,12 +491,12 @@ async def test_what_was_laid_out_too_late_is_never_shown(project, monkeypatch):
         if manner.layout == "unified":
             started.set()
             gate.wait(10)
-        return shown(look, manner, width)
+        return answer_rows(look, manner, width)
 
     app = Bench(project)
     async with app.run_test(size=(80, 20)) as pilot:
         await until(pilot, lambda: "Lyon" in app.text)
-        monkeypatch.setattr(presenting, "shown", slow)
+        monkeypatch.setattr(presenting, "answer_rows", slow)
         app.pane.focus_lines()
         await pilot.press("d")
         await until(pilot, started.is_set)
@@ -526,7 +527,7 @@ async def test_a_search_marks_jumps_and_goes_round(project):
     app = Bench(project, 1)
     async with app.run_test(size=(60, 12)) as pilot:
         await until(pilot, lambda: "needle" in app.text)
-        rows = [number for number, one in enumerate(app.lines.rows) if "needle" in plain(one)]
+        rows = [number for number, one in enumerate(app.lines.rows) if "needle" in row_text(one)]
         app.pane.focus_lines()
         await pilot.press("slash", *"NEEDLE")
         await until(pilot, lambda: app.lines.scroll_offset.y == rows[0] - 1)
@@ -643,7 +644,7 @@ async def test_a_verdict_with_a_note_is_stored_and_shown_and_taken_back(project)
         await until(pilot, lambda: isinstance(app.screen, Menu))
         await pilot.press(*"take", "enter")
         await until(pilot, lambda: "says it is" not in app.text)
-        await app.pane.pen.close()
+        await app.pane.writer.close()
     assert project.case(0).detail.labels == ()
 
 
@@ -693,7 +694,7 @@ def test_the_pager_is_given_a_safe_text_in_a_file_that_is_gone_afterwards(tmp_pa
     script.write_text(f'#!/bin/sh\nstat -c %a "$1" > {seen}\necho "$1" >> {seen}\ncat "$1" >> {seen}\n')
     script.chmod(0o700)
     monkeypatch.setenv("PAGER", str(script))
-    assert page(Lending(), "Paris\x1b[2J\u202e") is None
+    assert show_in_pager(Lending(), "Paris\x1b[2J\u202e") is None
     mode, name, text = seen.read_text().split("\n", 2)
     assert mode == "600"
     assert text == "Paris<U+202E>"
@@ -705,7 +706,7 @@ def test_the_pager_is_given_a_safe_text_in_a_file_that_is_gone_afterwards(tmp_pa
 )
 def test_a_pager_that_cannot_be_started_is_told(monkeypatch, chosen, sentence):
     monkeypatch.setenv("PAGER", chosen)
-    assert sentence in page(Lending(), "text")
+    assert sentence in show_in_pager(Lending(), "text")
 
 
 async def test_hostile_answers_reach_no_line_of_the_screen(tmp_path):
@@ -729,8 +730,8 @@ async def test_of_many_wishes_only_the_last_is_shown(project, monkeypatch):
         await project.answer(place, answered(text))
     app = Bench(project)
     fetched = []
-    find = Finder.find
-    monkeypatch.setattr(Finder, "find", lambda self, answer: fetched.append(answer) or find(self, answer))
+    find = AnswerFinder.find
+    monkeypatch.setattr(AnswerFinder, "find", lambda self, answer: fetched.append(answer) or find(self, answer))
     async with app.run_test(size=(60, 20)) as pilot:
         await until(pilot, lambda: "Lyon" in app.text)
         for answer in (*project.rows * 20, project.rows[3]):
@@ -749,8 +750,8 @@ async def test_a_hidden_pane_fetches_nothing_until_it_is_seen(project, monkeypat
         app.pane.display = False
         await pilot.pause()
         fetched = []
-        find = Finder.find
-        monkeypatch.setattr(Finder, "find", lambda self, answer: fetched.append(answer) or find(self, answer))
+        find = AnswerFinder.find
+        monkeypatch.setattr(AnswerFinder, "find", lambda self, answer: fetched.append(answer) or find(self, answer))
         app.pane.watching.answer = project.rows[1]
         app.pane.sync()
         await pilot.pause(0.2)
@@ -769,8 +770,8 @@ async def test_an_answer_of_a_megabyte_is_shown_before_it_is_compared(tmp_path):
         await until(pilot, lambda: "Nobody has been asked yet." in app.text)
         app.pane.watching.answer = project.rows[0]
         app.pane.sync()
-        await until(pilot, lambda: "line 0 of" in "".join(plain(one) for one in app.lines.rows[:12]))
-        await until(pilot, lambda: "│" in "".join(plain(one) for one in app.lines.rows[:12]))
+        await until(pilot, lambda: "line 0 of" in "".join(row_text(one) for one in app.lines.rows[:12]))
+        await until(pilot, lambda: "│" in "".join(row_text(one) for one in app.lines.rows[:12]))
 
 
 async def test_the_details_of_a_score_are_lines_and_those_that_say_nothing_are_left_out(project):

@@ -2,7 +2,7 @@
 
 from textual.app import App
 
-from tui_evals.tui.lines import row
+from tui_evals.tui.rows import row
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu, Reading
 from tui_evals.tui.widgets.form import Field, Form, read_value, shown_value
 from tui_evals.tui.widgets.lines import Lines

@@ -17,9 +17,10 @@ from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.problems import Problem
 from tui_evals.datasets.validate import ValidationReport
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.item import changes, fields
+from tui_evals.tui import item_edits
+from tui_evals.tui.item import fields
 from tui_evals.tui.item.pane import EditorPane
-from tui_evals.tui.item.rows import badge, headline, page, preview
+from tui_evals.tui.item.rows import headline, page_rows, portability_piece, preview
 from tui_evals.tui.workspace import Workspace
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
@@ -46,11 +47,11 @@ def plain(rows):
 
 
 def shown(made, width=76, editing=None):
-    return "\n".join(plain(page(made, width, editing)))
+    return "\n".join(plain(page_rows(made, width, editing)))
 
 
 def keys(made, width=76):
-    return [row.key for row in page(made, width) if row.key is not None]
+    return [row.key for row in page_rows(made, width) if row.key is not None]
 
 
 # -- the page
@@ -85,15 +86,15 @@ def test_the_dataset_shows_its_own_fields_and_where_problems_are(tmp_path):
 
 
 def test_the_badge_names_the_first_reason(tmp_path):
-    assert badge(workspace(tmp_path, {"prompt": "x"}).report).text == "✓ portable to runevals"
-    told = badge(workspace(tmp_path, SINGLE).report).text
+    assert portability_piece(workspace(tmp_path, {"prompt": "x"}).report).text == "✓ portable to runevals"
+    told = portability_piece(workspace(tmp_path, SINGLE).report).text
     assert told.startswith("✗ not portable: items[0]: runevals does not know") and "(+1 more)" in told
-    assert "not checked" in badge(None).text
+    assert "not checked" in portability_piece(None).text
 
 
 def test_a_problem_stands_beneath_its_field_with_the_place_inside(tmp_path):
     item = {"prompt": "x", "weight": 3, "messages": [{"role": "user"}, {"role": "boss"}], "wight": 1}
-    lines = plain(page(workspace(tmp_path, item, where=("items", 0)), 100))
+    lines = plain(page_rows(workspace(tmp_path, item, where=("items", 0)), 100))
     below = lines.index(next(line for line in lines if line.startswith("weight")))
     assert lines[below + 1].strip() == "error: must be at most 1, not 3"
     assert any(line.strip().startswith("error: [1].role: must be") for line in lines)
@@ -107,7 +108,7 @@ def test_a_problem_of_what_is_not_shown_as_a_field_is_told_at_the_top(tmp_path):
 
 def test_what_a_run_wrote_comes_last_and_dimmed(tmp_path):
     made = workspace(tmp_path, where=("items", 2))
-    rows = page(made, 76)
+    rows = page_rows(made, 76)
     assert keys(made)[-2:] == ["status", "response"]
     response = next(row for row in rows if row.key == "response")
     assert {piece.style for piece in response.pieces if piece.text.strip()} == {"dim"}
@@ -140,7 +141,7 @@ def test_messages_are_one_row_each_with_their_role(tmp_path):
 def test_no_row_is_wider_than_the_pane(tmp_path, width):
     item = {**SINGLE, "prompt": STRANGE * 20, "notes": "日本語" * 60, STRANGE: {STRANGE: [STRANGE]}}
     made = workspace(tmp_path, item, TALK, where=("items", 0))
-    for row in page(made, width):
+    for row in page_rows(made, width):
         assert sum(cell_len(safe_line(piece.text)) for piece in row.pieces) <= width, row
 
 
@@ -156,7 +157,7 @@ def test_nothing_open_says_what_belongs_here(tmp_path):
 def test_an_item_says_in_a_word_whether_the_file_is_portable_where_there_is_room(tmp_path, width):
     made = workspace(tmp_path, SINGLE, where=("items", 0))
     made.check()
-    first = page(made, width)[0]
+    first = page_rows(made, width)[0]
     said = "".join(piece.text for piece in first.pieces)
     assert ("portable" in said) == (width >= 36)
     assert len(said) <= max(width, len("item 1 of 1"))
@@ -164,7 +165,7 @@ def test_an_item_says_in_a_word_whether_the_file_is_portable_where_there_is_room
 
 def test_a_file_that_is_no_document_is_the_subject_of_its_badge():
     report = ValidationReport(None, (), (Problem("is no eval document; convert it", ()),))
-    assert badge(report).text == "✗ not portable: the file is no eval document; convert it"
+    assert portability_piece(report).text == "✗ not portable: the file is no eval document; convert it"
 
 
 def test_what_is_no_object_is_told_and_not_edited(tmp_path):
@@ -185,7 +186,7 @@ NAMES = st.sampled_from(["prompt", "testId", "tags", "ideal", "weight", "respons
 @given(NAMES, VALUES)
 def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
     kind = fields.kind_of(name, value)
-    back = fields.read(kind, fields.written(kind, value))
+    back = fields.read_value(kind, fields.value_as_text(kind, value))
     assert same_data(back, value) or (value in (None, "", []) and back is None)
 
 
@@ -203,14 +204,14 @@ def test_whatever_a_field_holds_survives_being_written_and_read(name, value):
     ],
 )
 def test_a_field_is_read_in_the_way_of_its_name(name, text, value):
-    assert same_data(fields.read(fields.kind_of(name, None), text), value)
+    assert same_data(fields.read_value(fields.kind_of(name, None), text), value)
 
 
 def test_what_cannot_be_read_is_told_with_its_place():
-    with pytest.raises(fields.NotYet, match=r"not yet JSON: .*line 2, column 1"):
-        fields.read("json", '{"a":\n}')
-    with pytest.raises(fields.NotYet, match=r"not yet a number: 0\.$"):
-        fields.read("number", "0.")
+    with pytest.raises(fields.Unreadable, match=r"not yet JSON: .*line 2, column 1"):
+        fields.read_value("json", '{"a":\n}')
+    with pytest.raises(fields.Unreadable, match=r"not yet a number: 0\.$"):
+        fields.read_value("number", "0.")
 
 
 @given(st.text(st.sampled_from("ab\x1b\x9b\u202e\ud800 \n\\")))
@@ -221,19 +222,19 @@ def test_json_to_edit_never_holds_what_must_not_reach_a_terminal(text):
 
 
 def test_only_fields_that_can_stand_here_are_offered(tmp_path):
-    single = fields.addable(SINGLE, ("items", 0))
+    single = fields.addable_fields(SINGLE, ("items", 0))
     assert "context" in single and not {"prompt", "turns", "response", "evaluators", "evaluators_mode"} & set(single)
-    talk = fields.addable(TALK, ("items", 1))
+    talk = fields.addable_fields(TALK, ("items", 1))
     assert "notes" in talk and not {"prompt", "context", "ideal"} & set(talk)
-    assert "testId" not in fields.addable(TALK["turns"][0], ("items", 1, "turns", 0))
-    dataset = fields.addable({"metadata": {"name": "x"}, "items": []}, ())
+    assert "testId" not in fields.addable_fields(TALK["turns"][0], ("items", 1, "turns", 0))
+    dataset = fields.addable_fields({"metadata": {"name": "x"}, "items": []}, ())
     assert "prompt_file" in dataset and not {"metadata.name", "items", "default_evaluators"} & set(dataset)
 
 
 def test_every_field_that_is_offered_has_words_about_it():
     for unit, where in ((SINGLE, ("items", 0)), (TALK, ("items", 1)), ({}, ("items", 0, "turns", 0)), ({}, ())):
-        for name in fields.addable(unit, where):
-            assert fields.about(name, where), name
+        for name in fields.addable_fields(unit, where):
+            assert fields.field_about(name, where), name
 
 
 def test_the_name_of_a_dataset_makes_and_leaves_its_metadata(tmp_path):
@@ -249,31 +250,31 @@ def test_the_name_of_a_dataset_makes_and_leaves_its_metadata(tmp_path):
 def test_a_new_item_comes_after_the_one_one_is_in_and_marks_stay_on_their_items(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
     made.marks = frozenset({0, 2})
-    assert changes.new_item(made) == "new item, 2 of 4"
+    assert item_edits.new_item(made) == "new item, 2 of 4"
     assert made.where == ("items", 1) and made.marks == {0, 3}
     made.where = ()
-    changes.new_item(made)
+    item_edits.new_item(made)
     assert made.where == ("items", 4)
 
 
 def test_a_new_turn_makes_a_conversation_of_a_single_prompt_in_one_step(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
-    assert changes.new_turn(made) == "new turn, 2 of 2"
+    assert item_edits.new_turn(made) == "new turn, 2 of 2"
     assert made.where == ("items", 0, "turns", 1)
     assert [turn["prompt"] for turn in made.items[0]["turns"]] == ["Where is it?", "New prompt"]
     made.editing.undo()
     assert made.items[0] == SINGLE
     made.where = ("items", 1, "turns", 0)
-    changes.new_turn(made)
+    item_edits.new_turn(made)
     assert made.where == ("items", 1, "turns", 1) and made.unit == {"prompt": "New prompt"}
 
 
 def test_a_copy_is_gone_to_and_items_given_win_over_where_one_is(tmp_path):
     made = workspace(tmp_path, where=("items", 1, "turns", 1))
-    changes.duplicate(made)
+    item_edits.duplicate(made)
     assert made.where == ("items", 1, "turns", 2) and made.unit == TALK["turns"][1]
     made.marks = frozenset({0, 2})
-    assert changes.duplicate(made, made.marks) == "copied 2 items"
+    assert item_edits.duplicate(made, made.marks) == "copied 2 items"
     assert [item.get("testId") for item in made.items] == ["T-1", "T-1-copy", None, None, None]
     assert made.where == ("items", 1) and made.marks == {0, 3}
 
@@ -281,31 +282,31 @@ def test_a_copy_is_gone_to_and_items_given_win_over_where_one_is(tmp_path):
 def test_deleting_stays_near_and_keeps_the_other_marks(tmp_path):
     made = workspace(tmp_path, SINGLE, TALK, RESULT, SINGLE, where=("items", 2))
     made.marks = frozenset({0, 3})
-    assert changes.remove(made) == "deleted item #3; u brings it back"
+    assert item_edits.remove(made) == "deleted item #3; u brings it back"
     assert made.where == ("items", 2) and made.marks == {0, 2}
     made.where = ("items", 1, "turns", 1)
-    changes.remove(made, [0])
+    item_edits.remove(made, [0])
     assert made.where == ("items", 0, "turns", 1) and made.items[0] == TALK and made.marks == {1}
-    changes.remove(made)
+    item_edits.remove(made)
     assert made.where == ("items", 0, "turns", 0)
     made.where = ("items", 1)
-    changes.remove(made)
+    item_edits.remove(made)
     assert made.where == ("items", 0)
     with pytest.raises(CannotEdit, match="at least one item"):
-        changes.remove(made)
+        item_edits.remove(made)
 
 
 def test_moving_goes_along_and_says_where_it_ends(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
     made.marks = frozenset({1})
-    assert changes.move(made, 1) == "moved item T-1 down"
+    assert item_edits.move(made, 1) == "moved item T-1 down"
     assert made.where == ("items", 1) and made.items[1] == SINGLE and made.marks == {0}
-    changes.move(made, 1)
-    assert changes.move(made, 1) == "item T-1 cannot go further down"
+    item_edits.move(made, 1)
+    assert item_edits.move(made, 1) == "item T-1 cannot go further down"
     made.where = ("items", 0, "turns", 0)
-    assert changes.move(made, 1) == "turn 2 of 2"
+    assert item_edits.move(made, 1) == "turn 2 of 2"
     assert made.where == ("items", 0, "turns", 1) and made.unit == TALK["turns"][0]
-    changes.move(made, 1, [0, 1])
+    item_edits.move(made, 1, [0, 1])
     assert made.where == ("items", 1, "turns", 1)
 
 
@@ -313,35 +314,35 @@ def test_moving_goes_along_and_says_where_it_ends(tmp_path):
 def test_after_a_move_one_is_in_the_item_one_was_in(tmp_path_factory, chosen, way, at):
     made = workspace(tmp_path_factory.mktemp("move"), *({"prompt": str(n)} for n in range(7)), where=("items", at))
     made.marks = frozenset(chosen)
-    changes.move(made, way, chosen)
+    item_edits.move(made, way, chosen)
     assert made.unit == {"prompt": str(at)}
     assert {int(made.items[mark]["prompt"]) for mark in made.marks} == chosen
 
 
 def test_a_conversation_and_back(tmp_path):
     made = workspace(tmp_path, where=("items", 0))
-    changes.conversation(made)
+    item_edits.conversation(made)
     assert made.where == ("items", 0, "turns", 0) and made.unit["prompt"] == "Where is it?"
-    changes.conversation(made)
+    item_edits.conversation(made)
     assert made.where == ("items", 0) and same_data(made.items[0], SINGLE)
 
 
 def test_steps_say_what_is_missing(tmp_path):
     with pytest.raises(CannotEdit, match="open a dataset first"):
-        changes.new_item(Workspace(tmp_path, tmp_path / "evals.db"))
+        item_edits.new_item(Workspace(tmp_path, tmp_path / "evals.db"))
     with pytest.raises(CannotEdit, match="go to an item first"):
-        changes.duplicate(workspace(tmp_path))
+        item_edits.duplicate(workspace(tmp_path))
 
 
 def test_going_on_and_back_passes_every_item_and_turn_once(tmp_path):
     made = workspace(tmp_path, SINGLE, TALK, 5, RESULT)
     seen = [()]
-    while (there := changes.neighbour(made, 1)) is not None:
+    while (there := item_edits.neighbour_unit(made, 1)) is not None:
         made.where = there
         seen.append(there)
     assert seen == [(), *made.units()]
     back = [made.where]
-    while (there := changes.neighbour(made, -1)) is not None:
+    while (there := item_edits.neighbour_unit(made, -1)) is not None:
         made.where = there
         back.append(there)
     assert back == seen[::-1]
@@ -666,7 +667,7 @@ def test_thirty_thousand_marks_follow_their_items_at_once(tmp_path):
     made = workspace(tmp_path, *({"prompt": str(number)} for number in range(30_000)))
     every = range(30_000)
     made.marks = frozenset(every)
-    changes.duplicate(made, every)
+    item_edits.duplicate(made, every)
     assert len(made.items) == 60_000 and made.marks == frozenset(range(0, 60_000, 2))
-    changes.remove(made, sorted(made.marks))
+    item_edits.remove(made, sorted(made.marks))
     assert len(made.items) == 30_000 and not made.marks

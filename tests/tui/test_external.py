@@ -15,7 +15,7 @@ from textual.app import App, SuspendNotSupported
 
 from tests.tui.test_editor import Bench, press, until, workspace
 from tui_evals.tui.item import external
-from tui_evals.tui.item.external import NotEdited, edited, editor_command
+from tui_evals.tui.item.external import NotEdited, edit_in_editor, editor_command
 
 
 class Lending:
@@ -50,22 +50,22 @@ def editor(tmp_path, monkeypatch):
 async def test_what_the_editor_wrote_comes_back_and_nothing_is_left(editor):
     folder = editor("file.write_bytes(file.read_bytes() + b' more \\xc3\\xa9\\r\\n')")
     app = Lending()
-    assert await edited(app, "text", ".md") == "text more é\r"
+    assert await edit_in_editor(app, "text", ".md") == "text more é\r"
     assert app.lent == 1 and list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["", "text", "text\n", "a\r\nb\x1b[2J\x9b \ud800 日本語"])
 async def test_nothing_changed_is_nothing_and_a_last_newline_of_the_editor_does_not_count(editor, text):
     editor("pass")
-    assert await edited(Lending(), text, ".md") is None
+    assert await edit_in_editor(Lending(), text, ".md") is None
     editor("data = file.read_bytes(); file.write_bytes(data if data.endswith(b'\\n') else data + b'\\n')")
-    assert await edited(Lending(), text, ".md") is None
+    assert await edit_in_editor(Lending(), text, ".md") is None
 
 
 async def test_the_file_is_for_its_owner_only_and_named_for_its_kind(editor, tmp_path):
     told = tmp_path / "told"
     editor(f"Path({str(told)!r}).write_text(f'{{file.stat().st_mode}} {{file.parent.stat().st_mode}} {{file.suffix}}')")
-    await edited(Lending(), "x", ".json")
+    await edit_in_editor(Lending(), "x", ".json")
     file, folder, suffix = told.read_text().split()
     assert (stat.S_IMODE(int(file)), stat.S_IMODE(int(folder)), suffix) == (0o600, 0o700, ".json")
 
@@ -73,7 +73,7 @@ async def test_the_file_is_for_its_owner_only_and_named_for_its_kind(editor, tmp
 async def test_an_editor_that_fails_leaves_what_it_wrote_in_a_file_that_is_named(editor):
     folder = editor("file.write_text('half'); sys.exit(3)")
     with pytest.raises(NotEdited, match=r"ended with code 3; what it left is kept in (\S+)") as told:
-        await edited(Lending(), "x", ".md")
+        await edit_in_editor(Lending(), "x", ".md")
     kept = Path(str(told.value).rpartition(" ")[2])
     assert kept.read_text() == "half" and folder in kept.parents
 
@@ -90,7 +90,7 @@ async def test_an_editor_that_fails_leaves_what_it_wrote_in_a_file_that_is_named
 async def test_an_editor_that_gives_no_text_is_told_in_a_sentence(editor, code, said, left):
     folder = editor(code)
     with pytest.raises(NotEdited, match=said):
-        await edited(Lending(), "x", ".md")
+        await edit_in_editor(Lending(), "x", ".md")
     assert len(list(folder.iterdir())) == left
 
 
@@ -98,10 +98,10 @@ async def test_an_editor_that_is_not_there_or_cannot_be_read_is_named(editor, mo
     folder = editor("pass")
     monkeypatch.setenv("EDITOR", "no-such-editor -w")
     with pytest.raises(NotEdited, match="no-such-editor could not be started: No such file"):
-        await edited(Lending(), "x", ".md")
+        await edit_in_editor(Lending(), "x", ".md")
     monkeypatch.setenv("VISUAL", "vim 'oops")
     with pytest.raises(NotEdited, match=r"\$VISUAL cannot be read as a command \(No closing quotation\): vim 'oops"):
-        await edited(Lending(), "x", ".md")
+        await edit_in_editor(Lending(), "x", ".md")
     assert list(folder.iterdir()) == []
 
 
@@ -122,7 +122,7 @@ async def test_a_terminal_that_cannot_be_lent_is_told_and_no_file_is_left(editor
         with pytest.raises(SuspendNotSupported), app.suspend():
             pass
         with pytest.raises(NotEdited, match="cannot be lent"):
-            await edited(app, "x", ".md")
+            await edit_in_editor(app, "x", ".md")
     assert list(folder.iterdir()) == []
 
 
@@ -130,13 +130,13 @@ async def test_a_folder_without_room_is_told(editor, monkeypatch):
     editor("pass")
     monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
     with pytest.raises(NotEdited, match="no room for a file"):
-        await edited(Lending(), "x", ".md")
+        await edit_in_editor(Lending(), "x", ".md")
 
 
 async def test_ctrl_c_in_the_editor_does_not_end_the_workbench(editor):
     editor("os.kill(os.getppid(), signal.SIGINT); file.write_text(str(signal.getsignal(signal.SIGINT)))")
     before = signal.getsignal(signal.SIGINT)
-    said = await edited(Lending(), "x", ".md")
+    said = await edit_in_editor(Lending(), "x", ".md")
     assert "default_int_handler" in said, "the editor has its own ctrl-c"
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -153,7 +153,7 @@ async def test_the_terminal_is_taken_back_even_when_the_editor_cannot_be_started
     monkeypatch.setenv("EDITOR", "no-such-editor")
     app = Fragile()
     with pytest.raises(NotEdited):
-        await edited(app, "x", ".md")
+        await edit_in_editor(app, "x", ".md")
     assert app.back
 
 
@@ -205,12 +205,12 @@ def test_a_real_terminal_is_lent_and_taken_back(editor, tmp_path):
     editor("print('EDITOR SAYS', os.isatty(0), os.isatty(1)); file.write_text('new')")
     code = (
         "from textual.app import App\n"
-        "from tui_evals.tui.item.external import edited\n"
+        "from tui_evals.tui.item.external import edit_in_editor\n"
         "class Lender(App):\n"
         "    async def on_mount(self):\n"
         "        self.set_timer(0.1, self.lend)\n"
         "    async def lend(self):\n"
-        "        self.exit(await edited(self, 'old', '.md'))\n"
+        "        self.exit(await edit_in_editor(self, 'old', '.md'))\n"
         "print('RESULT', Lender().run())\n"
     )
     program = tmp_path / "lender.py"

@@ -21,10 +21,10 @@ from tui_evals.targets.config import Settings
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import app as workbench
 from tui_evals.tui.judges.pane import JudgesPane
-from tui_evals.tui.judges.rows import judge_rows, options_words, standing
-from tui_evals.tui.judges.state import as_shown, choices, free_key, with_options
-from tui_evals.tui.judges.trial import CannotTry, TrialResult, apart
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.judges.rows import judge_rows, judges_here, options_words
+from tui_evals.tui.judges.state import evaluator_choices, free_key, judges_page, with_options
+from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.form import Form
@@ -56,8 +56,8 @@ def document(**more):
 
 def shown_rows(data, where, of_dataset=False, width=60, **workspace):
     space = Workspace(Path(), Path(), registry=Registry(built_in()), **workspace)
-    here = standing(data, where, of_dataset)
-    return judge_rows(as_shown(space, here, {}), width)
+    here = judges_here(data, where, of_dataset)
+    return judge_rows(judges_page(space, here, {}), width)
 
 
 def plain(rows):
@@ -107,7 +107,7 @@ def test_a_conversation_offers_its_turns():
     rows = shown_rows(document(), TALK)
     assert [row.key for row in rows if row.key] == [("turn", 0), ("turn", 1)]
     assert "its turns have" in "\n".join(plain(rows))
-    turn = standing(document(), (*TALK, "turns", 0), False)
+    turn = judges_here(document(), (*TALK, "turns", 0), False)
     assert [(entry.key, entry.origin) for entry in turn.entries][-1] == ("Citations", "turn")
 
 
@@ -132,10 +132,10 @@ def test_what_validation_reports_is_said_as_long_as_it_is_about_the_data_as_it_i
     space.apply(document(default_evaluators={"Relevance": {"threshold": 9}, "1st": {}}), "breaking it")
     space.check()
     assert "default_evaluators: '1st' is not an evaluator name" in "\n".join(
-        plain(judge_rows(as_shown(space, standing(space.data, SECOND, True), {}), 100))
+        plain(judge_rows(judges_page(space, judges_here(space.data, SECOND, True), {}), 100))
     )
     space.apply(document(), "mending it")
-    here = as_shown(space, standing(space.data, SECOND, True), {})
+    here = judges_page(space, judges_here(space.data, SECOND, True), {})
     assert not here.problems and not any(block.problems for block in here.blocks)
 
 
@@ -172,7 +172,7 @@ def test_what_is_shown_is_what_judges():
         data["items"][0]["evaluators_mode"] = mode
         dataset, problems = parse_dataset(data)
         assert not problems
-        assert standing(data, SINGLE, False).entries == resolve_evaluators(dataset, dataset.items[0])
+        assert judges_here(data, SINGLE, False).entries == resolve_evaluators(dataset, dataset.items[0])
 
 
 def test_options_in_short_quote_what_could_be_misread_and_cut_what_is_long():
@@ -189,7 +189,7 @@ def test_no_row_is_wider_than_the_pane_whatever_the_texts(width):
     )
     space = Workspace(Path(), Path(), registry=Registry(built_in()))
     for where in ((), SINGLE, TALK):
-        here = as_shown(space, standing(data, where, False), {"Regex": tried})
+        here = judges_page(space, judges_here(data, where, False), {"Regex": tried})
         for row in judge_rows(here, width):
             assert sum(cell_len(safe_line(piece.text)) for piece in row.pieces) <= width, row
 
@@ -208,7 +208,8 @@ def test_options_of_a_system_default_are_written_with_the_other_defaults_kept():
 
 
 def test_the_list_marks_those_that_judge_already_and_offers_every_evaluator():
-    found = {entry.key: entry for entry in choices(Registry(built_in()), standing(document(), SINGLE, False))}
+    entries = evaluator_choices(Registry(built_in()), judges_here(document(), SINGLE, False))
+    found = {entry.key: entry for entry in entries}
     assert set(found) == {kind.name for kind in built_in().values()}
     assert found["ExactMatch"].about.startswith("✓ here")
     assert not found["Citations"].about.startswith("✓")
@@ -670,6 +671,6 @@ async def test_work_apart_is_on_another_thread_and_gives_back_what_it_raises():
     async def refuses():
         raise CannotTry("no")
 
-    assert await apart(where) != threading.get_ident()
+    assert await on_own_loop(where) != threading.get_ident()
     with pytest.raises(CannotTry):
-        await apart(refuses)
+        await on_own_loop(refuses)

@@ -19,7 +19,7 @@ def burst(person, text):
 
 async def done(person):
     await asyncio.sleep(0)
-    await person.until(person.app.typist.idle.is_set)
+    await person.until(person.app.key_queue.idle.is_set)
     await person.pilot.pause()
 
 

@@ -15,7 +15,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.actions import of
+from tui_evals.tui.actions import actions_at
 from tui_evals.tui.labels.screen import LabelScreen, end_rows, head_rows, sheet_rows
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Reading
@@ -48,7 +48,7 @@ def said(person):
 
 async def begin(person, size=None, run=1):
     """Open the screen on a run and take the sample that is offered, or one of a size."""
-    person.app.push_screen(LabelScreen(person.app.workspace.database, run))
+    person.app.push_screen(LabelScreen(person.app.workspace.database, run, person.app.writer))
     await person.until(lambda: isinstance(person.app.screen, Ask))
     if size is not None:
         await person.press("ctrl+u", *str(size))
@@ -140,7 +140,7 @@ async def test_nothing_that_was_said_of_an_answer_shows_before_the_end(tmp_path,
     label(path, run, {0: "-", 1: "+"}, "bob", note="bob's note")
     hidden = (*SECRETS, "bob", "t-0", "t-1", "t-2", "nightly")
     async with at_the_workbench(tmp_path, size=size) as person:
-        person.app.push_screen(LabelScreen(path, run.id))
+        person.app.push_screen(LabelScreen(path, run.id, person.app.writer))
         await person.until(lambda: isinstance(person.app.screen, Ask))
         seen = [person.screen(), "\n".join(text_of(person.app.screen_stack[-2].sheet.rows))]
         await person.press("enter")
@@ -218,13 +218,18 @@ async def test_a_second_key_before_the_next_answer_is_there_is_no_verdict_on_it(
     path, _ = await labelled_run(tmp_path, [PASS, FAIL, PASS])
     async with at_the_workbench(tmp_path) as person:
         await begin(person)
-        screen, first, write, free = person.app.screen, person.app.screen._answer, person.app.pen.write, asyncio.Event()
+        screen, first, write, free = (
+            person.app.screen,
+            person.app.screen._answer,
+            person.app.writer.write,
+            asyncio.Event(),
+        )
 
         async def slow(step):
             await free.wait()
             return await write(step)
 
-        monkeypatch.setattr(person.app.pen, "write", slow)
+        monkeypatch.setattr(person.app.writer, "write", slow)
         screen.action_act("good")
         await person.until(lambda: screen._answer is None)
         for key in ("bad", "skip", "undo", "note"):
@@ -256,7 +261,7 @@ async def test_what_is_long_scrolls_with_the_usual_keys(tmp_path):
 async def test_a_run_without_answers_says_so(tmp_path):
     path, _ = await labelled_run(tmp_path, ["error", None])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
-        person.app.push_screen(LabelScreen(path, 1))
+        person.app.push_screen(LabelScreen(path, 1, person.app.writer))
         await person.sees("There is no answer to label in this run yet.")
         await person.press("g", "u")
         await person.press("q")
@@ -266,7 +271,7 @@ async def test_a_run_without_answers_says_so(tmp_path):
 async def test_a_run_that_is_gone_is_said(tmp_path):
     path, run = await labelled_run(tmp_path, [PASS, FAIL])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
-        person.app.push_screen(LabelScreen(path, 9))
+        person.app.push_screen(LabelScreen(path, 9, person.app.writer))
         await person.sees("This cannot go on: run number 9 is not in the store any more")
         await person.press("escape")
         await begin(person)
@@ -289,7 +294,7 @@ async def test_a_label_that_cannot_be_written_is_said_and_the_answer_stays(tmp_p
             raise StoreError("the disk is full. Make room and try again.")
 
         with monkeypatch.context() as broken:
-            broken.setattr(person.app.pen, "write", full)
+            broken.setattr(person.app.writer, "write", full)
             await person.press("g")
             await person.until(lambda: "the disk is full" in said(person))
         assert person.app.screen._answer == first
@@ -321,7 +326,7 @@ async def test_hostile_texts_stay_text_from_the_first_page_to_the_last(tmp_path,
 async def test_the_size_of_the_sample_is_asked_for_and_can_be_declined(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS] * 60)
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
-        person.app.push_screen(LabelScreen(path, 1))
+        person.app.push_screen(LabelScreen(path, 1, person.app.writer))
         await person.sees("Label how many of 60 answers?")
         assert "50" in person.screen()
         await person.press("ctrl+u", *"0")
@@ -334,7 +339,7 @@ async def test_the_size_of_the_sample_is_asked_for_and_can_be_declined(tmp_path)
 
 async def test_the_keys_of_the_place_are_there_and_help_names_them(tmp_path):
     await labelled_run(tmp_path, [PASS])
-    assert all(callable(getattr(LabelScreen, f"do_{action.name}", None)) for action in of("labelling"))
+    assert all(callable(getattr(LabelScreen, f"do_{action.name}", None)) for action in actions_at("labelling"))
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
         await begin(person)
         assert "g good  b bad  s skip  n note  u undo  q back" in str(person.app.screen.query_one(Keys).render())

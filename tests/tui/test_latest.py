@@ -9,7 +9,7 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
-from tui_evals.tui.tree.latest import item_key, latest_of, news
+from tui_evals.tui.latest_statuses import changed_answers, item_key, latest_of
 
 NAMED = [{"testId": "A", "prompt": "a"}, {"testId": "B", "prompt": "b"}, {"prompt": "c"}]
 
@@ -56,7 +56,7 @@ class Project:
         return latest_of(self.file, self.root, self.path, items)
 
     def catch_up(self, latest):
-        latest.seq, rows = news(latest, self.root, self.path)
+        latest.seq, rows = changed_answers(latest, self.root, self.path)
         return latest.take(rows)
 
 
@@ -154,9 +154,9 @@ def test_another_run_of_the_file_makes_all_of_it_be_read_again(project):
     project.run(NAMED)
     found = project.latest()
     project.run(NAMED, source="other.json")
-    assert news(found, project.root, project.path) is not None
+    assert changed_answers(found, project.root, project.path) is not None
     project.run(NAMED)
-    assert news(found, project.root, project.path) is None
+    assert changed_answers(found, project.root, project.path) is None
 
 
 def test_a_run_without_its_dataset_still_tells_of_the_named_items(project):

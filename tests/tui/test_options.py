@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.judges.options import explained, faults, form_fields, form_values, options_of, summary, written
+from tui_evals.tui.judges.options import (
+    evaluator_help,
+    evaluator_summary,
+    faults,
+    file_options,
+    form_fields,
+    form_values,
+    options_of,
+)
 from tui_evals.tui.widgets.form import read_value
 
 BUILT_IN = load_registry(None, Trust())
@@ -24,7 +32,7 @@ def fields(name, given_options=None):
 def through(name, before, **changes):
     options = options_of(BUILT_IN.find(name), BUILT_IN)
     values = {**form_values(options, before), **changes}
-    return written(options, before, {key: value for key, value in values.items() if value is not None})
+    return file_options(options, before, {key: value for key, value in values.items() if value is not None})
 
 
 def wrong(name, options):
@@ -37,7 +45,7 @@ def test_every_option_of_every_evaluator_has_a_field_that_explains_itself(kind):
     assert len(found) == len(kind.Options.model_fields)
     assert all(field.about for field in found)
     assert all(field.choices for field in found if field.kind == "choice")
-    assert summary(kind) and explained(kind, BUILT_IN).startswith(summary(kind)[:40])
+    assert evaluator_summary(kind) and evaluator_help(kind, BUILT_IN).startswith(evaluator_summary(kind)[:40])
 
 
 def test_the_kind_of_a_field_is_that_of_the_model():

@@ -21,10 +21,17 @@ from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import RunDefaults, Settings
 from tui_evals.tui.messages import ShowPane, StateChanged
-from tui_evals.tui.playground.checks import suggested_checks, together, with_checks
-from tui_evals.tui.playground.rows import Transcript, note_of, parts_of
-from tui_evals.tui.playground.screen import Playground, open_playground
-from tui_evals.tui.playground.talk import CannotTalk, Conversation, ConversationStart, beginning_of, first_target
+from tui_evals.tui.playground.checks import as_evaluators, suggested_checks, with_checks
+from tui_evals.tui.playground.commands import open_playground
+from tui_evals.tui.playground.conversation import (
+    CannotTalk,
+    Conversation,
+    ConversationStart,
+    conversation_start,
+    first_target,
+)
+from tui_evals.tui.playground.rows import Transcript, cost_words, parts_of
+from tui_evals.tui.playground.screen import Playground
 from tui_evals.tui.widgets.bar import Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.form import Form
@@ -69,7 +76,7 @@ def scripted(monkeypatch):
 
     def use(*outcomes):
         target = Scripted(*outcomes)
-        monkeypatch.setattr("tui_evals.tui.playground.talk.open_target", lambda *_: target)
+        monkeypatch.setattr("tui_evals.tui.playground.conversation.open_target", lambda *_: target)
         return target
 
     return use
@@ -109,7 +116,9 @@ async def test_question_and_answer_go_into_the_next_question(tmp_path, scripted)
 async def test_the_target_is_opened_once_and_closed(tmp_path, scripted, monkeypatch):
     target = scripted("one", "two", "three")
     opened = []
-    monkeypatch.setattr("tui_evals.tui.playground.talk.open_target", lambda *given: opened.append(given) or target)
+    monkeypatch.setattr(
+        "tui_evals.tui.playground.conversation.open_target", lambda *given: opened.append(given) or target
+    )
     talk = talk_in(tmp_path)
     await talk.ask("1?")
     await talk.ask("2?")
@@ -161,7 +170,7 @@ async def test_the_offline_demo_answers(tmp_path):
     talk = talk_in(tmp_path)
     await talk.ask("How much is 17 + 4?")
     assert "2" in talk.answer()[0]
-    assert "scripted" in note_of(talk.taken[1]) and "$0" in note_of(talk.taken[1])
+    assert "scripted" in cost_words(talk.taken[1]) and "$0" in cost_words(talk.taken[1])
     await talk.close()
 
 
@@ -181,10 +190,10 @@ async def test_what_an_answer_took_is_shown(tmp_path, scripted):
     scripted(Reply(text="one", usage=Usage(1000, 500)), Reply(text="two", usage=Usage(1, 1)))
     talk = talk_in(tmp_path, replace(DEMO, price=Price(1.0, 2.0)))
     await talk.ask("1?")
-    assert note_of(talk.taken[1]).endswith("1,000 + 500 tokens · $0.0020")
+    assert cost_words(talk.taken[1]).endswith("1,000 + 500 tokens · $0.0020")
     await talk.change(TargetConfig(name="new", model="openai/no-such-model-at-all"))
     await talk.ask("2?")
-    assert note_of(talk.taken[3]).startswith("new · ") and note_of(talk.taken[3]).endswith("unpriced")
+    assert cost_words(talk.taken[3]).startswith("new · ") and cost_words(talk.taken[3]).endswith("unpriced")
 
 
 # -- the prompt under test
@@ -194,7 +203,7 @@ async def test_a_conversation_begins_with_the_prompt_of_the_dataset_and_the_item
     target = scripted("one")
     talk = talk_in(tmp_path)
     document = dataset(tmp_path, {**PROMPT, "tools": [{"name": "look_up"}], "response_format": "json"})
-    talk.begin(beginning_of(document, document.data), {"town": "Ulm", "unused": 1})
+    talk.begin(conversation_start(document, document.data), {"town": "Ulm", "unused": 1})
     assert texts(talk)[0] == ("system", "Be kind in Ulm.")
     await talk.ask("1?")
     request = target.asked[0]
@@ -207,7 +216,7 @@ async def test_a_variable_without_a_value_is_named_with_the_key_that_gives_it_on
     target = scripted("one")
     talk = talk_in(tmp_path)
     document = dataset(tmp_path)
-    talk.begin(beginning_of(document, document.data), {})
+    talk.begin(conversation_start(document, document.data), {})
     with pytest.raises(CannotTalk, match=r"town.*ctrl\+g"):
         await talk.ask("1?")
     assert not target.asked
@@ -220,7 +229,7 @@ def test_a_prompt_file_comes_before_messages_and_names_its_variables(tmp_path):
     (tmp_path / "ask.prompty").write_text("---\ninputs:\n  b: 2\n---\nsystem:\n{{ a }} {{ b }}\n\nuser:\n{{ c }}\n")
     document = dataset(tmp_path, {**PROMPT, "prompt_file": "ask.prompty"})
     talk = talk_in(tmp_path)
-    talk.begin(beginning_of(document, document.data), {"a": 1, "c": None})
+    talk.begin(conversation_start(document, document.data), {"a": 1, "c": None})
     assert talk.beginning.names == ("a", "b", "c")
     assert [message["content"] for message in talk.opening()] == ["1 2", ""]
 
@@ -238,7 +247,7 @@ async def test_a_prompt_that_cannot_be_used_is_said_and_not_asked_without(tmp_pa
     target = scripted("one")
     talk = talk_in(tmp_path)
     document = dataset(tmp_path)
-    talk.begin(beginning_of(document, {**document.data, **change}), {})
+    talk.begin(conversation_start(document, {**document.data, **change}), {})
     with pytest.raises(CannotTalk, match="the prompt under test cannot be used"):
         await talk.ask("1?")
     assert not target.asked and "cannot be used" in texts(talk)[0][1]
@@ -323,7 +332,7 @@ async def test_every_suggestion_is_valid_and_passes_on_the_answer_it_was_made_of
 
 def test_two_checks_of_a_kind_have_names_of_their_own():
     one, two = {"ToolCalled": {"tool_name": "a"}}, {"ToolCalled": {"tool_name": "b"}}
-    assert together([one, {"JsonValid": {}}, two]) == {
+    assert as_evaluators([one, {"JsonValid": {}}, two]) == {
         "ToolCalled": {"tool_name": "a"},
         "JsonValid": {},
         "ToolCalled_2": {"type": "ToolCalled", "tool_name": "b"},
@@ -360,7 +369,7 @@ def plain(rows):
 def test_the_transcript_names_who_speaks_and_finds_the_last_question(tmp_path):
     talk = talk_in(tmp_path)
     talk.messages = [{"role": "user", "content": "1?"}, {"role": "assistant", "content": "one\ntwo"}]
-    rows, start = Transcript().made(parts_of(talk, "2?"), 40)
+    rows, start = Transcript().lay_out(parts_of(talk, "2?"), 40)
     assert plain(rows) == ["user", "  1?", "", "assistant", "  one", "  two", "", "user", "  2?", ""]
     assert start == 7
 
@@ -376,9 +385,9 @@ def test_a_part_is_wrapped_once_for_a_width(tmp_path, monkeypatch):
     talk = talk_in(tmp_path)
     talk.messages = [{"role": "assistant", "content": "word " * 200_000}]
     transcript = Transcript()
-    first, _ = transcript.made(parts_of(talk), 60)
+    first, _ = transcript.lay_out(parts_of(talk), 60)
     monkeypatch.setattr("tui_evals.tui.playground.rows.paragraph", None)
-    again, _ = transcript.made(parts_of(talk), 60)
+    again, _ = transcript.lay_out(parts_of(talk), 60)
     assert len(again) == len(first) > 10_000
 
 
@@ -615,8 +624,10 @@ async def test_hostile_texts_are_shown_and_nothing_of_them_happens(tmp_path, scr
 
 async def test_an_answer_of_a_megabyte_is_wrapped_away_from_the_screen(tmp_path, scripted, monkeypatch):
     scripted(Reply(text="日本語 テキスト " * 120_000))
-    made, threads = Transcript.made, set()
-    monkeypatch.setattr(Transcript, "made", lambda *given: threads.add(threading.current_thread().name) or made(*given))
+    made, threads = Transcript.lay_out, set()
+    monkeypatch.setattr(
+        Transcript, "lay_out", lambda *given: threads.add(threading.current_thread().name) or made(*given)
+    )
     async with Bench(workspace_of(tmp_path)).run_test(size=(80, 24)) as pilot:
         screen = screen_of(pilot)
         await say(pilot, "1?")
@@ -671,4 +682,4 @@ async def test_an_optional_menu_takes_nothing_unless_something_is_marked():
 
 def test_a_dataset_without_a_prompt_begins_with_nothing(tmp_path):
     document = dataset(tmp_path, {"items": [{"prompt": "q"}]})
-    assert beginning_of(document, document.data) == ConversationStart()
+    assert conversation_start(document, document.data) == ConversationStart()

@@ -19,11 +19,19 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui import app as workbench
 from tui_evals.tui.messages import AnswerShown, ShowPane
-from tui_evals.tui.results.order import AnswerOrder
-from tui_evals.tui.results.ordering import described, empty, sorts, turned
 from tui_evals.tui.results.pane import ResultsPane
-from tui_evals.tui.results.rows import Several, Table, drawn, heading, judgement, layout, sampled
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.results.rows import (
+    AnswerTable,
+    RunExtent,
+    answer_row,
+    heading,
+    layout,
+    sample_extent,
+    score_in_signs,
+)
+from tui_evals.tui.results.sorting import no_answers_rows, order_after_choice, order_words, sort_columns
+from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
@@ -50,7 +58,7 @@ def words(columns):
 
 
 def test_a_wide_pane_shows_every_column_and_a_narrow_one_the_first_ones():
-    several = Several(keys=KEYS, longest=4)
+    several = RunExtent(keys=KEYS, longest=4)
     wide = layout(160, a_run(), several)
     assert words(wide) == ["item", "status", "score", *KEYS, "latency", "tokens", "cost"]
     assert (wide.first, wide.more) == (0, False)
@@ -62,14 +70,14 @@ def test_a_wide_pane_shows_every_column_and_a_narrow_one_the_first_ones():
 
 def test_only_what_there_are_several_of_has_a_column():
     run = a_run(targets=("openai/gpt-4o", "openai/gpt-4o-mini"), prompts=("short", "long"))
-    found = layout(160, run, Several(turns=True, repeats=True))
+    found = layout(160, run, RunExtent(turns=True, repeats=True))
     assert words(found)[:7] == ["item", "turn", "target", "rep", "prompt", "status", "score"]
     assert found.targets == ("gpt-4o", "gpt-4o-mini")
-    assert layout(160, a_run(targets=("a/x", "b/x")), Several()).targets == ("a/x", "b/x")
+    assert layout(160, a_run(targets=("a/x", "b/x")), RunExtent()).targets == ("a/x", "b/x")
 
 
 def test_shifting_goes_through_every_column_and_no_further_than_it_must():
-    several = Several(keys=KEYS, longest=4)
+    several = RunExtent(keys=KEYS, longest=4)
     seen = set()
     for offset in range(20):
         found = layout(76, a_run(), several, offset)
@@ -82,13 +90,13 @@ def test_shifting_goes_through_every_column_and_no_further_than_it_must():
 
 
 def test_a_column_that_is_too_wide_for_a_narrow_pane_is_cut_rather_than_left_out():
-    found = layout(35, a_run(), Several(keys=KEYS, longest=7))
+    found = layout(35, a_run(), RunExtent(keys=KEYS, longest=7))
     assert [column.word for column in found.shifting] == ["Includes"]
     assert found.shifting[0].width == 6
 
 
 def test_hints_stand_where_there_are_more_columns():
-    several = Several(keys=KEYS, longest=4)
+    several = RunExtent(keys=KEYS, longest=4)
     assert "›" in text(heading(layout(76, a_run(), several)))
     assert "‹" not in text(heading(layout(76, a_run(), several)))
     middle = text(heading(layout(76, a_run(), several, 1)))
@@ -97,7 +105,7 @@ def test_hints_stand_where_there_are_more_columns():
 
 
 def test_the_sorted_column_says_which_way():
-    columns = layout(160, a_run(), Several(keys=KEYS))
+    columns = layout(160, a_run(), RunExtent(keys=KEYS))
     assert " scor▲ " in text(heading(columns, "score"))
     assert " Relevanc▼ " in text(heading(columns, "evaluator:Relevance", True))
 
@@ -113,10 +121,10 @@ def test_the_sorted_column_says_which_way():
 )
 def test_every_row_and_the_heading_fill_the_width_exactly(width, keys, offset, several, longest, status, name):
     run = a_run(targets=("日本語/モデル", "b") if several else ("b",), prompts=("", "two") if several else ("",))
-    columns = layout(width, run, Several(several, several, tuple(keys), longest), offset)
+    columns = layout(width, run, RunExtent(several, several, tuple(keys), longest), offset)
     row = an_answer(7, status, name=name, preview=name, cost=12.5, latency_ms=1e5)
     scores = {key: judged(key, 0.25, threshold=0.5) for key in keys}
-    made = drawn(row, scores, columns, now=NOW, marked=True, verdict="pass")
+    made = answer_row(row, scores, columns, now=NOW, marked=True, verdict="pass")
     floor = sum(column.width + 1 for column in columns.fixed)
     for line in (made, heading(columns, "score", True)):
         assert cell_len(text(line)) == max(width, floor) or status in ("pending", "running")
@@ -127,8 +135,8 @@ def test_every_row_and_the_heading_fill_the_width_exactly(width, keys, offset, s
 
 
 def row_of(answer, scores=None, width=120, **given):
-    columns = layout(width, a_run(), Several(keys=("Match",), longest=6))
-    return text(drawn(answer, scores or {}, columns, now=NOW, **given))
+    columns = layout(width, a_run(), RunExtent(keys=("Match",), longest=6))
+    return text(answer_row(answer, scores or {}, columns, now=NOW, **given))
 
 
 def test_an_answer_stands_with_status_score_evaluator_latency_tokens_cost_and_text():
@@ -171,14 +179,14 @@ def test_what_cost_nothing_says_why(given, shown):
     ],
 )
 def test_an_evaluator_says_it_in_a_few_signs(record, shown):
-    assert judgement(record)[0] == shown
+    assert score_in_signs(record)[0] == shown
 
 
 @pytest.mark.parametrize(("result", "shown"), [("error", "!"), ("skipped", "–")])
 def test_an_evaluator_that_did_not_judge_says_so(result, shown):
     from dataclasses import replace
 
-    assert judgement(replace(judged("M", None), result=result))[0] == shown
+    assert score_in_signs(replace(judged("M", None), result=result))[0] == shown
 
 
 def test_marks_and_verdicts_stand_before_the_name():
@@ -187,33 +195,33 @@ def test_marks_and_verdicts_stand_before_the_name():
 
 
 def test_pieces_of_one_style_are_one_piece():
-    columns = layout(120, a_run(), Several())
-    assert len(drawn(an_answer(7, "pending"), {}, columns, now=NOW).pieces) == 1 + 1
+    columns = layout(120, a_run(), RunExtent())
+    assert len(answer_row(an_answer(7, "pending"), {}, columns, now=NOW).pieces) == 1 + 1
 
 
 # -- the order in words
 
 
 def test_choosing_the_column_again_turns_the_order_round():
-    plan, score, cost = sorts(())[0], sorts(())[2], sorts(())[4]
-    assert turned(AnswerOrder("failed"), score) == AnswerOrder("failed", "score", False)
-    assert turned(AnswerOrder("failed", "score"), score) == AnswerOrder("failed", "score", True)
-    assert turned(AnswerOrder(), cost) == AnswerOrder("", "cost", True)
-    assert turned(AnswerOrder(), plan) == AnswerOrder("", None, True)
-    assert turned(AnswerOrder("", "score", True), plan) == AnswerOrder()
+    plan, score, cost = sort_columns(())[0], sort_columns(())[2], sort_columns(())[4]
+    assert order_after_choice(AnswerOrder("failed"), score) == AnswerOrder("failed", "score", False)
+    assert order_after_choice(AnswerOrder("failed", "score"), score) == AnswerOrder("failed", "score", True)
+    assert order_after_choice(AnswerOrder(), cost) == AnswerOrder("", "cost", True)
+    assert order_after_choice(AnswerOrder(), plan) == AnswerOrder("", None, True)
+    assert order_after_choice(AnswerOrder("", "score", True), plan) == AnswerOrder()
 
 
 def test_the_title_tells_filter_and_sorting():
-    assert described(AnswerOrder(), None) == ""
-    assert described(AnswerOrder("failed", "latency_ms", True), None) == "failed · by latency ▼"
-    assert described(AnswerOrder("", "evaluator:Match"), None) == "by Match ▲"
-    assert described(AnswerOrder("", None, True), None) == "by plan ▼"
-    assert "as of " in described(AnswerOrder("failed"), NOW)
+    assert order_words(AnswerOrder(), None) == ""
+    assert order_words(AnswerOrder("failed", "latency_ms", True), None) == "failed · by latency ▼"
+    assert order_words(AnswerOrder("", "evaluator:Match"), None) == "by Match ▲"
+    assert order_words(AnswerOrder("", None, True), None) == "by plan ▼"
+    assert "as of " in order_words(AnswerOrder("failed"), NOW)
 
 
 def test_an_empty_pane_says_what_belongs_there_and_the_key_that_makes_one():
-    assert [text(line).split()[0] for line in empty(None, AnswerOrder(), 60)[-2:]] == ["r", "6"]
-    assert "failed" in text(empty(a_run(), AnswerOrder("failed"), 60)[0])
+    assert [text(line).split()[0] for line in no_answers_rows(None, AnswerOrder(), 60)[-2:]] == ["r", "6"]
+    assert "failed" in text(no_answers_rows(a_run(), AnswerOrder("failed"), 60)[0])
 
 
 # -- the table
@@ -242,7 +250,7 @@ class Held:
 
 def test_a_deleted_answer_and_a_store_that_fails_are_rows_that_say_so():
     held = Held()
-    table = Table(held, layout(80, a_run(), Several()), lambda: NOW)
+    table = AnswerTable(held, layout(80, a_run(), RunExtent()), lambda: NOW)
     assert "deleted" in text(table[1])
     assert table[1].key is None
     assert [row.key for row in table[0:2]] == [1, None]
@@ -250,7 +258,7 @@ def test_a_deleted_answer_and_a_store_that_fails_are_rows_that_say_so():
     assert "the disk is gone" in text(table[0])
     assert table.find(1) is None
     assert table.in_flight([0, 1]) == []
-    assert sampled(held) == Several()
+    assert sample_extent(held) == RunExtent()
 
 
 # -- the pane
@@ -385,7 +393,7 @@ async def test_columns_of_heading_and_rows_stand_below_each_other_at_every_width
     world.plan([PlannedAnswer(n, n // 4, n % 2, 0, 0, n // 2 % 2, f"name {n // 4}") for n in range(40)])
     await world.answer(*range(40))
     for width in (38, 76, 120):
-        pane = world.pane = ResultsPane(world.workspace, world.watch, world.pane.pen, now=lambda: NOW)
+        pane = world.pane = ResultsPane(world.workspace, world.watch, world.pane.writer, now=lambda: NOW)
         async with Bench(pane).run_test(size=(width, 12)) as pilot:
             await world.idle(pilot)
             column = world.head()[2].index("status")
@@ -762,7 +770,7 @@ async def test_hostile_texts_reach_no_terminal(world, writer):
     await world.answer(1, words=HOSTILE[1], key=clean[1])
     await world.answer(2, status="error", words=None, code="x[/b]", message=HOSTILE[0])
     for size in ((38, 9), (76, 14), (160, 20)):
-        world.pane = ResultsPane(world.workspace, world.watch, world.pane.pen, now=lambda: NOW)
+        world.pane = ResultsPane(world.workspace, world.watch, world.pane.writer, now=lambda: NOW)
         async with world.bench(size) as pilot:
             world.pane.focus_lines()
             await world.press(pilot, "l", "slash", *"id:[*", "enter")

@@ -18,27 +18,27 @@ from tui_evals.generate.shapes import Test, UnreadableFile, parse_rows, renumber
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rules.making import Regeneration, RegenerationProgress, price
-from tui_evals.tui.rules.rates import Rates, Tally, VerdictBoard, VerdictReader, board
+from tui_evals.tui.rules.generation import Regeneration, RegenerationProgress, price_regeneration
+from tui_evals.tui.rules.rates import CollectedVerdicts, VerdictBoard, VerdictReader, VerdictTally, verdict_board
 from tui_evals.tui.rules.rows import Columns, RuleRows, head_rows, no_rules, rate_text, rule_rows, status_text
 from tui_evals.tui.rules.state import (
     BASELINE,
     LOOSE,
-    Texts,
-    fitting,
-    owners,
-    read_origin,
+    RuleTexts,
+    filter_rules,
+    owners_of_tests,
+    read_rule_files,
     read_sheet,
-    reworded,
-    rewritten,
     texts_of,
     with_rule,
-    without,
+    with_rules,
+    with_text,
+    without_rule,
     write_files,
 )
 from tui_evals.tui.runs.starting import NotStarted
 
-TEXTS = Texts(RULES, INVERSE)
+TEXTS = RuleTexts(RULES, INVERSE)
 
 
 def sheet_of(data=None, most=None):
@@ -73,7 +73,7 @@ def test_a_sheet_knows_the_tests_of_every_rule():
 
 
 def test_a_test_follows_the_text_of_its_rule_and_one_without_a_text_the_number():
-    rules = Texts(("one", "two"), ("not one", "not two")).rules(None)
+    rules = RuleTexts(("one", "two"), ("not one", "not two")).rules(None)
     facts = [
         {"rule": "two", "inverse": False, "ruleid": 1},
         {"rule": "not one", "inverse": True},
@@ -83,28 +83,28 @@ def test_a_test_follows_the_text_of_its_rule_and_one_without_a_text_the_number()
         {"rule": "gone", "inverse": False},
         {"baseline": True, "ruleid": 1},
     ]
-    assert owners(facts, rules) == [(False, 2), (True, 1), (True, 2), (False, 1), LOOSE, LOOSE, BASELINE]
+    assert owners_of_tests(facts, rules) == [(False, 2), (True, 1), (True, 2), (False, 1), LOOSE, LOOSE, BASELINE]
 
 
 def test_what_is_no_dataset_of_rules_has_no_sheet_and_does_no_harm():
     for data in ({}, {"items": [1, None, {}]}, {"extensions": 3, "items": "x"}, {"extensions": {"promptpex": []}}):
-        assert read_sheet(data, None).texts == Texts()
+        assert read_sheet(data, None).texts == RuleTexts()
     odd = {"prompt": "p", "extensions": {"promptpex": {"rule": ["no text"], "ruleid": "1"}}}
     assert read_sheet(dataset([odd]), None).loose == (0,)
 
 
 def test_short_inputs_stand_before_long_ones_and_one_alone_without_its_name():
     items = [case_of(1, 1, RULES[0]), {"variables": {"a": "long " * 9, "b": "short", "c": [1]}}, {"prompt": "plain"}]
-    asked = [case.asked for case in sheet_of(dataset(items)).cases]
+    asked = [case.question for case in sheet_of(dataset(items)).cases]
     assert asked == ["word 1", f"c: [1] · b: short · a: {'long ' * 9}", "plain"]
 
 
 def test_words_find_rules_and_only_those_of_their_tests_that_hold_them():
     sheet = sheet_of()
-    assert fitting(sheet, ["upper", "case"]) == {(False, 1): (0, 1)}
-    assert fitting(sheet, ["word", "2"]) == {(False, 1): (1,)}
-    assert fitting(sheet, ["tag4"]) == {(True, 2): (3,)}
-    assert list(fitting(sheet, [])) == [line.key for line in sheet.lines] + [BASELINE]
+    assert filter_rules(sheet, ["upper", "case"]) == {(False, 1): (0, 1)}
+    assert filter_rules(sheet, ["word", "2"]) == {(False, 1): (1,)}
+    assert filter_rules(sheet, ["tag4"]) == {(True, 2): (3,)}
+    assert list(filter_rules(sheet, [])) == [line.key for line in sheet.lines] + [BASELINE]
 
 
 # -- edits
@@ -112,8 +112,8 @@ def test_words_find_rules_and_only_those_of_their_tests_that_hold_them():
 
 def test_a_new_wording_changes_the_lists_and_the_tests_of_that_rule_and_nothing_else():
     data = dataset()
-    after = rewritten(data, sheet_of(data), reworded(TEXTS, (True, 2), "  The output\n is long. "))
-    assert texts_of(after) == Texts(RULES, (INVERSE[0], "The output is long.", INVERSE[2]))
+    after = with_rules(data, sheet_of(data), with_text(TEXTS, (True, 2), "  The output\n is long. "))
+    assert texts_of(after) == RuleTexts(RULES, (INVERSE[0], "The output is long.", INVERSE[2]))
     assert after["items"][3]["extensions"]["promptpex"]["rule"] == "The output is long."
     assert [after["items"][place] is data["items"][place] for place in range(6)] == [True] * 3 + [False] + [True] * 2
     assert data == dataset()
@@ -121,7 +121,7 @@ def test_a_new_wording_changes_the_lists_and_the_tests_of_that_rule_and_nothing_
 
 def test_another_rule_moves_the_numbers_of_the_inverse_ones_and_keeps_a_category_somebody_chose():
     data = dataset([*ITEMS[:4], {**ITEMS[4], "category": "mine"}])
-    after = rewritten(data, sheet_of(data), with_rule(TEXTS, "It is short."))
+    after = with_rules(data, sheet_of(data), with_rule(TEXTS, "It is short."))
     facts = [item["extensions"]["promptpex"] for item in after["items"]]
     assert [one["ruleid"] for one in facts] == [1, 1, 2, 6, 7]
     assert [item["category"] for item in after["items"]] == ["rule-1", "rule-1", "rule-2", "rule-6", "mine"]
@@ -129,8 +129,8 @@ def test_another_rule_moves_the_numbers_of_the_inverse_ones_and_keeps_a_category
 
 
 def test_a_deleted_rule_takes_its_inverse_along_and_leaves_its_tests_to_nobody():
-    after = rewritten(dataset(), sheet_of(), without(TEXTS, (False, 2)))
-    assert texts_of(after) == Texts((RULES[0], RULES[2]), (INVERSE[0], INVERSE[2]))
+    after = with_rules(dataset(), sheet_of(), without_rule(TEXTS, (False, 2)))
+    assert texts_of(after) == RuleTexts((RULES[0], RULES[2]), (INVERSE[0], INVERSE[2]))
     assert owned(after) == {RULES[0]: ["test-1", "test-2"], INVERSE[2]: ["test-5"], None: ["test-3", "test-4"]}
     assert after["items"][2]["category"] == "no-rule" and after["items"][4]["category"] == "rule-4"
     assert "ruleid" not in after["items"][2]["extensions"]["promptpex"]
@@ -139,11 +139,11 @@ def test_a_deleted_rule_takes_its_inverse_along_and_leaves_its_tests_to_nobody()
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (lambda: reworded(TEXTS, (False, 1), " \n"), "a rule needs words"),
-        (lambda: reworded(TEXTS, (False, 1), RULES[1]), "rule 2 of the list says exactly that"),
+        (lambda: with_text(TEXTS, (False, 1), " \n"), "a rule needs words"),
+        (lambda: with_text(TEXTS, (False, 1), RULES[1]), "rule 2 of the list says exactly that"),
         (lambda: with_rule(TEXTS, RULES[2]), "says exactly that"),
-        (lambda: without(TEXTS, (True, 1)), "goes with the rule it inverts"),
-        (lambda: without(Texts(("one",), ("two",)), (False, 1)), "one rule must be left"),
+        (lambda: without_rule(TEXTS, (True, 1)), "goes with the rule it inverts"),
+        (lambda: without_rule(RuleTexts(("one",), ("two",)), (False, 1)), "one rule must be left"),
     ],
 )
 def test_an_edit_that_cannot_be_says_why(edit, why):
@@ -152,9 +152,9 @@ def test_an_edit_that_cannot_be_says_why(edit, why):
 
 
 def test_lists_of_different_length_are_mended_one_by_one():
-    uneven = Texts(RULES, INVERSE[:2])
-    assert without(uneven, (False, 2)) == Texts((RULES[0], RULES[2]), INVERSE[:2])
-    assert without(uneven, (True, 1)) == Texts(RULES, INVERSE[1:2])
+    uneven = RuleTexts(RULES, INVERSE[:2])
+    assert without_rule(uneven, (False, 2)) == RuleTexts((RULES[0], RULES[2]), INVERSE[:2])
+    assert without_rule(uneven, (True, 1)) == RuleTexts(RULES, INVERSE[1:2])
     assert with_rule(uneven, "x").inverse == INVERSE[:2]
 
 
@@ -172,8 +172,8 @@ def edited(texts, edit):
     what, inverse, place, number = edit
     key = (inverse, place % len(texts[inverse]) + 1)
     if what == "reword":
-        return reworded(texts, key, f"wording {number}")
-    return with_rule(texts, f"added {number}") if what == "add" else without(texts, key)
+        return with_text(texts, key, f"wording {number}")
+    return with_rule(texts, f"added {number}") if what == "add" else without_rule(texts, key)
 
 
 @given(EDITS, st.sampled_from([None, 2]))
@@ -187,8 +187,8 @@ def test_after_any_edits_dataset_and_files_agree_whose_each_test_is(tmp_path_fac
         except CannotEdit:
             continue
         write_files(place, before, after, most)
-        data, before = rewritten(data, read_sheet(data, most), after), after
-    assert texts_of(data) == before == read_origin(place / "tags.json").texts
+        data, before = with_rules(data, read_sheet(data, most), after), after
+    assert texts_of(data) == before == read_rule_files(place / "tags.json").texts
     tests = parse_rows(Test, "tests.json", (place / "tests.json").read_text())
     known = {test.testuid: test for test in renumber_tests(tests, list(before.rules(most).values()))}
     sheet = read_sheet(data, most)
@@ -208,7 +208,7 @@ def test_undo_brings_every_edit_back(edits):
             after = edited(texts_of(editing.data), edit)
         except CannotEdit:
             continue
-        editing.apply(rewritten(editing.data, read_sheet(editing.data, None), after), "an edit")
+        editing.apply(with_rules(editing.data, read_sheet(editing.data, None), after), "an edit")
     while editing.can_undo:
         editing.undo()
     assert editing.data == first
@@ -219,8 +219,8 @@ def test_undo_brings_every_edit_back(edits):
 
 def test_the_files_are_written_from_the_dataset_where_there_are_none(tmp_path):
     place = ruled_project(tmp_path, files=False).parent
-    assert read_origin(place / "tags.json").texts is None
-    write_files(place, TEXTS, reworded(TEXTS, (False, 1), "New."), None)
+    assert read_rule_files(place / "tags.json").texts is None
+    write_files(place, TEXTS, with_text(TEXTS, (False, 1), "New."), None)
     assert (place / "rules.txt").read_text() == f"New.\n{RULES[1]}\n{RULES[2]}\n"
     assert (place / "inverse_rules.txt").read_text() == "".join(f"{text}\n" for text in INVERSE)
     assert not (place / "tests.json").exists()
@@ -230,18 +230,18 @@ def test_tests_that_cannot_be_read_stop_an_edit_before_anything_is_written(tmp_p
     place = ruled_project(tmp_path).parent
     (place / "tests.json").write_text("[{]")
     with pytest.raises(UnreadableFile, match=r"tests\.json cannot be read"):
-        write_files(place, TEXTS, without(TEXTS, (False, 1)), None)
-    assert read_origin(place / "tags.json").texts == TEXTS
+        write_files(place, TEXTS, without_rule(TEXTS, (False, 1)), None)
+    assert read_rule_files(place / "tags.json").texts == TEXTS
 
 
 def test_why_nothing_can_be_made_anew_is_a_sentence(tmp_path):
     file = ruled_project(tmp_path)
-    assert read_origin(file).cannot == "" and read_origin(file).target == "demo"
-    assert "writes tags.json, and mine.json is open" in read_origin(file.with_name("mine.json")).cannot
+    assert read_rule_files(file).cannot == "" and read_rule_files(file).target == "demo"
+    assert "writes tags.json, and mine.json is open" in read_rule_files(file.with_name("mine.json")).cannot
     (file.parent / "generation.json").unlink()
-    assert "there is no generation.json beside tags.json" in read_origin(file).cannot
+    assert "there is no generation.json beside tags.json" in read_rule_files(file).cannot
     (file.parent / "generation.json").write_text("{")
-    assert "generation.json cannot be read" in read_origin(file).cannot
+    assert "generation.json cannot be read" in read_rule_files(file).cannot
 
 
 # -- what came of the tests
@@ -254,17 +254,20 @@ async def test_each_test_counts_as_each_model_was_asked_last(tmp_path):
     await add_verdicts(path, {"test-1": ["fail"]}, targets=("a",), source="other/tags.json")
     rates = VerdictReader(path, tmp_path).read(file)
     assert rates.compliance and list(rates.by_target) == ["a", "b"]
-    found = board(sheet_of(), rates)
-    assert found.row((False, 1)) == (Tally(1, 1, 1), Tally(2, 2))
-    assert found.test(0) == (Tally(1, 1), Tally(1, 1)) and found.test(5) == (Tally(), Tally())
+    found = verdict_board(sheet_of(), rates)
+    assert found.row((False, 1)) == (VerdictTally(1, 1, 1), VerdictTally(2, 2))
+    assert found.test(0) == (VerdictTally(1, 1), VerdictTally(1, 1)) and found.test(5) == (
+        VerdictTally(),
+        VerdictTally(),
+    )
 
 
 async def test_without_compliance_the_status_of_an_answer_counts_and_is_said(tmp_path):
     path, file = fresh(tmp_path), ruled_project(tmp_path)
     await add_verdicts(path, {"test-3": ["pass"]}, key="Match")
     rates = VerdictReader(path, tmp_path).read(file)
-    assert rates.by_target == {"demo": {"test-3": Tally(0, 1)}} and not rates.compliance
-    head = text_of(head_rows(sheet_of(), board(sheet_of(), rates), [], 80))
+    assert rates.by_target == {"demo": {"test-3": VerdictTally(0, 1)}} and not rates.compliance
+    head = text_of(head_rows(sheet_of(), verdict_board(sheet_of(), rates), [], 80))
     assert (
         head[1] == "Rates: judged answers that passed all evaluators, each test as it was asked last."[: len(head[1])]
     )
@@ -274,17 +277,17 @@ async def test_answers_to_come_are_under_way_only_while_their_run_goes_on(tmp_pa
     path, file = fresh(tmp_path), ruled_project(tmp_path)
     run = await add_verdicts(path, {"test-1": ["pass"], "test-2": [None]}, status="interrupted")
     rater = VerdictReader(path, tmp_path)
-    assert rater.read(file).by_target["demo"] == {"test-1": Tally(1, 1)}
+    assert rater.read(file).by_target["demo"] == {"test-1": VerdictTally(1, 1)}
     with Writer(path) as writer, hold(run_lock(path, run.key)):
         writer.run_status(run.id, "running")
         writer.flush()
-        assert rater.read(file).by_target["demo"]["test-2"] == Tally(open=1)
+        assert rater.read(file).by_target["demo"]["test-2"] == VerdictTally(open=1)
 
 
 async def test_a_generation_is_no_run_of_the_dataset(tmp_path):
     path, file = fresh(tmp_path), ruled_project(tmp_path)
     await add_verdicts(path, {}, source="tags.prompty", config={"generation": {"prompt": "tags.prompty"}})
-    assert VerdictReader(path, tmp_path).read(file) == Rates({}, True)
+    assert VerdictReader(path, tmp_path).read(file) == CollectedVerdicts({}, True)
 
 
 # -- rows
@@ -293,14 +296,14 @@ async def test_a_generation_is_no_run_of_the_dataset(tmp_path):
 @pytest.mark.parametrize(
     ("tally", "says"),
     [
-        (Tally(), "–"),
-        (Tally(3, 3), "✓ 100 % 3/3"),
-        (Tally(2, 3), "◐ 67 % 2/3"),
-        (Tally(0, 3), "✗ 0 % 0/3"),
-        (Tally(2, 3, errors=1), "◐ 67 % 2/3 !"),
-        (Tally(2, 2, open=1), "✓ 100 % 2/2 ▸"),
-        (Tally(errors=2), "! 2 errors"),
-        (Tally(open=3), "▸ under way"),
+        (VerdictTally(), "–"),
+        (VerdictTally(3, 3), "✓ 100 % 3/3"),
+        (VerdictTally(2, 3), "◐ 67 % 2/3"),
+        (VerdictTally(0, 3), "✗ 0 % 0/3"),
+        (VerdictTally(2, 3, errors=1), "◐ 67 % 2/3 !"),
+        (VerdictTally(2, 2, open=1), "✓ 100 % 2/2 ▸"),
+        (VerdictTally(errors=2), "! 2 errors"),
+        (VerdictTally(open=3), "▸ under way"),
     ],
 )
 def test_a_rate_is_a_sign_and_numbers(tally, says):
@@ -308,7 +311,8 @@ def test_a_rate_is_a_sign_and_numbers(tally, says):
 
 
 def test_what_came_of_a_test_is_a_word_or_a_count():
-    assert [status_text(Tally(*one)) for one in ((1, 1), (0, 1), (1, 2), (2, 2), (0, 0, 1), (0, 0, 0, 1), ())] == [
+    tallies = ((1, 1), (0, 1), (1, 2), (2, 2), (0, 0, 1), (0, 0, 0, 1), ())
+    assert [status_text(VerdictTally(*tally)) for tally in tallies] == [
         "✓ pass", "✗ fail", "◐ 1/2", "✓ 2/2", "! error", "▸", "–",
     ]  # fmt: skip
 
@@ -316,9 +320,10 @@ def test_what_came_of_a_test_is_a_word_or_a_count():
 def shown(data, width, targets=("demo", "other")):
     """Every row of the screen for a dataset."""
     sheet = read_sheet(data, 2)
-    rates = Rates({name: {"test-1": Tally(1, 1), "test-3": Tally(0, 2, 1)} for name in targets}, True)
-    found = board(sheet, rates)
-    fits = fitting(sheet, [])
+    tallies = {"test-1": VerdictTally(1, 1), "test-3": VerdictTally(0, 2, 1)}
+    rates = CollectedVerdicts(dict.fromkeys(targets, tallies), True)
+    found = verdict_board(sheet, rates)
+    fits = filter_rules(sheet, [])
     columns = Columns(found, list(fits), width)
     rows = [columns.title(found), *rule_rows(sheet, found, fits, columns), *head_rows(sheet, found, [], width)]
     for key, tests in fits.items():
@@ -346,7 +351,7 @@ def test_a_rule_in_full_names_its_inverse_its_ground_and_its_tests():
     assert rows[2] == "✗ the prompt does not say so: Nobody asked for it."
     assert rows[3] == f"its inverse 4: {INVERSE[0]}"
     assert rows[4].startswith("2 tests") and rows[5].startswith("word 1") and "TAG1" in rows[5]
-    listed = text_of(rule_rows(sheet, VerdictBoard(), fitting(sheet, []), Columns(VerdictBoard(), [], 80)))
+    listed = text_of(rule_rows(sheet, VerdictBoard(), filter_rules(sheet, []), Columns(VerdictBoard(), [], 80)))
     assert "✗ The tag is upper case." in listed[0] and listed[3].startswith("4    inverts 1: The tag")
 
 
@@ -399,7 +404,7 @@ def test_what_a_generation_says_is_kept_as_sentences():
     making.take("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
     making.take("the target main does not answer; the same command goes on")
     making.take("")
-    assert making.said == [
+    assert making.messages == [
         "tests: is made",
         "2 of 5 rows were left out",
         "dataset: 24 items",
@@ -412,4 +417,4 @@ async def test_a_price_that_cannot_be_had_says_why(tmp_path):
     fresh(tmp_path)
     remake = Regeneration(tmp_path / "nowhere", "rule", 1, "")
     with pytest.raises(NotStarted, match="nowhere"):
-        await price(tmp_path, tmp_path / ".evals" / "evals.db", remake, {})
+        await price_regeneration(tmp_path, tmp_path / ".evals" / "evals.db", remake, {})

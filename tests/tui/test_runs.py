@@ -19,11 +19,11 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.runs import history
 from tui_evals.tui.runs import pane as run_loading
-from tui_evals.tui.runs.acts import tags_of, why_no_baseline
-from tui_evals.tui.runs.history import History, ListedRun, RunList, to_compare
+from tui_evals.tui.runs.edits import tags_of, why_no_baseline
+from tui_evals.tui.runs.history import ListedRun, RunHistory, RunList, choose_runs
 from tui_evals.tui.runs.pane import RunsPane
-from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, money, run_line
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, run_cost, run_line
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
 from tui_evals.tui.workspace import Workspace
@@ -74,8 +74,8 @@ def test_rates_become_bars_from_low_to_high():
 
 
 def test_money_says_when_not_all_of_it_is_known():
-    assert [money(None), money(totals()), money(totals(cost=2.0, judge_cost=0.5))] == ["…", "$0.00", "$2.50"]
-    assert money(totals(cost=0.0123, unpriced=1)) == "$0.0123+"
+    assert [run_cost(None), run_cost(totals()), run_cost(totals(cost=2.0, judge_cost=0.5))] == ["…", "$0.00", "$2.50"]
+    assert run_cost(totals(cost=0.0123, unpriced=1)) == "$0.0123+"
 
 
 def test_runs_are_grouped_by_suite_and_else_by_file_under_the_trend_of_what_finished():
@@ -148,14 +148,14 @@ def test_tags_are_words_with_spaces_or_commas_between_them():
 def test_what_is_compared_is_what_is_marked_else_what_it_came_from():
     one, two, three = run(1), run(2), run(3)
     others = None, one, [three, two]
-    assert to_compare(three, [two, one], *others) == ((one, two), "the 2 marked runs beside each other")
-    assert to_compare(one, [three, one, two], *others).runs == (one, two, three)
-    assert to_compare(one, [three], *others) == ((one, three), "key1 beside the marked run, key3")
-    assert to_compare(three, [three], *others) == ((one, three), "key3 beside its parent, key1")
-    assert to_compare(three, [], None, None, [three, two]) == ((two, three), "key3 beside the run before, key2")
-    assert to_compare(one, [], three, two, []) == ((three, one), "key1 beside its baseline, key3")
-    assert to_compare(one, [], None, None, [one]) is None
-    assert to_compare(None, [one], *others) is None
+    assert choose_runs(three, [two, one], *others) == ((one, two), "the 2 marked runs beside each other")
+    assert choose_runs(one, [three, one, two], *others).runs == (one, two, three)
+    assert choose_runs(one, [three], *others) == ((one, three), "key1 beside the marked run, key3")
+    assert choose_runs(three, [three], *others) == ((one, three), "key3 beside its parent, key1")
+    assert choose_runs(three, [], None, None, [three, two]) == ((two, three), "key3 beside the run before, key2")
+    assert choose_runs(one, [], three, two, []) == ((three, one), "key1 beside its baseline, key3")
+    assert choose_runs(one, [], None, None, [one]) is None
+    assert choose_runs(None, [one], *others) is None
 
 
 def test_the_other_runs_are_those_of_the_same_dataset():
@@ -213,13 +213,13 @@ async def test_a_run_that_is_over_is_counted_once_for_each_scoring_pass(tmp_path
     path = fresh(tmp_path)
     for status in ("finished", "interrupted", "planned"):
         await add_run(path, [PASS, FAIL], status=status)
-    shelves = History(path, path.parent.parent)
+    shelves = RunHistory(path, path.parent.parent)
     first = shelves.load()
-    assert [one.rate for one in first.past] == [0.5] * 3
+    assert [one.rate for one in first.listed] == [0.5] * 3
     assert first.counted and not first.more
     with Writer(path) as writer:
         writer.edit(1, name="other")
-        assert [one.run.name for one in shelves.load().past][-1] == "other"
+        assert [one.run.name for one in shelves.load().listed][-1] == "other"
         assert counted == {1: 1, 2: 1, 3: 1}
         writer.new_pass(1, {})
         shelves.load()
@@ -232,13 +232,13 @@ async def test_a_run_that_is_over_is_counted_once_for_each_scoring_pass(tmp_path
 async def test_a_live_run_is_counted_again_when_answers_came(tmp_path, counted):
     path = fresh(tmp_path)
     live = await add_run(path, [PASS, None], status="running")
-    shelves = History(path, path.parent.parent)
+    shelves = RunHistory(path, path.parent.parent)
     with hold(run_lock(path, live.key)), Writer(path) as writer:
-        assert [one.live for one in shelves.load().past] == [True]
+        assert [one.live for one in shelves.load().listed] == [True]
         shelves.load()
         assert counted[live.id] == 1
         await answer(path, writer, live.id, [None, FAIL])
-        (one,) = shelves.load().past
+        (one,) = shelves.load().listed
         assert (counted[live.id], one.judged, one.rate) == (2, 2, 0.5)
 
 
@@ -247,8 +247,8 @@ async def test_counting_gives_way_to_showing_and_goes_on_with_the_next_load(tmp_
     for _ in range(3):
         await add_run(path, [PASS])
     steps = iter([0, 0, 1, 1, 2, 2, 3, 3, 3])
-    shelves = History(path, path.parent.parent, clock=lambda: next(steps))
-    assert [sum(one.totals is not None for one in shelves.load().past) for _ in range(3)] == [1, 2, 3]
+    shelves = RunHistory(path, path.parent.parent, clock=lambda: next(steps))
+    assert [sum(one.totals is not None for one in shelves.load().listed) for _ in range(3)] == [1, 2, 3]
     assert counted == {1: 1, 2: 1, 3: 1}
 
 
@@ -257,12 +257,12 @@ async def test_runs_that_go_on_do_not_keep_others_from_being_counted(tmp_path, c
     await add_run(path, [PASS])
     live = await add_run(path, [PASS, None], status="running")
     steps = iter([0, 0, 1, 1, 1, 2, 2, 2])
-    shelves = History(path, path.parent.parent, clock=lambda: next(steps))
+    shelves = RunHistory(path, path.parent.parent, clock=lambda: next(steps))
     with hold(run_lock(path, live.key)), Writer(path) as writer:
-        assert [one.judged for one in shelves.load().past] == [1, 0]
+        assert [one.judged for one in shelves.load().listed] == [1, 0]
         await answer(path, writer, live.id, [None, PASS])
         shelf = shelves.load()
-    assert shelf.counted and [one.judged for one in shelf.past] == [1, 1]
+    assert shelf.counted and [one.judged for one in shelf.listed] == [1, 1]
 
 
 # -- the pane
@@ -274,8 +274,8 @@ class Bench(App):
     def __init__(self, path):
         super().__init__()
         self.watch = Watch(path)
-        self.pen = StoreWriter(path, dict)
-        self.pane = RunsPane(Workspace(path.parent.parent, path), self.watch, self.pen)
+        self.writer = StoreWriter(path, dict)
+        self.pane = RunsPane(Workspace(path.parent.parent, path), self.watch, self.writer)
         self.said, self.opened = [], []
 
     def compose(self):
@@ -297,8 +297,11 @@ class Bench(App):
         self.watch.open_run(message.run)
         self.pane.sync()
 
+    def on_compare_runs(self, message):
+        self.push_screen(CompareScreen(self.watch.database, message.runs, message.why))
+
     async def on_unmount(self):
-        await self.pen.close()
+        await self.writer.close()
         self.watch.close()
 
     @property
@@ -521,8 +524,8 @@ async def test_a_run_started_elsewhere_and_one_that_goes_on_show_here(path):
 async def test_looks_at_the_store_keep_their_pace(path, monkeypatch):
     monkeypatch.setattr(run_loading, "_PACE", 60.0)
     loads = Counter()
-    real = History.load
-    monkeypatch.setattr(History, "load", lambda self, *given: loads.update(["load"]) or real(self, *given))
+    real = RunHistory.load
+    monkeypatch.setattr(RunHistory, "load", lambda self, *given: loads.update(["load"]) or real(self, *given))
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)
         for name in "abc":
@@ -537,13 +540,13 @@ async def test_a_pane_nobody_sees_loads_nothing_until_it_is_seen(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)
         pilot.app.pane.display = False
-        loads = pilot.app.pane._loads
+        loads = pilot.app.pane._loader
         await until(pilot, lambda: loads._timer is None and not loads._busy)
-        shelf = pilot.app.pane._shelf
+        shelf = pilot.app.pane._runs
         with Writer(path) as writer:
             writer.edit(4, name="later")
         await until(pilot, lambda: loads._missed)
-        assert pilot.app.pane._shelf is shelf
+        assert pilot.app.pane._runs is shelf
         pilot.app.pane.display = True
         await until(pilot, lambda: any("later" in line for line in pilot.app.lines))
 

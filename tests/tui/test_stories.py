@@ -5,15 +5,21 @@ import json
 import pytest
 
 from tests.runs.conftest import Project
+from tests.server import running
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.reader import Reader
 
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak), (160, 45)]
+SIZES = [(80, 24), (120, 40), (160, 45)]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running() as one:
+        yield one
 
 
 @pytest.fixture
-def project(tmp_path, one_server):
-    server = one_server
+def project(tmp_path, server):
     server.reset()
     made = Project(tmp_path, server)
     made.configure('[run]\ntargets = ["main"]')

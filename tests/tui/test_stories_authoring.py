@@ -19,7 +19,7 @@ ITEMS = [
     {"testId": "A-3", "turns": [{"prompt": "hello"}, {"prompt": "and now?", "expected_response": "this"}]},
     {"testId": "A-4", "prompt": "fourth", "category": "facts", "response": "fourth it is"},
 ]
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+SIZES = [(80, 24), (120, 40)]
 
 
 @pytest.fixture
@@ -413,8 +413,8 @@ async def test_a_hundred_strange_texts_through_every_pane(tmp_path, size):
             seen += 1
 
         async def key(name, character):
-            app.typist.take(events.Key(name, character))
-            await app.typist.idle.wait()
+            app.key_queue.take(events.Key(name, character))
+            await app.key_queue.idle.wait()
 
         units = len(list(app.workspace.units()))
         small = size[0] < 100  # where two panes stand side by side, one walk shows both

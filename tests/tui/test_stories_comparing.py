@@ -8,7 +8,8 @@ from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench
 from tui_evals.store.baselines import baselines
 from tui_evals.store.reader import Reader
-from tui_evals.tui.compare.screen import Charts, CompareScreen
+from tui_evals.tui.compare.charts import ChartsScreen
+from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.labels.screen import LabelScreen
 
 GOOD, BAD = ("pass", "Seven days."), ("fail", "I am not sure.")
@@ -35,7 +36,7 @@ async def at_the_runs(person, name):
 
 async def compared(person, *keys):
     await person.press(*keys, "equals_sign")
-    await person.until(lambda: isinstance(person.app.screen, CompareScreen) and person.app.screen.found)
+    await person.until(lambda: isinstance(person.app.screen, CompareScreen) and person.app.screen.comparison)
 
 
 async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_broke(tmp_path):
@@ -60,7 +61,7 @@ async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_bro
         await person.press("e", "e")
         await person.until(lambda: "expected beside B" in flat(person) and "films and games" in flat(person))
         await person.press("h")
-        await person.until(lambda: isinstance(person.app.screen, Charts))
+        await person.until(lambda: isinstance(person.app.screen, ChartsScreen))
         await person.sees("pass rate (8)")
         await person.press("escape", "escape", "escape")
         await person.until(lambda: not isinstance(person.app.screen, CompareScreen))

@@ -11,7 +11,7 @@ from tests.tui.ruled import INVERSE, RULES, add_verdicts, case_of, dataset, rule
 from tests.tui.stored_runs import fresh
 from tests.tui.story import at_the_workbench
 from tui_evals.store.reader import Reader
-from tui_evals.tui.rules.acts import MakeForm
+from tui_evals.tui.rules.regenerate import RegenerationForm
 from tui_evals.tui.rules.screen import RulesScreen
 from tui_evals.tui.runs.starting import RunForm
 from tui_evals.tui.widgets.bar import Status
@@ -247,7 +247,7 @@ async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
         before = {screen.book.sheet.cases[test].name for test in screen.line.tests}
         assert before
         await person.press("t")
-        await reading(person, MakeForm)
+        await reading(person, RegenerationForm)
         await person.until(lambda: "free; repairs" in screen_text(person))
         await person.press("enter")
         await person.until(lambda: screen.making is not None)
@@ -276,7 +276,7 @@ async def test_an_inverse_rule_is_written_anew_for_the_new_words_of_its_rule(gen
         await person.press("ctrl+s")
         await person.until(lambda: not person.app.workspace.editing.dirty)
         await person.press("i")
-        await reading(person, MakeForm)
+        await reading(person, RegenerationForm)
         await person.until(lambda: "1 call" in person.screen())
         await person.press("enter")
         await person.until(lambda: "the inverse of rule 1: made in" in said(person))
@@ -325,7 +325,7 @@ async def test_what_cannot_be_made_says_why_and_leaves_all_as_it_was(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
         await at_the_rules(person)
         await person.press("i")
-        await reading(person, MakeForm)
+        await reading(person, RegenerationForm)
         person.app.screen.values |= {"other target": "command:false"}
         person.app.screen.values_changed()
         await person.until(lambda: "▸ start" in person.screen() and "working out" not in person.screen())

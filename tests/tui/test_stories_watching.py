@@ -16,9 +16,14 @@ from tui_evals.tui.widgets.lines import Lines
 TARGET = '[targets.main]\nmodel = "openai/test-model"\nbase_url = "{}"\n[run]\ntargets = ["main"]\n'
 
 
+@pytest.fixture(scope="module")
+def server():
+    with running() as one:
+        yield one
+
+
 @pytest.fixture
-def project(tmp_path, one_server):
-    server = one_server
+def project(tmp_path, server):
     server.reset()
     made = Project(tmp_path, server)
     made.configure('[run]\ntargets = ["main"]')

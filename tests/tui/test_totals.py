@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui_evals.store.records import AnswerRow, RunRow, Totals
-from tui_evals.tui.results.order import RunCount
-from tui_evals.tui.results.table import Counting
-from tui_evals.tui.results.totals import Pace, Tally, done, totals_rows
+from tui_evals.tui.results.table import RunCounter
+from tui_evals.tui.results.totals import LiveTotals, Pace, final_count, totals_rows
+from tui_evals.tui.run_queries import RunCount
 from tui_evals.tui.watch import StoreChange
 
 NOW = 1_000_000.0
@@ -206,19 +206,19 @@ def test_a_run_that_stalls_slows_down_and_keeps_few_samples():
 
 
 def test_answers_that_become_final_after_a_count_are_added_to_it_once():
-    tally = Tally()
+    tally = LiveTotals()
     tally.counted(some(passed=10, running=4, pending=986, cost=1.0), seq=100, first_pass=True)
     final = an_answer(11, "fail", seq=103)
     tally.note([an_answer(10, "pass", seq=100), an_answer(12, "running", seq=101), final])
     tally.note([final, an_answer(13, "error", seq=104, cost=None, code="timeout")])
     found = tally.totals
-    assert (found.passed, found.failed, found.errored, done(found)) == (10, 1, 1, 12)
+    assert (found.passed, found.failed, found.errored, final_count(found)) == (10, 1, 1, 12)
     assert (found.pending, found.running) == (984, 4)
     assert (found.cost, found.unpriced) == (1.25, 0)
 
 
 def test_a_later_count_forgets_what_it_holds_itself_and_keeps_what_came_after_it():
-    tally = Tally()
+    tally = LiveTotals()
     tally.counted(some(pending=1000), seq=0, first_pass=True)
     tally.note([an_answer(1, seq=5), an_answer(2, seq=9)])
     tally.counted(some(passed=1, pending=999), seq=7, first_pass=True)
@@ -226,31 +226,31 @@ def test_a_later_count_forgets_what_it_holds_itself_and_keeps_what_came_after_it
 
 
 def test_in_a_later_pass_answers_are_final_already_so_only_a_count_counts():
-    tally = Tally()
+    tally = LiveTotals()
     tally.counted(some(passed=1000), seq=0, first_pass=False)
     tally.note([an_answer(1, "fail", seq=5)])
     assert tally.totals == some(passed=1000)
 
 
 def test_nothing_is_known_before_the_first_count():
-    tally = Tally()
+    tally = LiveTotals()
     tally.note([an_answer(1, seq=5)])
     assert tally.totals is None
 
 
 @given(st.lists(st.sampled_from(["pass", "fail", "partial", "error", "running", "answered"]), max_size=60))
 def test_whatever_comes_the_parts_are_the_whole(statuses):
-    tally = Tally()
+    tally = LiveTotals()
     tally.counted(some(total=50, pending=30, running=10, answered=10), seq=0, first_pass=True)
     tally.note([an_answer(place % 50 + 1, status, seq=place + 1) for place, status in enumerate(statuses)])
     found = tally.totals
-    parts = found.pending + found.running + found.answered + done(found)
+    parts = found.pending + found.running + found.answered + final_count(found)
     assert parts == 50
     assert min(found.pending, found.running, found.answered) >= 0
 
 
 def test_a_cached_answer_costs_nothing_and_a_scripted_one_needs_no_price():
-    tally = Tally()
+    tally = LiveTotals()
     tally.counted(some(pending=1000), seq=0, first_pass=True)
     tally.note(
         [
@@ -279,7 +279,7 @@ class Held:
 async def test_counts_come_one_at_a_time_and_take_at_most_a_hundredth_of_the_time(monkeypatch):
     watch, clock = Held(), [NOW]
     watch.found = RunCount(1, 0, True, some(pending=1000), (), {}, False, False)
-    counting = Counting(watch, lambda: clock[0])
+    counting = RunCounter(watch, lambda: clock[0])
     ticks = iter([0.0, 0.05])
     monkeypatch.setattr("tui_evals.tui.results.table.time.perf_counter", lambda: next(ticks))
     assert counting.due()
@@ -298,7 +298,7 @@ async def test_counts_come_one_at_a_time_and_take_at_most_a_hundredth_of_the_tim
 async def test_no_count_begins_while_one_is_under_way():
     watch, gate = Held(), threading.Event()
     watch.count = lambda: gate.wait(10) and None
-    counting = Counting(watch, lambda: NOW)
+    counting = RunCounter(watch, lambda: NOW)
     work = asyncio.create_task(counting.count())
     await asyncio.sleep(0)
     counting.soon()
@@ -310,7 +310,7 @@ async def test_no_count_begins_while_one_is_under_way():
 async def test_a_run_that_is_over_is_counted_at_once_and_a_count_of_another_run_is_not_taken():
     watch = Held()
     watch.found = RunCount(1, 0, True, some(), (), {}, False, False)
-    counting = Counting(watch, lambda: NOW)
+    counting = RunCounter(watch, lambda: NOW)
     assert await counting.count()
     counting.note(StoreChange(run=True))
     assert counting.due()
@@ -324,7 +324,7 @@ async def test_a_run_that_is_over_is_counted_at_once_and_a_count_of_another_run_
 async def test_a_count_that_fails_ends_the_wait_for_it():
     watch = Held()
     watch.count = lambda: 1 / 0
-    counting = Counting(watch, lambda: NOW)
+    counting = RunCounter(watch, lambda: NOW)
     with pytest.raises(ZeroDivisionError):
         await counting.count()
     counting.soon()
@@ -332,7 +332,7 @@ async def test_a_count_that_fails_ends_the_wait_for_it():
 
 
 def test_the_latest_is_the_last_that_became_final():
-    counting = Counting(Held(), lambda: NOW)
+    counting = RunCounter(Held(), lambda: NOW)
     counting.note(StoreChange(rows=[an_answer(4, seq=1), an_answer(5, seq=2), an_answer(6, "running", seq=3)]))
     counting.note(StoreChange(rows=[an_answer(7, "running", seq=4)]))
     assert counting.latest == 5

@@ -13,8 +13,8 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
-from tui_evals.tui.actions import of
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.actions import actions_at
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.workspace import Workspace
@@ -380,7 +380,7 @@ async def test_with_no_dataset_the_pane_says_what_to_do_and_no_key_fails(tried):
     async with tried(items=None) as one:
         assert any("ctrl+n" in text for text in one.texts)
         assert one.pane.selection() is None
-        for action in of("tree"):
+        for action in actions_at("tree"):
             one.pane.action_act(action.name)
         await one.press("enter", "j", "escape")
         assert {kind for kind, _ in one.app.said} == {"warn"}

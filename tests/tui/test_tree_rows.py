@@ -9,9 +9,17 @@ from rich.cells import cell_len
 
 from tui_evals.datasets.problems import Problem
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.tree.latest import item_key
-from tui_evals.tui.tree.outline import DATASET, Shape, above, grouped, matching, outline, remapped
-from tui_evals.tui.tree.rows import Other, Tree, TreeRows, counts, first_page, preview
+from tui_evals.tui.latest_statuses import item_key
+from tui_evals.tui.tree.outline import (
+    DATASET,
+    TreeShape,
+    follow_items,
+    items_by_category,
+    items_with_words,
+    parent_row,
+    row_keys,
+)
+from tui_evals.tui.tree.rows import OtherDataset, Tree, TreeRows, first_page, preview, problem_counts
 
 ITEMS = [
     {"testId": "MT-1", "prompt": "Hello there", "category": "Safety", "tags": ["smoke"]},
@@ -22,7 +30,7 @@ ITEMS = [
 
 
 def laid(shape=None, items=ITEMS, keep=None, **given):
-    shape = shape or Shape()
+    shape = shape or TreeShape()
     shape.lay(items, keep)
     return Tree("d.json", False, items, shape.keys, groups=shape.groups, folded=shape.folded, shut=shape.shut, **given)
 
@@ -49,7 +57,7 @@ def test_units_stand_below_the_dataset_and_their_keys_are_their_paths():
 
 
 def test_every_key_is_found_at_its_row():
-    tree = laid(Shape(by_category=True), others=[Other("/x/b.json", "b.json", False)])
+    tree = laid(TreeShape(by_category=True), others=[OtherDataset("/x/b.json", "b.json", False)])
     rows = TreeRows(tree, 60)
     for number, row in enumerate(rows):
         if row.key is not None:
@@ -63,7 +71,7 @@ def test_an_item_shows_its_name_prompt_problems_and_how_it_did():
     tree = laid(
         changed={0},
         marks={0},
-        problems=counts([Problem("bad", ("items", 0, "prompt")), Problem("worse", ("items", 0))]),
+        problems=problem_counts([Problem("bad", ("items", 0, "prompt")), Problem("worse", ("items", 0))]),
         statuses={"MT-1": "fail"},
     )
     shown = line(tree, ("items", 0))
@@ -74,7 +82,7 @@ def test_an_item_shows_its_name_prompt_problems_and_how_it_did():
 
 
 def test_an_item_without_a_name_is_called_by_its_position():
-    assert line(laid(Shape(folded=frozenset({1}))), ("items", 1)).startswith("  ▸ #2   2 turns · first question")
+    assert line(laid(TreeShape(folded=frozenset({1}))), ("items", 1)).startswith("  ▸ #2   2 turns · first question")
 
 
 def test_an_unfolded_conversation_does_not_say_its_first_prompt_twice():
@@ -85,30 +93,34 @@ def test_an_unfolded_conversation_does_not_say_its_first_prompt_twice():
 
 
 def test_items_of_which_none_has_a_category_stand_in_no_groups():
-    shape = Shape(by_category=True)
+    shape = TreeShape(by_category=True)
     shape.lay([{"prompt": "a"}, {"prompt": "b"}], None)
     assert shape.groups is None and shape.keys == [("items", 0), ("items", 1)]
 
 
 def test_the_dataset_shows_its_file_its_size_and_its_errors():
-    tree = laid(problems=counts([Problem("no name", ("metadata",)), Problem("hm", ("items", 0), severity="warning")]))
+    tree = laid(
+        problems=problem_counts([Problem("no name", ("metadata",)), Problem("hm", ("items", 0), severity="warning")])
+    )
     assert line(tree, DATASET) == "  d.json 4 items !1"
     assert line(laid(filtered=2), DATASET) == "  d.json 2 of 4 items"
 
 
 def test_errors_of_a_turn_count_for_its_item_and_the_dataset():
-    found = counts([Problem("x", ("items", 1, "turns", 0, "prompt")), Problem("y", ("items", 1, "turns", 1))])
+    found = problem_counts([Problem("x", ("items", 1, "turns", 0, "prompt")), Problem("y", ("items", 1, "turns", 1))])
     assert found == {(): 2, ("items", 1): 2, ("items", 1, "turns", 0): 1, ("items", 1, "turns", 1): 1}
 
 
 def test_groups_come_in_order_of_appearance_and_items_without_category_last():
-    assert grouped(ITEMS, range(4)) == {"Safety": [0, 3], "Tone": [2], "": [1]}
-    keys = outline(ITEMS, range(4), groups=grouped(ITEMS, range(4)), shut=frozenset({"Safety"}), folded=frozenset({1}))
+    assert items_by_category(ITEMS, range(4)) == {"Safety": [0, 3], "Tone": [2], "": [1]}
+    keys = row_keys(
+        ITEMS, range(4), groups=items_by_category(ITEMS, range(4)), shut=frozenset({"Safety"}), folded=frozenset({1})
+    )
     assert keys == [("category", "Safety"), ("category", "Tone"), ("items", 2), ("category", ""), ("items", 1)]
 
 
 def test_a_category_shows_how_many_it_has_and_a_mark_when_all_of_them_are_marked():
-    tree = laid(Shape(by_category=True), marks={0, 3})
+    tree = laid(TreeShape(by_category=True), marks={0, 3})
     assert line(tree, ("category", "Safety")) == "▪ ▾ Safety 2"
     assert line(tree, ("category", "Tone")) == "  ▾ Tone 1"
     assert line(tree, ("category", "")) == "  ▾ no category 1"
@@ -119,11 +131,11 @@ def test_a_category_shows_how_many_it_has_and_a_mark_when_all_of_them_are_marked
     [("", [0, 1, 2, 3]), ("SAFETY again", [3]), ("smoke", [0]), ("second", [1]), ("#2", [1]), ("mt", [0, 2, 3])],
 )
 def test_every_word_of_a_filter_stands_in_name_prompt_category_or_tags(words, found):
-    assert matching(ITEMS, words, {}) == found
+    assert items_with_words(ITEMS, words, {}) == found
 
 
 def test_a_filter_keeps_the_item_one_is_in_on_screen():
-    shape = Shape(words="smoke")
+    shape = TreeShape(words="smoke")
     shape.lay(ITEMS, keep=2)
     assert shape.keys == [("items", 0), ("items", 2)]
     assert list(shape.shown) == [0]
@@ -134,20 +146,20 @@ def test_a_filter_keeps_the_item_one_is_in_on_screen():
 def test_a_filter_reads_a_changed_item_anew():
     known = {}
     items = list(ITEMS)
-    assert matching(items, "bye", known) == [2]
+    assert items_with_words(items, "bye", known) == [2]
     items[2] = {**items[2], "prompt": "Good evening"}
-    assert matching(items, "bye", known) == []
+    assert items_with_words(items, "bye", known) == []
 
 
 def test_folds_go_along_with_items_that_move():
     one, two, three = ({"turns": [{}]} for _ in range(3))
-    assert remapped(frozenset({1}), [one, two], [three, one, two]) == {2}
-    assert remapped(frozenset({1}), [one, two], [one, three]) == {1}
-    assert remapped(frozenset({1}), [one, two], [one]) == frozenset()
+    assert follow_items(frozenset({1}), [one, two], [three, one, two]) == {2}
+    assert follow_items(frozenset({1}), [one, two], [one, three]) == {1}
+    assert follow_items(frozenset({1}), [one, two], [one]) == frozenset()
 
 
 def test_a_place_that_is_folded_is_stood_for_by_what_it_is_folded_into():
-    shape = Shape(by_category=True)
+    shape = TreeShape(by_category=True)
     shape.lay(ITEMS, None)
     assert shape.row_for(("items", 1, "turns", 1)) == ("items", 1, "turns", 1)
     assert shape.fold(("items", 1))
@@ -158,7 +170,7 @@ def test_a_place_that_is_folded_is_stood_for_by_what_it_is_folded_into():
 
 
 def test_the_dataset_folds_and_unfolds_everything():
-    shape = Shape()
+    shape = TreeShape()
     shape.lay(ITEMS, None)
     assert shape.fold(DATASET)
     assert shape.folded == {1}
@@ -168,23 +180,23 @@ def test_the_dataset_folds_and_unfolds_everything():
 
 
 def test_what_a_row_belongs_to():
-    assert above(("items", 1, "turns", 0), ITEMS, True) == ("items", 1)
-    assert above(("items", 0), ITEMS, True) == ("category", "Safety")
-    assert above(("items", 0), ITEMS, False) == DATASET
-    assert above(("category", "Safety"), ITEMS, True) == DATASET
+    assert parent_row(("items", 1, "turns", 0), ITEMS, True) == ("items", 1)
+    assert parent_row(("items", 0), ITEMS, True) == ("category", "Safety")
+    assert parent_row(("items", 0), ITEMS, False) == DATASET
+    assert parent_row(("category", "Safety"), ITEMS, True) == DATASET
 
 
 def test_an_empty_pane_says_what_belongs_here_and_the_keys():
     told = "\n".join("".join(piece.text for piece in row.pieces) for row in first_page([], 40))
     assert "Welcome" in told and "tui-evals demo" in told
     assert re.findall(r"^ (\S+)", told, re.MULTILINE) == ["ctrl+n", "enter", "1", "r", "?"]
-    rows = first_page([Other("/x/b.json", "b.json", True)], 40)
+    rows = first_page([OtherDataset("/x/b.json", "b.json", True)], 40)
     assert [row.key for row in rows if row.key] == [("open", "/x/b.json")]
     assert "opens the dataset under" in "".join(piece.text for row in rows for piece in row.pieces)
 
 
 @pytest.mark.parametrize("width", [20, 38, 76, 120])
-@pytest.mark.parametrize("others", [[], [Other("/x/b.json", "日本" * 40, True)]])
+@pytest.mark.parametrize("others", [[], [OtherDataset("/x/b.json", "日本" * 40, True)]])
 def test_the_first_page_fits_its_pane(width, others):
     for row in first_page(others, width):
         assert sum(cell_len(safe_line(piece.text)) for piece in row.pieces) <= width
@@ -220,6 +232,6 @@ units = st.dictionaries(fields, json_values, max_size=5) | json_values
 @given(st.lists(units, max_size=5), st.booleans(), st.integers(38, 90), st.text(max_size=3))
 def test_whatever_a_dataset_holds_each_row_fits_the_width(items, by_category, width, words):
     statuses = {item_key(item): "answered" for item in items}
-    tree = laid(Shape(by_category=by_category, words=words), items, keep=0 if items else None, statuses=statuses)
+    tree = laid(TreeShape(by_category=by_category, words=words), items, keep=0 if items else None, statuses=statuses)
     for text in texts(tree, width):
         assert cell_len(safe_line(text)) <= width

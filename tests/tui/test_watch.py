@@ -17,7 +17,7 @@ from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.tui import watch as watch_module
-from tui_evals.tui.results.order import AnswerOrder
+from tui_evals.tui.run_queries import AnswerOrder
 from tui_evals.tui.watch import PAGE, Watch
 
 
@@ -346,7 +346,7 @@ def test_a_count_tells_totals_means_verdicts_and_of_what_there_are_several(watch
     found = watch.count()
     assert watch.counted(found)
     assert (watch.totals.total, watch.totals.passed) == (4, 1)
-    assert watch_module.keys_of(watch.means) == ["Match"]
+    assert watch_module.column_keys(watch.means) == ["Match"]
     assert watch.verdicts == {ids[0]: "fail"}
     assert (found.turns, found.repeats, found.first_pass) == (True, True, True)
     other = writer.plan(new_run(), cells(2))

@@ -13,7 +13,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.workers import WorkerTotals, together
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.results.workers import WorkerRows, Workers, heading, none_there, workers_line
+from tui_evals.tui.results.workers import WorkerRows, WorkersDialog, heading, no_workers_rows, workers_line
 from tui_evals.tui.watch import Watch
 
 SIZES = [(80, 24), (160, 45)]
@@ -100,7 +100,7 @@ def test_a_narrow_list_keeps_what_matters_most():
 @pytest.mark.parametrize("name", ["tcp://10.20.30.40:40001", HOSTILE])
 def test_no_row_is_wider_than_the_list_whatever_a_worker_is_called(width, name):
     rows = [worker(name, calls=10**9, cells=10**5), worker("b", state="gone", seen=0.0)]
-    for text in (*listed(rows, width), *text_of([heading(width)]), *text_of(none_there(width))):
+    for text in (*listed(rows, width), *text_of([heading(width)]), *text_of(no_workers_rows(width))):
         assert cell_len(safe_line(text)) <= max(width, 18)
 
 
@@ -173,7 +173,7 @@ async def test_who_watches_a_run_sees_its_workers_come_and_go_and_lists_them(tmp
         await person.sees("● 2 workers  16 cells  25.0/s  ! 3 errors  ○ 1 gone")
         assert "● alive   c:3" in person.screen()
         await person.press("escape")
-        await person.until(lambda: not isinstance(person.app.screen, Workers))
+        await person.until(lambda: not isinstance(person.app.screen, WorkersDialog))
         writer.run_status(run.id, "interrupted", finished=9.0)
         await person.sees("○ 3 workers gone  300 calls")
 
@@ -200,7 +200,7 @@ async def test_a_run_of_one_process_says_why_there_is_nothing_to_list(tmp_path, 
     async with at_the_workbench(tmp_path, run=run.key, size=(80, 24)) as person:
         await person.press("M")
         assert "this run has no workers: it is executed by one process" in person.said()
-        assert not isinstance(person.app.screen, Workers)
+        assert not isinstance(person.app.screen, WorkersDialog)
         await person.press("colon")
         await person.type("workers")
         await person.sees("this run has no workers")
@@ -221,7 +221,7 @@ async def test_the_palette_lists_the_workers_too(tmp_path, writer, run):
         await person.press("enter")
         await person.sees("● alive   a:1")
         await person.press("M")
-        assert not isinstance(person.app.screen, Workers)
+        assert not isinstance(person.app.screen, WorkersDialog)
 
 
 async def test_a_thousand_workers_are_gone_through_while_they_change(tmp_path, writer, run):

@@ -33,7 +33,7 @@ class Action(NamedTuple):
     name: str
     keys: str
     word: str
-    says: str
+    description: str
     footer: bool = False
 
 
@@ -216,7 +216,7 @@ NAMES = {
 }
 
 
-def of(where: Where) -> tuple[Action, ...]:
+def actions_at(where: Where) -> tuple[Action, ...]:
     """The actions of one place."""
     return tuple(action for action in ACTIONS if action.where == where)
 
@@ -224,8 +224,10 @@ def of(where: Where) -> tuple[Action, ...]:
 def bindings(where: Where) -> list[Binding]:
     """The keys of a place, each with a name of its own so that a keymap can change it."""
     return [
-        Binding(_spelled(action.keys), f"act('{action.name}')", action.word, show=False, id=f"{where}.{action.name}")
-        for action in of(where)
+        Binding(
+            _textual_keys(action.keys), f"act('{action.name}')", action.word, show=False, id=f"{where}.{action.name}"
+        )
+        for action in actions_at(where)
     ]
 
 
@@ -234,10 +236,10 @@ def key_names(action: Action) -> list[str]:
     return [NAMES.get(key, key) for key in action.keys.split(",")]
 
 
-def footer(where: Where) -> Iterable[Action]:
+def footer_actions(where: Where) -> Iterable[Action]:
     """What the footer shows for a place: its own few, then what holds everywhere."""
-    return [action for action in (*of(where), *of("everywhere")) if action.footer]
+    return [action for action in (*actions_at(where), *actions_at("everywhere")) if action.footer]
 
 
-def _spelled(keys: str) -> str:
+def _textual_keys(keys: str) -> str:
     return keys.replace("#", "number_sign")

@@ -18,7 +18,7 @@ _CHUNK = 240
 """Bytes of a control string that every release of GNU screen passes on."""
 
 
-def copy(
+def copy_to_clipboard(
     text: str, what: str, root: Path, environ: Mapping[str, str] | None = None, *, terminal: str = "/dev/tty"
 ) -> str:
     """Put a text into the clipboard, or into a file of the project where that cannot be; says what was done."""
@@ -26,11 +26,11 @@ def copy(
     folder = root / ".evals" / "copies"
     clean = safe(text)
     size = f"{len(clean):,} character{'' if len(clean) == 1 else 's'}"
-    payload = encoded(clean)
+    payload = base64_text(clean)
     if len(payload) > LONGEST:
         return f"{what}, {size}, is too long for the clipboard: {_saved(text, what, folder)}"
     try:
-        _write(sequence(payload, environ), terminal)
+        _write(osc52_sequence(payload, environ), terminal)
     except OSError:
         return f"there is no terminal that takes the {what}: {_saved(text, what, folder)}"
     named = "" if clean == text.replace("\r\n", "\n") else ", control characters spelt out"
@@ -38,12 +38,12 @@ def copy(
     return f"{what} copied, {size}{named}{hint}"
 
 
-def encoded(text: str) -> bytes:
+def base64_text(text: str) -> bytes:
     """A text as the terminal wants it."""
     return b64encode(text.encode("utf-8", "replace"))
 
 
-def sequence(payload: bytes, environ: Mapping[str, str]) -> bytes:
+def osc52_sequence(payload: bytes, environ: Mapping[str, str]) -> bytes:
     """The bytes that set the clipboard, wrapped for the multiplexer one is in."""
     plain = b"\x1b]52;c;" + payload + b"\x07"
     if environ.get("TMUX"):

@@ -1,4 +1,4 @@
-"""The door of the workbench: opens the screen, gives the terminal back as it was, and says what is left to say."""
+"""Opens the workbench, gives the terminal back as it was, and returns what is left to say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 
-from .terminal import RESTORE_TITLE, SAVE_TITLE, to_terminal
+from .terminal import RESTORE_TITLE, SAVE_TITLE, write_to_terminal
 
 if TYPE_CHECKING:
     from .app import Workbench
@@ -32,13 +32,13 @@ def open_workbench(
     app = Workbench(root, database, dataset=dataset, run=run)
     # What Textual prints of an error holds the values of variables, which have no place on a terminal or in a log.
     app.error_console = Console(file=io.StringIO(), width=120, color_system=None)
-    to_terminal(SAVE_TITLE)
+    write_to_terminal(SAVE_TITLE)
     try:
-        says = app.run(mouse=mouse and _mouse(root))
+        message = app.run(mouse=mouse and _mouse(root))
     finally:
-        to_terminal(RESTORE_TITLE)
+        write_to_terminal(RESTORE_TITLE)
     if app.return_code in (0, None):
-        return 0, says or ""
+        return 0, message or ""
     return 1, _recorded(app, database)
 
 

@@ -25,7 +25,7 @@ WEIGHTS: dict[Place, int] = {"tree": 30, "editor": 40, "judges": 34, "runs": 26,
 _LEAST, _MOST, _STEP = 12, 90, 6
 
 
-def visible(focus: Place, width: int, zoomed: bool = False) -> tuple[Place, ...]:
+def visible_places(focus: Place, width: int, zoomed: bool = False) -> tuple[Place, ...]:
     """The panes shown, from left to right."""
     if zoomed or width < 100:
         return (focus,)
@@ -39,7 +39,7 @@ def changed_weight(weights: dict[Place, int], place: Place, way: int) -> dict[Pl
     return weights | {place: max(_LEAST, min(_MOST, weights[place] + way * _STEP))}
 
 
-def neighbour(focus: Place, width: int, zoomed: bool, way: int) -> Place:
+def next_place(focus: Place, width: int, zoomed: bool, way: int) -> Place:
     """The next pane for tab: round the three of its bench, or round all where only one is on screen."""
-    order = (WRITING if focus in WRITING else LOOKING) if len(visible(focus, width, zoomed)) > 1 else ALL
+    order = (WRITING if focus in WRITING else LOOKING) if len(visible_places(focus, width, zoomed)) > 1 else ALL
     return order[(order.index(focus) + way) % len(order)]

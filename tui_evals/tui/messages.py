@@ -1,7 +1,8 @@
-"""What panes tell the workbench: messages go up, values come down."""
+"""What panes and screens tell the workbench; values come down to them, messages go up."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from textual.message import Message
@@ -63,3 +64,20 @@ class OpenRun(Message):
         super().__init__()
         self.run = run
         self.answer = answer
+
+
+class CompareRuns(Message):
+    """Runs are to be shown beside each other, by their numbers; `why` says how they were chosen."""
+
+    def __init__(self, runs: Sequence[int], why: str) -> None:
+        super().__init__()
+        self.runs = list(runs)
+        self.why = why
+
+
+class LabelRun(Message):
+    """Answers of a run are to be labelled blind."""
+
+    def __init__(self, run: int) -> None:
+        super().__init__()
+        self.run = run

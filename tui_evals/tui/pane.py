@@ -1,27 +1,29 @@
-"""What the six panes have in common: a title, actions from the table, and one way to show the state as it is now."""
+"""What all panes have in common: a title, actions from the table, and one way to show the state as it is now."""
 
 from __future__ import annotations
 
 import inspect
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
+from textual.app import App
 from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Region
+from textual.message import Message
 
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
-from .keyboard import give_keys
-from .messages import Place, StateChanged, StatusMessage
-from .store_pen import StoreWriter
+from .messages import Place, Severity, StateChanged, StatusMessage
+from .store_writer import StoreWriter
 from .watch import StoreChange, Watch
 from .workspace import Selection, Workspace
 
 
 class Pane(Vertical):
-    """One of the six; `sync` shows the state as it is now, and keeps nothing of it but cursor and folds."""
+    """A pane of the workbench; `sync` shows the state as it is now, and keeps nothing of it but cursor and folds."""
 
     place: ClassVar[Place]
     number: ClassVar[int]
@@ -30,11 +32,11 @@ class Pane(Vertical):
     _entitled = ""
     _entitling = False
 
-    def __init__(self, workspace: Workspace, watch: Watch, pen: StoreWriter) -> None:
+    def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:
         super().__init__(id=self.place, classes="pane")
         self.workspace = workspace
         self.watching = watch
-        self.pen = pen
+        self.writer = writer
 
     def on_mount(self) -> None:
         """Show the state for the first time."""
@@ -78,9 +80,9 @@ class Pane(Vertical):
             regions = (Region(-1, -1, self.outer_size.width, 1),)
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
-    def say(self, text: str, kind: str = "info") -> None:
+    def say(self, text: str, kind: Severity = "info") -> None:
         """A sentence for the status line."""
-        self.post_message(StatusMessage(text, "error" if kind == "error" else "warn" if kind == "warn" else "info"))
+        self.post_message(StatusMessage(text, kind))
 
     def changed(self) -> None:
         """Tell everybody that the shared state was changed."""
@@ -92,18 +94,29 @@ class Pane(Vertical):
 
     def action_act(self, name: str) -> None:
         """Do an action of the table, or say why not."""
-        act(self, name)
+        perform(self, name)
 
 
-def act(widget: object, name: str) -> None:
-    """Do an action: at once, or as a task of the app where it has to wait for somebody."""
-    from textual.widget import Widget
+class Actor(Protocol):
+    """A pane or a screen whose actions are methods `do_NAME`."""
 
-    assert isinstance(widget, Widget)
-    reason = getattr(widget, "why_not", lambda _: None)(name)
+    @property
+    def app(self) -> App[Any]:
+        """The application that runs what has to wait."""
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action cannot be done now."""
+
+    def post_message(self, message: Message) -> bool:
+        """Send a message."""
+
+
+def perform(actor: Actor, name: str) -> None:
+    """Do an action, or say why not: at once, or as a task of the app where it has to wait for somebody."""
+    reason = actor.why_not(name)
     if reason:
-        widget.post_message(StatusMessage(reason, "warn"))
+        actor.post_message(StatusMessage(reason, "warn"))
         return
-    outcome = getattr(widget, f"do_{name}")()
+    outcome = getattr(actor, f"do_{name}")()
     if inspect.iscoroutine(outcome):
-        widget.app.run_worker(outcome, group="acts", name=name, exit_on_error=False)
+        actor.app.run_worker(outcome, group="acts", name=name, exit_on_error=False)

@@ -1,4 +1,4 @@
-"""What is written to the terminal beside the screen: its title."""
+"""What is written to the terminal beside the screen: its title; and the way out when it is gone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAVE_TITLE = b"\x1b[22;2t"
 RESTORE_TITLE = b"\x1b[23;2t"
 
 
-def to_terminal(written: bytes) -> bool:
+def write_to_terminal(written: bytes) -> bool:
     """Write to the terminal one sits at, if there is one."""
     try:
         terminal = os.open("/dev/tty", os.O_WRONLY | os.O_NOCTTY)
@@ -32,7 +32,7 @@ def to_terminal(written: bytes) -> bool:
     return True
 
 
-def last_resort(seconds: float = 10.0) -> None:
+def exit_later(seconds: float = 10.0) -> None:
     """End the process after a while whatever hangs: Textual may wait for ever to write to a terminal that is gone."""
     timer = threading.Timer(seconds, os._exit, [1])
     timer.daemon = True

@@ -1,4 +1,4 @@
-"""What one look at the store found, for everybody who shows something of it."""
+"""The run on screen as it goes on: what changed in the store, and its answers in windows and in the order one wants."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.workers import RunWorkers
-from tui_evals.tui.results import order as questions
-from tui_evals.tui.results.order import AnswerOrder, RunCount
+
+from . import run_queries as questions
+from .run_queries import AnswerOrder, RunCount
 
 
 @dataclass
@@ -33,7 +34,7 @@ class StoreChange:
         return bool(self.rows or self.run or self.runs or self.reload)
 
 
-def differs(run: RunRow, before: RunRow) -> bool:
+def run_differs(run: RunRow, before: RunRow) -> bool:
     """Whether a run looks different from before; its heartbeat alone does not count."""
     return _shown(run) != _shown(before)
 
@@ -52,7 +53,7 @@ Fetch = Callable[[int, int], Iterable[tuple[int, AnswerRow]]]
 Judged = Callable[[list[int]], Mapping[int, Iterable[ScoreRecord]]]
 
 
-class Windows:
+class AnswerWindows:
     """Pages of rows, the latest forty that were asked for."""
 
     def __init__(self) -> None:
@@ -112,13 +113,13 @@ class Windows:
     def _judge(self, row: AnswerRow, judged: Judged) -> None:
         place = self._places.get(row.id)
         page = self._pages[place // PAGE] if place is not None else []
-        wanted = {one.id: one.seq for one in page if one is not None and self._is_new(one)}
-        wanted[row.id] = row.seq
-        found = judged(list(wanted))
+        seqs = {one.id: one.seq for one in page if one is not None and self._is_new(one)}
+        seqs[row.id] = row.seq
+        records = judged(list(seqs))
         if len(self._scores) > PAGE * _PAGES:
             self._scores.clear()
-        for answer, seq in wanted.items():
-            self._scores[answer] = (seq, {record.key: record for record in found.get(answer, ())})
+        for answer, seq in seqs.items():
+            self._scores[answer] = (seq, {record.key: record for record in records.get(answer, ())})
 
     def _is_new(self, row: AnswerRow) -> bool:
         known = self._scores.get(row.id)
@@ -146,7 +147,7 @@ class Watch:
         self.marks: frozenset[int] = frozenset()
         """Marked items of the run, by position."""
         self.crew = RunWorkers()
-        self._windows = Windows()
+        self._windows = AnswerWindows()
         self._connect()
 
     def _connect(self) -> None:
@@ -193,52 +194,52 @@ class Watch:
 
     def poll(self) -> StoreChange:
         """What changed since the last look; costs next to nothing when nothing did."""
-        found = StoreChange()
+        change = StoreChange()
         if _identity(self.database) not in (self._file, None):
-            self._reopen(found)
+            self._reopen(change)
         version = self.reader.data_version()
         if version == self._version and not self._died():
-            return found
-        found.run = self._version < 0
-        found.runs = version != self._version
+            return change
+        change.run = self._version < 0
+        change.runs = version != self._version
         generation = self.reader.generation()
         if generation != self._generation:
-            found.reload = True
+            change.reload = True
             self.forget()
         if self.run is not None:
-            self._look(self.run, found)
+            self._look(self.run, change)
         self._version, self._generation = version, generation
-        return found
+        return change
 
-    def _look(self, before: RunRow, found: StoreChange) -> None:
+    def _look(self, before: RunRow, change: StoreChange) -> None:
         """What happened to the run on screen and its answers."""
         try:
             run = self.run = self.reader.run(before.id)
             self.crew.look(self.reader, run)
         except LookupError:
             self.close_run()
-            found.run = found.reload = True
+            change.run = change.reload = True
             return
-        found.run |= differs(run, before)
+        change.run |= run_differs(run, before)
         if run.scoring_pass != before.scoring_pass:
             self.forget()
         last = self.reader.seq()
         if last - self._seq > _MOST:
-            found.reload = True
+            change.reload = True
             self.forget()
         else:
-            found.rows = self.reader.changed(self._seq, run.id)
-            for row in found.rows:
+            change.rows = self.reader.changed(self._seq, run.id)
+            for row in change.rows:
                 self._windows.put(row)
-        self._seq = max([last, *(row.seq for row in found.rows[-1:])])
+        self._seq = max([last, *(row.seq for row in change.rows[-1:])])
 
-    def _reopen(self, found: StoreChange) -> None:
+    def _reopen(self, change: StoreChange) -> None:
         """Another file is in the place of the store: look into that one, for the run of the same id."""
         shown, old = self.run.key if self.run else None, self.reader
         self._connect()
         old.close()
         self.close_run()
-        found.run = found.reload = True
+        change.run = change.reload = True
         try:
             run = self.reader.find_run(shown) if shown else None
         except LookupError:
@@ -265,20 +266,20 @@ class Watch:
 
     def row(self, number: int) -> AnswerRow | None:
         """The answer in a row; None where it has been deleted. Nobody is asked by a run that is over."""
-        found = self._windows.row(number, self._fetch) if 0 <= number < len(self) else None
+        answer = self._windows.row(number, self._fetch) if 0 <= number < len(self) else None
         over = self.run is not None and self.run.status in ("interrupted", "finished")
-        if found is not None and found.status == "running" and over:
-            return replace(found, status="pending", started=None)
-        return found
+        if answer is not None and answer.status == "running" and over:
+            return replace(answer, status="pending", started=None)
+        return answer
 
     def _fetch(self, start: int, count: int) -> Iterable[tuple[int, AnswerRow]]:
         if self.run is None:
             return []
         if self.ids is None:
             return [(row.pos, row) for row in self.reader.window(self.run.id, start, count)]
-        wanted = self.ids[start : start + count]
-        found = {row.id: row for row in self.reader.rows(wanted)}
-        return [(number, found[answer]) for number, answer in enumerate(wanted, start) if answer in found]
+        ids = self.ids[start : start + count]
+        by_id = {row.id: row for row in self.reader.rows(ids)}
+        return [(number, by_id[answer]) for number, answer in enumerate(ids, start) if answer in by_id]
 
     def place(self, row: AnswerRow) -> int | None:
         """The row of an answer, if it is one that could be on screen; asks nobody."""
@@ -293,8 +294,8 @@ class Watch:
                 return self.ids.index(answer)
             except ValueError:
                 return None
-        found = self.reader.rows([answer])
-        return found[0].pos if found and found[0].run == self.run.id else None
+        rows = self.reader.rows([answer])
+        return rows[0].pos if rows and rows[0].run == self.run.id else None
 
     def find(self, key: Hashable) -> int | None:
         """The same, for the cursor of a list."""
@@ -311,7 +312,7 @@ class Watch:
     def sorted(self, order: AnswerOrder) -> array[int] | None:
         """The ids in an order, for `arrange`; FilterError says what is wrong with the filter."""
         run = self.run
-        return None if run is None or order.plain else questions.arranged(self.database, run, order)
+        return None if run is None or order.plain else questions.arranged_ids(self.database, run, order)
 
     def arrange(self, order: AnswerOrder, ids: array[int] | None) -> None:
         """Show the answers in an order that was asked for."""
@@ -321,12 +322,12 @@ class Watch:
     def failure(self, start: int, way: int) -> int | None:
         """The next row, round the end, whose answer did not pass; None when there is none."""
         run = self.run
-        return None if run is None else questions.failure(self.database, run, self.ids, start, way)
+        return None if run is None else questions.next_failure(self.database, run, self.ids, start, way)
 
     def count(self) -> RunCount | None:
         """The run in numbers, for `counted`; None when it is gone."""
         run = self.run
-        return None if run is None else questions.counted(self.database, run, self.figures)
+        return None if run is None else questions.count_run(self.database, run, self.figures)
 
     def counted(self, count: RunCount | None) -> bool:
         """Take a count, unless another run is on screen by now; says whether it was taken."""
@@ -343,12 +344,12 @@ class Watch:
 def _identity(file: Path) -> tuple[int, int] | None:
     """Which file stands at a path."""
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def keys_of(means: Sequence[EvaluatorMean]) -> list[str]:
+def column_keys(means: Sequence[EvaluatorMean]) -> list[str]:
     """The evaluators of a run in the order of their columns; those of groups of answers have none."""
     return [mean.key for mean in means if mean.scope == "answer"]

@@ -1,4 +1,4 @@
-"""What is being written: the datasets of the project, the one that is open, and where in it one is."""
+"""What the authoring panes share: the project's datasets, the open one, where in it one is, settings, evaluators."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ from tui_evals.targets.environment import environment
 SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
 _DEEPEST = 4
+
+NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
+"""Why what needs a dataset cannot be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,8 @@ class Workspace:
     @property
     def unit(self) -> dict[str, Any] | None:
         """The item or turn one is in; None at the dataset itself."""
-        found = get_at(self.data, self.where) if self.where else None
-        return found if isinstance(found, dict) else None
+        unit = get_at(self.data, self.where) if self.where else None
+        return unit if isinstance(unit, dict) else None
 
     def units(self) -> Iterator[Place]:
         """Every item and turn in the order of the file."""
@@ -141,9 +144,9 @@ class Workspace:
 
     def names(self) -> list[str]:
         """How every item is called."""
-        given = [_test_id(item) for item in self.items]
-        times = Counter(given)
-        return [name if name and times[name] == 1 else f"#{number + 1}" for number, name in enumerate(given)]
+        test_ids = [_test_id(item) for item in self.items]
+        times = Counter(test_ids)
+        return [name if name and times[name] == 1 else f"#{number + 1}" for number, name in enumerate(test_ids)]
 
     def apply(self, data: dict[str, Any], what: str, merge: str | None = None) -> None:
         """Make an edit that can be undone; one stays on a place that is still there."""
@@ -187,14 +190,14 @@ class Workspace:
             return None
         mark = (id(self.editing), self.editing.version)
         if self.reported != mark or self.report is None:
-            self.report = checked(self.editing, self.registry)
+            self.report = check_dataset(self.editing, self.registry)
             self.reported = mark
         return self.report
 
     def problems_at(self, place: Place) -> list[Problem]:
         """What the last validation found at a place or inside it."""
-        found = self.report.problems if self.report else ()
-        return [problem for problem in found if problem.path[: len(place)] == place]
+        problems = self.report.problems if self.report else ()
+        return [problem for problem in problems if problem.path[: len(place)] == place]
 
     def dataset(self) -> Dataset | None:
         """The typed dataset as the last validation saw it; None while it is not valid."""
@@ -206,7 +209,7 @@ def _test_id(item: object) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def checked(editing: Editing, evaluators: Registry) -> ValidationReport:
+def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
     document = replace(editing.document, data=editing.data)
     return validate(document, evaluators.catalogue, evaluators.own)

@@ -1,4 +1,4 @@
-"""Keeps a viewer on an answer: fetched and laid out away from the screen's thread, one request at a time."""
+"""Pane 5, one answer: fetched and laid out away from the screen's thread, one request at a time."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ from textual.binding import BindingType
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.lines import Maker, Rows, row
+from tui_evals.tui.answer_actions import NO_ANSWER, copy_menu, expect_answer, give_verdict, go_to_item, new_item
+from tui_evals.tui.answer_context import (
+    AnswerContext,
+    AnswerFinder,
+    ComparedAnswer,
+    answer_title,
+    place_of,
+    source_file,
+)
 from tui_evals.tui.messages import AnswerShown, Place
-from tui_evals.tui.pager import page
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.parts import paragraph, plain
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.rows import RowMaker, Rows, paragraph, row, row_text
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.widgets.search import SearchLine
 from tui_evals.tui.workspace import Selection, Workspace
 
-from .acts import NOTHING, accept, copy_menu, give_verdict, go_to_item, new_item
-from .case import Case, Finder, Look, place_of, source_file
-from .rows import LAYOUT_NAMES, LAYOUTS, AnswerView, empty, name_of, shown
+from .external_pager import show_in_pager
+from .rows import LAYOUT_NAMES, LAYOUTS, AnswerView, answer_rows, no_answer_rows
 
 _LONG = 200_000
 """Characters beyond which a diff is waited for with the answer already on screen."""
@@ -42,7 +48,7 @@ class _AnswerRequest:
 
     answer: int
     tick: int
-    manner: AnswerView
+    view: AnswerView
     width: int
 
     def looks_like(self, other: _AnswerRequest | None) -> bool:
@@ -50,14 +56,14 @@ class _AnswerRequest:
         return other is not None and replace(self, tick=0) == replace(other, tick=0)
 
 
-class Presenter:
+class AnswerPresenter:
     """Shows an answer in a viewer; the latest wish wins, and nobody waits for the ones before it."""
 
-    def __init__(self, lines: Lines, database: Path, empty: Maker, ready: Callable[[], None]) -> None:
-        self.manner = AnswerView()
-        self.look: Look | None = None
+    def __init__(self, lines: Lines, database: Path, empty: RowMaker, ready: Callable[[], None]) -> None:
+        self.view = AnswerView()
+        self.look: ComparedAnswer | None = None
         self._lines = lines
-        self._finder = Finder(database)
+        self._finder = AnswerFinder(database)
         self._empty = empty
         self._ready = ready
         self._answer: int | None = None
@@ -73,7 +79,7 @@ class Presenter:
         return self._answer
 
     @property
-    def case(self) -> Case | None:
+    def case(self) -> AnswerContext | None:
         """The answer that is looked at, once it is fetched."""
         return self.look.case if self.look is not None else None
 
@@ -92,9 +98,9 @@ class Presenter:
         self._tick += 1
         self._prepare_soon()
 
-    def show_as(self, manner: AnswerView) -> None:
+    def show_as(self, view: AnswerView) -> None:
         """Show it in another manner."""
-        self.manner = manner
+        self.view = view
         self._prepare_soon()
 
     def appear(self) -> None:
@@ -103,24 +109,24 @@ class Presenter:
 
     def _forget(self) -> None:
         self._rows, self._shown = (), None
-        self._lines.show(self._made)
+        self._lines.show(self._rows_so_far)
 
     def _give_up_waiting(self) -> None:
         if self._shown is not None and self._shown.answer != self._answer:
             self._forget()
 
-    def _made(self, width: int) -> Rows:
+    def _rows_so_far(self, width: int) -> Rows:
         """The rows as far as they are ready; others are prepared."""
         if self._answer is None:
             return self._empty(width)
-        if self._wanted(width) != self._shown:
+        if self._request(width) != self._shown:
             self._prepare_soon()
         return self._rows or [row(("…", "dim"))]
 
-    def _wanted(self, width: int = 0) -> _AnswerRequest | None:
+    def _request(self, width: int = 0) -> _AnswerRequest | None:
         width = width or self._lines.scrollable_content_region.width
         return (
-            _AnswerRequest(self._answer, self._tick, self.manner, width)
+            _AnswerRequest(self._answer, self._tick, self.view, width)
             if self._answer is not None and width > 0
             else None
         )
@@ -133,45 +139,47 @@ class Presenter:
     async def _prepare(self) -> None:
         """Fetch and lay out until what is on screen is what is wanted."""
         try:
-            while (wanted := self._wanted()) is not None and wanted != self._shown:
+            while (request := self._request()) is not None and request != self._shown:
                 before = self.look
-                if self._fetched != wanted.tick and not await self._fetch(wanted):
+                if self._fetched != request.tick and not await self._fetch(request):
                     continue
                 look = self.look
-                if look is not None and look is before and wanted.looks_like(self._shown):
-                    self._shown = wanted
+                if look is not None and look is before and request.looks_like(self._shown):
+                    self._shown = request
                 elif look is not None:
-                    await self._lay_out(wanted, look)
+                    await self._lay_out(request, look)
         finally:
             self._busy = False
 
-    async def _lay_out(self, wanted: _AnswerRequest, look: Look) -> None:
-        if wanted.manner.layout != "answer" and look.size() > _LONG:
-            first = replace(wanted.manner, compare=False)
-            self._put(replace(wanted, manner=first), await asyncio.to_thread(shown, look, first, wanted.width), wanted)
-        self._put(wanted, await asyncio.to_thread(shown, look, wanted.manner, wanted.width), wanted)
+    async def _lay_out(self, request: _AnswerRequest, look: ComparedAnswer) -> None:
+        if request.view.layout != "answer" and look.size() > _LONG:
+            first = replace(request.view, compare=False)
+            self._put(
+                replace(request, view=first), await asyncio.to_thread(answer_rows, look, first, request.width), request
+            )
+        self._put(request, await asyncio.to_thread(answer_rows, look, request.view, request.width), request)
 
-    async def _fetch(self, wanted: _AnswerRequest) -> bool:
+    async def _fetch(self, request: _AnswerRequest) -> bool:
         """Have the answer as it is in the store; False when it cannot be had, which is shown, or is not wanted now."""
         try:
-            case = await asyncio.to_thread(self._finder.find, wanted.answer)
+            case = await asyncio.to_thread(self._finder.find, request.answer)
         except (LookupError, StoreError) as problem:
-            self._put(wanted, paragraph(str(problem), wanted.width, "error"), wanted)
+            self._put(request, paragraph(str(problem), request.width, "error"), request)
             return False
-        if wanted.answer != self._answer:
+        if request.answer != self._answer:
             return False
         if self.look is None or self.look.case != case:
-            self.look = Look(case)
-        self._fetched = wanted.tick
+            self.look = ComparedAnswer(case)
+        self._fetched = request.tick
         return True
 
-    def _put(self, prepared: _AnswerRequest, rows: Rows, wanted: _AnswerRequest) -> None:
+    def _put(self, prepared: _AnswerRequest, rows: Rows, request: _AnswerRequest) -> None:
         """Show what was prepared, unless something else is wanted by now."""
-        if not wanted.looks_like(self._wanted()):
+        if not request.looks_like(self._request()):
             return
         another = self._shown is None or self._shown.answer != prepared.answer
         self._rows, self._shown = rows, prepared
-        self._lines.show(self._made)
+        self._lines.show(self._rows_so_far)
         if another:
             self._lines.scroll_to(y=0, animate=False)
         self._ready()
@@ -185,11 +193,11 @@ class DetailPane(Pane):
     name_: ClassVar[str] = "Answer"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("detail")]
 
-    def __init__(self, workspace: Workspace, watch: Watch, pen: StoreWriter) -> None:
-        super().__init__(workspace, watch, pen)
+    def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:
+        super().__init__(workspace, watch, writer)
         self._lines = Lines(choosing=False)
         self._search = SearchLine(self._lines)
-        self._presenter = Presenter(self._lines, watch.database, self._empty, self._ready)
+        self._presenter = AnswerPresenter(self._lines, watch.database, self._empty, self._ready)
 
     def compose(self) -> ComposeResult:
         """The rows, and a line to search with."""
@@ -221,14 +229,14 @@ class DetailPane(Pane):
         self._presenter.appear()
 
     def _empty(self, width: int) -> Rows:
-        return empty(self.watching.run is not None, width)
+        return no_answer_rows(self.watching.run is not None, width)
 
     def _ready(self) -> None:
         """Other rows are on screen."""
-        case, manner = self._presenter.case, self._presenter.manner
+        case, view = self._presenter.case, self._presenter.view
         if case is not None:
-            raw = " · raw" if manner.raw else ""
-            self.entitle(f"{safe_line(name_of(case), 60)} · {LAYOUT_NAMES[manner.layout]}{raw}")
+            raw = " · raw" if view.raw else ""
+            self.entitle(f"{safe_line(answer_title(case), 60)} · {LAYOUT_NAMES[view.layout]}{raw}")
         self._search.again()
 
     # -- what can be done
@@ -236,7 +244,7 @@ class DetailPane(Pane):
     def why_not(self, action: str) -> str | None:
         """Everything here needs an answer, some of it more."""
         if self.watching.answer is None:
-            return NOTHING
+            return NO_ANSWER
         if action in ("next_match", "previous_match") and not self._search.value:
             return "nothing is searched for; / begins a search"
         case = self._presenter.case
@@ -254,17 +262,17 @@ class DetailPane(Pane):
         number = place_of(self.workspace.items, case.item, case.row.item)
         return None if number is None else Selection((number,), f"the item {self.workspace.name_of(number)}")
 
-    def _file(self, case: Case) -> Path | None:
+    def _file(self, case: AnswerContext) -> Path | None:
         return source_file(self.workspace.root, case.run, tuple(self.workspace.open))
 
     def do_layout(self) -> None:
         """Side by side, unified, only the answer."""
-        following = LAYOUTS[(LAYOUTS.index(self._presenter.manner.layout) + 1) % len(LAYOUTS)]
-        self._presenter.show_as(replace(self._presenter.manner, layout=following))
+        following = LAYOUTS[(LAYOUTS.index(self._presenter.view.layout) + 1) % len(LAYOUTS)]
+        self._presenter.show_as(replace(self._presenter.view, layout=following))
 
     def do_raw(self) -> None:
         """Spell out what a terminal would obey, or not."""
-        self._presenter.show_as(replace(self._presenter.manner, raw=not self._presenter.manner.raw))
+        self._presenter.show_as(replace(self._presenter.view, raw=not self._presenter.view.raw))
 
     def do_next(self) -> None:
         """The next answer."""
@@ -286,7 +294,7 @@ class DetailPane(Pane):
 
     async def do_accept(self) -> None:
         """Make the answer the expected response."""
-        await accept(self)
+        await expect_answer(self)
 
     async def do_verdict(self) -> None:
         """A verdict of one's own."""
@@ -306,14 +314,14 @@ class DetailPane(Pane):
         await new_item(self)
 
     async def do_pager(self) -> None:
-        """All of it in $PAGER."""
-        look, manner = self._presenter.look, self._presenter.manner
+        """Show the whole answer in $PAGER."""
+        look, view = self._presenter.look, self._presenter.view
         if look is None:
             self.say("the answer is still being fetched", "warn")
             return
-        rows = await asyncio.to_thread(shown, look, manner, self.app.size.width)
-        text = await asyncio.to_thread(lambda: "\n".join(plain(one).rstrip() for one in rows) + "\n")
-        problem = page(self.app, text)
+        rows = await asyncio.to_thread(answer_rows, look, view, self.app.size.width)
+        text = await asyncio.to_thread(lambda: "\n".join(row_text(one).rstrip() for one in rows) + "\n")
+        problem = show_in_pager(self.app, text)
         if problem:
             self.say(problem, "warn")
 

@@ -1,8 +1,7 @@
-"""What was sent and what came back, as rows: tool calls, the chat, what else is known of the reply, every attempt."""
+"""One answer as rows: its facts, its text against what was expected, scores, conversation, request and attempts."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,46 +10,35 @@ from tui_evals.present.figures import duration, money, number
 from tui_evals.store.records import AnswerRow, AnswerStatus, CallRecord, ScoreRecord
 from tui_evals.store.rows import Detail, Label, expected_of
 from tui_evals.targets.answers import content_text
-from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line, spell_out
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, Style, row, status_piece, wrapped
-from tui_evals.tui.parts import Joined, heading, paragraph
-
-from .case import (
-    NARROWEST,
-    Case,
-    Layout,
-    Look,
-    Sides,
+from tui_evals.tui.answer_context import (
+    AnswerContext,
+    ComparedAnswer,
+    answer_title,
+    arguments_of,
     messages_of,
+    pretty,
     prompt_of,
-    summary,
     text_of,
-    titles,
-    unified_rows,
     unit_of,
     units,
 )
+from tui_evals.tui.diff_rows import NARROWEST, Layout, SideBySideRows, column_titles, diff_summary, unified_rows
+from tui_evals.tui.rows import (
+    GLYPHS,
+    JoinedRows,
+    Piece,
+    Row,
+    Rows,
+    Style,
+    heading,
+    paragraph,
+    row,
+    status_piece,
+    wrapped,
+)
 
 _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
-_INLINE = 60
-
-
-def pretty(value: object) -> str:
-    """A value as JSON a person can read: on one line where it is short."""
-    line = json.dumps(value, ensure_ascii=False)
-    return line if len(line) <= _INLINE else json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def arguments_of(call: Mapping[str, Any]) -> str:
-    """The arguments of a tool call, as JSON where they are."""
-    given = call.get("arguments", "")
-    if not isinstance(given, str):
-        return pretty(given)
-    try:
-        return pretty(strictjson.loads(given))
-    except (strictjson.JsonError, RecursionError):
-        return given
 
 
 def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
@@ -60,10 +48,10 @@ def tool_rows(detail: Detail, width: int) -> Iterator[Rows]:
         return
     yield heading("Tool calls")
     for call in calls:
-        yield from _call(call, width)
+        yield from _call_rows(call, width)
 
 
-def _call(call: Mapping[str, Any], width: int) -> Iterator[Rows]:
+def _call_rows(call: Mapping[str, Any], width: int) -> Iterator[Rows]:
     inner = call.get("function")
     inner = inner if isinstance(inner, dict) else call
     yield paragraph(f"→ {inner.get('name')}", width, "strong")
@@ -82,7 +70,7 @@ def request_rows(detail: Detail, width: int) -> Iterator[Rows]:
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict):
-                yield from _call(call, width)
+                yield from _call_rows(call, width)
     for name, value in detail.answer.request.items():
         if name != "messages" and value not in (None, [], {}):
             yield paragraph(f"{name}: {pretty(value)}", width, "dim")
@@ -96,7 +84,7 @@ def _content(message: Mapping[str, Any]) -> str:
     return "\n".join([content_text(content), *(f"<{kind}>" for kind in others)])
 
 
-def attempts(detail: Detail, width: int) -> Iterator[Rows]:
+def attempt_rows(detail: Detail, width: int) -> Iterator[Rows]:
     """What else the target told, and every call that was made for the answer, judges included."""
     if detail.answer is not None and detail.answer.diagnostics:
         yield heading("Diagnostics")
@@ -104,10 +92,10 @@ def attempts(detail: Detail, width: int) -> Iterator[Rows]:
     if detail.calls:
         yield heading("Attempts")
     for call in detail.calls:
-        yield _attempt(call, width)
+        yield _attempt_rows(call, width)
 
 
-def _attempt(call: CallRecord, width: int) -> Rows:
+def _attempt_rows(call: CallRecord, width: int) -> Rows:
     parts = [
         f"{'!' if call.code else '✓'} {call.kind} {call.target}",
         f"attempt {call.attempt}" if call.attempt > 1 else "",
@@ -116,15 +104,15 @@ def _attempt(call: CallRecord, width: int) -> Rows:
         "" if call.cost is None else money(call.cost),
         f"{call.code}: {call.message or ''}" if call.code else "",
     ]
-    found = paragraph(" · ".join(part for part in parts if part), width, "error" if call.code else "")
-    return found if len(found) else [row()]
+    rows = paragraph(" · ".join(part for part in parts if part), width, "error" if call.code else "")
+    return rows if len(rows) else [row()]
 
 
 _RESULTS: dict[str, AnswerStatus] = {"pass": "pass", "fail": "fail", "error": "error"}
 _NOTHING: tuple[object, ...] = ("", [], {})
 
 
-def score_rows(case: Case, width: int) -> Iterator[Rows]:
+def score_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
     """What the evaluators made of it in the pass that counts, in earlier ones, and what people said."""
     scores, together, labels = case.detail.scores, case.detail.together, case.detail.labels
     now = case.run.scoring_pass
@@ -147,7 +135,7 @@ def _judged(passes: Mapping[int, tuple[ScoreRecord, ...]], now: int, width: int)
     for record in passes.get(now, ()):
         yield from _score(record, width)
         before = [
-            f"pass {place}: {_short(one)}"
+            f"pass {place}: {_short_score(one)}"
             for place, records in passes.items()
             if place != now
             for one in records
@@ -179,7 +167,7 @@ def _result(result: str | None) -> Piece:
     return Piece(f"- {safe_line(result or 'scored', 7)}".ljust(10), "dim")
 
 
-def _short(record: ScoreRecord) -> str:
+def _short_score(record: ScoreRecord) -> str:
     glyph = GLYPHS[_RESULTS[record.result]][0] if record.result in _RESULTS else "-"
     return f"{glyph} {record.result or 'scored'}" + ("" if record.score is None else f" {_points(record.score)}")
 
@@ -218,45 +206,34 @@ class AnswerView:
     """Whether a diff may be made; before a long one the answer is shown alone."""
 
 
-def shown(look: Look, manner: AnswerView, width: int) -> Rows:
+def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Rows:
     """All rows of an answer; for long texts this is work for a thread."""
-    case = look.case
-    return Joined(
+    case = compared.case
+    return JoinedRows(
         [
-            *_head(case, width),
-            *_asked(case, manner, width),
-            *_turn(look, case.detail, manner, width),
+            *_head_rows(case, width),
+            *_question_rows(case, view, width),
+            *_turn_rows(compared, case.detail, view, width),
             *score_rows(case, width),
-            *_conversation(look, manner, width),
+            *_conversation_rows(compared, view, width),
             *tool_rows(case.detail, width),
             *request_rows(case.detail, width),
-            *attempts(case.detail, width),
+            *attempt_rows(case.detail, width),
         ]
     )
 
 
-def empty(run_on_screen: bool, width: int) -> Rows:
+def no_answer_rows(run_on_screen: bool, width: int) -> Rows:
     """What belongs here while no answer is chosen."""
     where = "Choose one in the results: 4, then enter." if run_on_screen else "Open a run first: 6, then enter."
     text = (
         "Here stands one answer beside what was expected, with its scores and reasons, tool calls and calls.\n\n"
         f"{where} > and < go from answer to answer."
     )
-    return Joined([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])
+    return JoinedRows([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])
 
 
-def name_of(case: Case) -> str:
-    """How an answer is called: its item, its turn and its repeat where there are several."""
-    turn = f" · turn {case.row.turn + 1} of {len(units(case.item))}" if _several(case) else ""
-    repeat = f" · repeat {case.row.repeat + 1}" if case.row.repeat else ""
-    return f"{case.row.name}{turn}{repeat}"
-
-
-def _several(case: Case) -> bool:
-    return len(units(case.item)) > 1 or case.row.turn > 0
-
-
-def _head(case: Case, width: int) -> Iterator[Rows]:
+def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
     """The facts of an answer, and why there is none."""
     record, answer = case.row, case.detail.answer
     score = "" if record.score is None else f" {number(record.score)}"
@@ -266,7 +243,7 @@ def _head(case: Case, width: int) -> Iterator[Rows]:
             status_piece("pending" if left else record.status),
             (score, "strong"),
             "  ",
-            (safe_line(name_of(case)), "strong"),
+            (safe_line(answer_title(case)), "strong"),
         )
     ]
     run, prompt = case.run, case.run.prompts
@@ -306,10 +283,10 @@ def _facts(record: AnswerRow, detail: Detail) -> Iterator[str]:
         yield f"{record.attempts} attempts"
 
 
-def _asked(case: Case, manner: AnswerView, width: int) -> Iterator[Rows]:
+def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
     """What the answer is an answer to, as far as it fits above it."""
     prompt = case.prompt[: _ASKED * width * 2]
-    lines = wrapped(spell_out(prompt) if manner.raw else prompt, max(width - 7, 1))
+    lines = wrapped(spell_out(prompt) if view.raw else prompt, max(width - 7, 1))
     if not prompt.strip():
         return
     rows = [row(("asked  " if not place else " " * 7, "dim"), line) for place, line in enumerate(lines[:_ASKED])]
@@ -317,50 +294,52 @@ def _asked(case: Case, manner: AnswerView, width: int) -> Iterator[Rows]:
     yield [row(), *rows, *([row((_MORE if case.messages else _MORE[:8], "dim"))] if more else [])]
 
 
-def _turn(look: Look, turn: Detail, manner: AnswerView, width: int, *, titled: bool = True) -> Iterator[Rows]:
+def _turn_rows(
+    compared: ComparedAnswer, turn: Detail, view: AnswerView, width: int, *, titled: bool = True
+) -> Iterator[Rows]:
     """The answer of one turn, against what was expected where something was."""
 
     def title(text: str) -> Rows:
-        return heading(text + (" · raw" if manner.raw else "")) if titled else ()
+        return heading(text + (" · raw" if view.raw else "")) if titled else ()
 
-    text, reference = text_of(turn), expected_of(unit_of(look.case.item, turn.row.turn))
+    text, reference = text_of(turn), expected_of(unit_of(compared.case.item, turn.row.turn))
     if text is None:
         if reference is not None:
             yield title("Expected")
-            yield paragraph(spell_out(reference) if manner.raw else reference, width)
+            yield paragraph(spell_out(reference) if view.raw else reference, width)
         return
-    if reference is None or manner.layout == "answer" or not manner.compare:
+    if reference is None or view.layout == "answer" or not view.compare:
         yield title("Answer")
-        if not manner.compare:
+        if not view.compare:
             yield [row(("… comparing with what was expected", "running"))]
-        yield _said(text, turn, manner.raw, width)
+        yield _text_rows(text, turn, view.raw, width)
         if reference is None and titled:
             yield [row(), row(("a", "key"), (" makes it the expected response of the item", "dim"))]
         return
-    diff = look.diff(turn, manner.raw)
+    diff = compared.diff(turn, view.raw)
     if diff is None:
         return
-    narrow = manner.layout == "sides" and width < NARROWEST
-    yield title(f"Expected and answer, {LAYOUT_NAMES['unified' if narrow else manner.layout]}")
+    narrow = view.layout == "sides" and width < NARROWEST
+    yield title(f"Expected and answer, {LAYOUT_NAMES['unified' if narrow else view.layout]}")
     hint = f" · side by side needs {NARROWEST} columns: z zooms" if narrow and titled else ""
-    yield paragraph(summary(diff) + hint, width, "pass" if diff.same else "changed")
-    if manner.layout == "sides" and not narrow:
-        yield [titles(width)]
-        yield Sides(diff, width)
+    yield paragraph(diff_summary(diff) + hint, width, "pass" if diff.same else "changed")
+    if view.layout == "sides" and not narrow:
+        yield [column_titles(width)]
+        yield SideBySideRows(diff, width)
     else:
         yield unified_rows(diff, width)
 
 
-def _said(text: str, turn: Detail, raw: bool, width: int) -> Rows:
+def _text_rows(text: str, turn: Detail, raw: bool, width: int) -> Rows:
     if not text:
         calls = "; the tool calls stand below" if turn.answer and turn.answer.tool_calls else ""
         return [row((f"The answer is empty{calls}.", "dim"))]
     return paragraph(spell_out(text) if raw else text, width)
 
 
-def _conversation(look: Look, manner: AnswerView, width: int) -> Iterator[Rows]:
+def _conversation_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Iterator[Rows]:
     """Every turn: what was asked, and its answer against what was expected."""
-    case = look.case
+    case = compared.case
     if len(case.turns) < 2:
         return
     yield heading(f"Conversation of {len(case.turns)} turns")
@@ -375,4 +354,4 @@ def _conversation(look: Look, manner: AnswerView, width: int) -> Iterator[Rows]:
         elif turn.answer is None:
             yield [row(("no answer yet", "dim"))]
         else:
-            yield from _turn(look, turn, manner, width, titled=False)
+            yield from _turn_rows(compared, turn, view, width, titled=False)

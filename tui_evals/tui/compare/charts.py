@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+from textual.widgets import Static
 
 from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import MeasuredDifference
@@ -11,9 +18,11 @@ from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval, histograms, percent
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.tui.lines import Piece, Row, fit, row, wrapped
-from tui_evals.tui.parts import heading
+from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, row, wrapped
+from tui_evals.tui.widgets.dialogs import Reading
+from tui_evals.tui.widgets.lines import Lines
 
+from .glossary import help_with_words
 from .rows import score_text, verdict, verdict_style
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -27,34 +36,34 @@ _GRID_HEIGHT = 12
 _GRID_WIDTH = 42
 
 
-def chart_rows(found: Comparison, width: int) -> list[Row]:
+def chart_rows(comparison: Comparison, width: int) -> list[Row]:
     """Everything there is to see of a comparison as a whole."""
     room = min(width, _WIDEST)
-    rows = _runs(found, room)
-    rows += [row((line, "warn")) for says in caveats(found) for line in wrapped(says, room)]
-    for name, against in zip(NAMES[1:], found.against, strict=False):
+    rows = _runs(comparison, room)
+    rows += [row((line, "warn")) for message in caveats(comparison) for line in wrapped(message, room)]
+    for name, against in zip(NAMES[1:], comparison.against, strict=False):
         rows += heading(f"A against {name}")
         rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, room)]
         rows += table_rows((against.passes, *against.tests), name, room)
-    if found.categories:
+    if comparison.categories:
         rows += heading("Pass rate in each category")
-        for name, rates in found.categories.items():
+        for name, rates in comparison.categories.items():
             rows += category_rows(name or "no category", rates, room)
-    for number in range(1, len(found.sides)):
-        points = paired_scores(found.lines, number)
+    for number in range(1, len(comparison.sides)):
+        points = paired_scores(comparison.lines, number)
         if points:
             rows += heading(f"Score of each answer, A against {NAMES[number]}")
             rows += scatter_rows(points, NAMES[number], room)
-    for key in sorted({key for side in found.sides for key in side.scores}):
+    for key in sorted({key for side in comparison.sides for key in side.scores}):
         rows += heading(f"Scores of {key}")
-        rows += histogram_rows([side.scores.get(key, ()) for side in found.sides], room)
+        rows += histogram_rows([side.scores.get(key, ()) for side in comparison.sides], room)
     return rows
 
 
-def _runs(found: Comparison, width: int) -> list[Row]:
+def _runs(comparison: Comparison, width: int) -> list[Row]:
     return [
         row((f"{name} ", "accent"), fit(f"{side.run.name} {side.run.key}", width - 2, "strong"))
-        for name, side in zip(NAMES, found.sides, strict=False)
+        for name, side in zip(NAMES, comparison.sides, strict=False)
     ]
 
 
@@ -79,8 +88,8 @@ def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> li
         what = test.what or test.column or "pass rate"
         rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
     if len(tests) > 1:
-        says = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."
-        rows += [row((line, "dim")) for line in wrapped(says, width)]
+        message = "p of each row but the first is adjusted after Holm; in brackets: how many items both runs judged."
+        rows += [row((line, "dim")) for line in wrapped(message, width)]
     return rows
 
 
@@ -116,10 +125,10 @@ def histogram_rows(runs: Sequence[Sequence[float]], width: int) -> list[Row]:
             row((f"{name} ", "accent"), _scores(own) + (f", all {every}" if own else ""))
             for name, own in zip(NAMES, runs, strict=False)
         ]
-    found = histograms(runs)
-    bins = len(found.edges) - 1
+    bins_of = histograms(runs)
+    bins = len(bins_of.edges) - 1
     cell = max((width - _LABEL - 1) // bins, 1)
-    shares = [[count / max(len(own), 1) for count in counts] for own, counts in zip(runs, found.counts, strict=True)]
+    shares = [[count / max(len(own), 1) for count in counts] for own, counts in zip(runs, bins_of.counts, strict=True)]
     top = max((share for own in shares for share in own), default=0.0) or 1.0
     rows: list[Row] = []
     for name, own, values in zip(NAMES, shares, runs, strict=False):
@@ -128,7 +137,7 @@ def histogram_rows(runs: Sequence[Sequence[float]], width: int) -> list[Row]:
             level = _HEIGHT - 1 - line
             bars = "".join(_bar(share / top, level) * cell for share in own)
             rows.append(row(fit(facts[line], _LABEL, "dim" if line else "strong"), "│", (bars, "accent")))
-    low, high = score_text(found.edges[0]), score_text(found.edges[-1])
+    low, high = score_text(bins_of.edges[0]), score_text(bins_of.edges[-1])
     axis = low + " " * max(bins * cell - len(low) - len(high), 1) + high
     full = fit(f"full height {percent(top, 0)}", _LABEL, "dim")
     return [*rows, row(full, ("└" + "─" * bins * cell, "dim")), row(" " * (_LABEL + 1), (axis, "dim"))]
@@ -222,3 +231,48 @@ def _cell(count: int, most: int, diagonal: bool) -> Piece:
 def _place(value: float, low: float, high: float, cells: int) -> int:
     """In which of some cells between the lowest and the highest value this one falls."""
     return min(int((value - low) / (high - low) * cells), cells - 1)
+
+
+class ChartsScreen(ModalScreen[None]):
+    """Rows to look at; escape goes back to the comparison."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,h", "leave", "back", show=False),
+        Binding("question_mark,f1", "explain", "help", show=False),
+    ]
+    DEFAULT_CSS = """
+    ChartsScreen { layout: vertical; background: $background; }
+    ChartsScreen Static { height: 1; padding: 0 1; color: $text-muted; }
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        super().__init__()
+        self._comparison = comparison
+        self._rows: Rows = [row(("Drawing…", "dim"))]
+        self._width = 0
+
+    def compose(self) -> ComposeResult:
+        """The charts, and how one leaves them."""
+        self.lines = Lines(choosing=False, id="charts")
+        self.lines.show(self._rows_so_far)
+        yield self.lines
+        yield Static("j k scroll · g G top and bottom · ? what the words mean · esc back", markup=False)
+
+    def _rows_so_far(self, width: int) -> Rows:
+        """The rows as far as they are drawn; for another width they are drawn again, away from the screen's thread."""
+        if width != self._width:
+            self._width = width
+            self.run_worker(self._draw(width), group="charts", name="drawing", exclusive=True, exit_on_error=False)
+        return self._rows
+
+    async def _draw(self, width: int) -> None:
+        self._rows = await asyncio.to_thread(chart_rows, self._comparison, width)
+        self.lines.show(self._rows_so_far)
+
+    def action_leave(self) -> None:
+        """Back to the comparison."""
+        self.dismiss(None)
+
+    def action_explain(self) -> None:
+        """The keys of the comparison, and what the words here mean."""
+        self.app.push_screen(Reading("help · comparing runs", help_with_words))

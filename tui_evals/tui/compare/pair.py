@@ -1,4 +1,4 @@
-"""What was expected and two answers as rows in three columns, which stay in step because they are one list."""
+"""One line of a comparison in full, as rows: what became of it, who judged otherwise, and the texts side by side."""
 
 from __future__ import annotations
 
@@ -12,16 +12,30 @@ from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.store.records import ScoreRecord
-from tui_evals.tui.answer.case import NARROWEST, SIGNS, Sides, compared, filled, side_parts, unified_rows
-from tui_evals.tui.lines import GLYPHS, Ground, Piece, Row, Rows, Style, fit, row, wrapped
-from tui_evals.tui.parts import Blocks, Cut, Joined, Lazy, paragraph
+from tui_evals.tui.diff_rows import NARROWEST, SIGNS, SideBySideRows, diff_texts, filled_up, side_parts, unified_rows
+from tui_evals.tui.rows import (
+    GLYPHS,
+    BlockRows,
+    Ground,
+    JoinedRows,
+    LazyRows,
+    Piece,
+    Row,
+    Rows,
+    Style,
+    StyledLines,
+    fit,
+    paragraph,
+    row,
+    wrapped,
+)
 
-from .rows import arrow, kind_piece, place_of, score_text, scores
+from .rows import kind_piece, place_of, score_text, score_words, status_pieces
 from .state import JudgedLine, LineTexts
 
 
 @dataclass(frozen=True, slots=True)
-class _Third:
+class _FacingThree:
     """A line of what was expected, and what faces it in two answers."""
 
     expected: DiffSide | None
@@ -29,12 +43,12 @@ class _Third:
     kinds: tuple[Kind, Kind]
 
 
-class Threes(Blocks[_Third]):
+class ThreeColumns(BlockRows[_FacingThree]):
     """What was expected and two answers, each wrapped to a third of the width and marked against the first column."""
 
-    def __init__(self, facing: Sequence[_Third], third: int) -> None:
+    def __init__(self, facing: Sequence[_FacingThree], third: int) -> None:
         self._third = third
-        super().__init__(facing, lambda one: _Three(one, third))
+        super().__init__(facing, lambda one: _ThreeFacing(one, third))
 
     @classmethod
     def of(cls, one: Diff, other: Diff, width: int) -> Self | None:
@@ -50,60 +64,61 @@ class Threes(Blocks[_Third]):
         return row(*pieces[1:])
 
 
-class _Three(Lazy):
+class _ThreeFacing(LazyRows):
     """What faces what in three columns, as high as the highest of them."""
 
-    def __init__(self, facing: _Third, third: int) -> None:
+    def __init__(self, facing: _FacingThree, third: int) -> None:
         self._third = third
         columns: list[tuple[DiffSide | None, Style, str]] = [(facing.expected, "", " ")]
         columns += [(side, "changed", SIGNS[kind]) for side, kind in zip(facing.sides, facing.kinds, strict=True)]
         self._cuts = [
-            (None if side is None else Cut(side_parts(side, style, True), third), sign) for side, style, sign in columns
+            (None if side is None else StyledLines(side_parts(side, style, True), third), sign)
+            for side, style, sign in columns
         ]
         self._ground: Ground = "" if facing.kinds == ("same", "same") else "changed"
 
     def __len__(self) -> int:
         return max(len(cut) for cut, _ in self._cuts if cut is not None)
 
-    def made(self, number: int) -> Row:
+    def row_at(self, number: int) -> Row:
         """A line of all three, each with its sign."""
         pieces: list[Piece] = []
         for cut, sign in self._cuts:
             line = cut[number] if cut is not None and number < len(cut) else ()
             signed = sign if line or (cut is None and not number) else " "
-            pieces += [Piece("│", "dim"), Piece(signed, "strong"), *filled(line, self._third)]
+            pieces += [Piece("│", "dim"), Piece(signed, "strong"), *filled_up(line, self._third)]
         return Row(tuple(pieces[1:]), None, self._ground)
 
 
-def _merged(one: Diff, other: Diff) -> list[_Third] | None:
+def _merged(one: Diff, other: Diff) -> list[_FacingThree] | None:
     """Two diffs of the same text by its lines; None where they cut it into other lines."""
     (heads, rest), (others, others_rest) = _by_left(one), _by_left(other)
     if [head.left and head.left.text for _, head in heads] != [head.left and head.left.text for _, head in others]:
         return None
-    found: list[_Third] = []
+    facing: list[_FacingThree] = []
     for (before, head), (before_other, another) in zip(heads, others, strict=True):
-        found += _extra(before, before_other)
-        found.append(_Third(head.left, (head.right, another.right), (head.kind, another.kind)))
-    return found + _extra(rest, others_rest)
+        facing += _extra(before, before_other)
+        facing.append(_FacingThree(head.left, (head.right, another.right), (head.kind, another.kind)))
+    return facing + _extra(rest, others_rest)
 
 
 def _by_left(diff: Diff) -> tuple[list[tuple[list[Facing], Facing]], list[Facing]]:
     """The rows that have a left side, each with those before it that have none; then those after the last."""
-    found: list[tuple[list[Facing], Facing]] = []
+    heads: list[tuple[list[Facing], Facing]] = []
     before: list[Facing] = []
     for facing in diff.rows:
         if facing.left is None:
             before.append(facing)
         else:
-            found.append((before, facing))
+            heads.append((before, facing))
             before = []
-    return found, before
+    return heads, before
 
 
-def _extra(one: Sequence[Facing], other: Sequence[Facing]) -> list[_Third]:
+def _extra(one: Sequence[Facing], other: Sequence[Facing]) -> list[_FacingThree]:
     """What only the answers have, side by side."""
     return [
-        _Third(
+        _FacingThree(
             None,
             (left.right if left else None, right.right if right else None),
             (left.kind if left else "same", right.kind if right else "same"),
@@ -114,7 +129,7 @@ def _extra(one: Sequence[Facing], other: Sequence[Facing]) -> list[_Third]:
 
 Beside = Literal["runs", "first", "later"]
 BESIDE: tuple[Beside, ...] = ("runs", "first", "later")
-THREE = 120
+THREE_COLUMNS_FROM = 120
 """Cells from which three columns can be read."""
 
 _RESULTS: Mapping[str, tuple[str, Style]] = {"pass": GLYPHS["pass"], "fail": GLYPHS["fail"], "error": GLYPHS["error"]}
@@ -131,43 +146,43 @@ class PairView:
     unified: bool = False
 
 
-def later_of(line: ComparedLine, manner: PairView) -> int:
+def later_of(line: ComparedLine, view: PairView) -> int:
     """Which run faces the first one."""
-    return line.kinds.index(line.kind) + 1 if manner.later is None else manner.later
+    return line.kinds.index(line.kind) + 1 if view.later is None else view.later
 
 
-def beside_words(manner: PairView, later: int, several: bool) -> str:
+def beside_words(view: PairView, later: int, several: bool) -> str:
     """What stands beside what, and the keys that go on."""
     name = NAMES[later]
-    what = {"runs": f"A beside {name}", "first": "expected beside A", "later": f"expected beside {name}"}[manner.beside]
+    what = {"runs": f"A beside {name}", "first": "expected beside A", "later": f"expected beside {name}"}[view.beside]
     more = " · v another run" if several else ""
-    return f"{what}{', in one column' if manner.unified else ''} · e goes on · d columns{more}"
+    return f"{what}{', in one column' if view.unified else ''} · e goes on · d columns{more}"
 
 
-def line_rows(faced: LineTexts, manner: PairView, width: int) -> Rows:
+def line_rows(line_texts: LineTexts, view: PairView, width: int) -> Rows:
     """What became of the line, who judged otherwise, and what differs in the answers."""
-    line, later = faced.line, later_of(faced.line, manner)
+    line, later = line_texts.line, later_of(line_texts.line, view)
     kind = line.kinds[later - 1]
     where = place_of(line) + (f" · {line.column}" if line.column else "")
     title = [kind_piece(kind), Piece("  ")] if kind else []
-    rows = [row(*title, (where, "strong"), ground="title"), *_outcome(line, later, width)]
-    for said in _remarks(line):
-        rows += [row((part, "warn")) for part in wrapped(said, width)]
-    if faced.asked:
-        rows.append(row(("asked ", "dim"), fit(faced.asked, width - 6)))
-    for judged in faced.judged:
+    rows = [row(*title, (where, "strong"), ground="title"), *_status_rows(line, later, width)]
+    for remark in _remarks(line):
+        rows += [row((part, "warn")) for part in wrapped(remark, width)]
+    if line_texts.question:
+        rows.append(row(("asked ", "dim"), fit(line_texts.question, width - 6)))
+    for judged in line_texts.judged:
         rows += _judged_lines(judged, later, width)
     rows.append(row())
-    return Joined([rows, *_texts(faced, manner, later, width)])
+    return JoinedRows([rows, *_texts(line_texts, view, later, width)])
 
 
-def _outcome(line: ComparedLine, later: int, width: int) -> list[Row]:
+def _status_rows(line: ComparedLine, later: int, width: int) -> list[Row]:
     """How the two runs did; of more than two the letters are there too."""
     several = len(line.answers) > 2
     two = [line.answers[0], line.answers[later]]
-    number = f"  score {scores(two)}" if scores(two) else ""
+    number = f"  score {score_words(two)}" if score_words(two) else ""
     letters = Piece(f"A → {NAMES[later]}  ", "accent") if several else Piece("")
-    return [row(letters, *arrow(two), (number, "dim"))]
+    return [row(letters, *status_pieces(two), (number, "dim"))]
 
 
 def _remarks(line: ComparedLine) -> list[str]:
@@ -203,35 +218,41 @@ def _result(record: ScoreRecord | None) -> Piece:
 # -- the texts
 
 
-def _texts(faced: LineTexts, manner: PairView, later: int, width: int) -> Sequence[Rows]:
-    first, other = faced.texts[0], faced.texts[later]
-    name, expected = NAMES[later], faced.expected
-    if manner.beside != "runs":
-        run, text = ("A", first) if manner.beside == "first" else (name, other)
-        return _two(expected, text, "expected", run, manner.unified, width)
-    if width >= THREE and not manner.unified and first is not None and other is not None and expected is not None:
-        three = Threes.of(compared(expected, first), compared(expected, other), width)
+def _texts(line_texts: LineTexts, view: PairView, later: int, width: int) -> Sequence[Rows]:
+    first, other = line_texts.texts[0], line_texts.texts[later]
+    name, expected = NAMES[later], line_texts.expected
+    if view.beside != "runs":
+        run, text = ("A", first) if view.beside == "first" else (name, other)
+        return _two(expected, text, "expected", run, view.unified, width)
+    if (
+        width >= THREE_COLUMNS_FROM
+        and not view.unified
+        and first is not None
+        and other is not None
+        and expected is not None
+    ):
+        three = ThreeColumns.of(diff_texts(expected, first), diff_texts(expected, other), width)
         if three is not None:
             return [[three.titles("expected", "A", name)], three]
-    return _two(first, other, "A", name, manner.unified, width)
+    return _two(first, other, "A", name, view.unified, width)
 
 
 def _two(left: str | None, right: str | None, one: str, other: str, unified: bool, width: int) -> Sequence[Rows]:
     missing = [name for name, text in ((one, left), (other, right)) if text is None]
     if left is None or right is None:
-        says = " and ".join(_none(name) for name in missing)
+        message = " and ".join(_none(name) for name in missing)
         text = left if left is not None else right
         alone = "" if text is None else f" This is {one if right is None else other}:"
-        return [[row((part, "dim")) for part in wrapped(f"{says}.{alone}", width)], paragraph(text or "", width)]
-    diff = compared(left, right)
+        return [[row((part, "dim")) for part in wrapped(f"{message}.{alone}", width)], paragraph(text or "", width)]
+    diff = diff_texts(left, right)
     if diff.same:
-        says = f"{one} and {other} are the same." if diff.rows else f"{one} and {other} are empty."
-        return [[row((says, "dim"))], unified_rows(diff, width)]
+        message = f"{one} and {other} are the same." if diff.rows else f"{one} and {other} are empty."
+        return [[row((message, "dim"))], unified_rows(diff, width)]
     if unified or width < NARROWEST:
         return [[row((f"- {one}", "removed"), "  ", (f"+ {other}", "added"))], unified_rows(diff, width)]
     half = max((width - 3) // 2, 1)
     titles = row(" ", fit(one, half, "accent"), ("│ ", "dim"), fit(other, half, "accent"))
-    return [[titles], Sides(diff, width)]
+    return [[titles], SideBySideRows(diff, width)]
 
 
 def _none(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs beside each other: a head in numbers, and the lines as a list with what became of each."""
+"""A comparison as rows: a head in numbers, and a list of lines with what became of each."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence, power_sentence
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Style, fit, row, status_piece, wrapped
-from tui_evals.tui.parts import Lazy
+from tui_evals.tui.rows import GLYPHS, LazyRows, Piece, Row, Style, fit, row, status_piece, wrapped
 
-WORDS: Mapping[Kind, tuple[str, Style]] = {
+KIND_GLYPHS: Mapping[Kind, tuple[str, Style]] = {
     "broken": ("✗", "fail"),
     "fixed": ("✓", "pass"),
     "changed": ("~", "warn"),
@@ -37,7 +36,7 @@ _ITEM = 16
 
 def kind_piece(kind: Kind, width: int = 0) -> Piece:
     """A kind as glyph and word."""
-    glyph, style = WORDS[kind]
+    glyph, style = KIND_GLYPHS[kind]
     return Piece(f"{glyph} {kind}".ljust(width), style)
 
 
@@ -49,31 +48,31 @@ def kind_shown(line: ComparedLine, kinds: Collection[Kind]) -> Kind:
 # -- the head
 
 
-def head_lines(found: Comparison, width: int, tall: bool) -> list[Row]:
+def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
     """The runs, their pass rates, whether the difference can be chance, and the kinds; more where there is room."""
-    several = len(found.sides) > 2
+    several = len(comparison.sides) > 2
     rows = [
-        _run_line(number, side, found.against[number - 1] if number and several else None, width)
-        for number, side in enumerate(found.sides)
+        _run_line(number, side, comparison.against[number - 1] if number and several else None, width)
+        for number, side in enumerate(comparison.sides)
     ]
     if tall or not several:
-        for name, against in zip(NAMES[1:], found.against, strict=False):
+        for name, against in zip(NAMES[1:], comparison.against, strict=False):
             rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, width, tall)]
-    rows.append(_counts(found, width))
-    shown = [(name, test) for name, one in zip(NAMES[1:], found.against, strict=False) for test in one.tests]
+    rows.append(_counts(comparison, width))
+    shown = [(name, test) for name, one in zip(NAMES[1:], comparison.against, strict=False) for test in one.tests]
     shown = [(name, test) for name, test in shown if test.shown]
     if tall:
         rows += [
             row(fit(measured_sentence(test, "A", name), width, verdict_style(test))) for name, test in shown[:_SAYS]
         ]
-        rows += [row(fit(says, width, "warn")) for says in islice(caveats(found), _SAYS)]
+        rows += [row(fit(message, width, "warn")) for message in islice(caveats(comparison), _SAYS)]
     return rows
 
 
-def verdict(found: RunDifference, name: str, width: int, whole: bool = True) -> list[str]:
+def verdict(difference: RunDifference, name: str, width: int, whole: bool = True) -> list[str]:
     """The verdict on a later run; how many items it would take is left out where there is no room for it."""
-    text = difference_sentence(found, "A", name)
-    text = text if whole else text.removesuffix(power_sentence(found.passes))
+    text = difference_sentence(difference, "A", name)
+    text = text if whole else text.removesuffix(power_sentence(difference.passes))
     return [line.replace(_UNBROKEN, " ") for line in wrapped(text.replace(" %", f"{_UNBROKEN}%"), width)]
 
 
@@ -88,7 +87,7 @@ def _run_line(number: int, side: RunSide, against: RunDifference | None, width: 
     ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
     text = f"passes {counts}" + (f", with 95 % confidence {ends}" if ends else "")
     own = f"{side.run.name} {side.run.key}"
-    short = _short(against) if against else ""
+    short = _short_verdict(against) if against else ""
     if len(text) + len(own) + len(short) + 7 > width:
         text = f"{counts} {ends}".rstrip()
     name = max(min(width - len(text) - len(short) - 6, len(own)), 10)
@@ -98,26 +97,30 @@ def _run_line(number: int, side: RunSide, against: RunDifference | None, width: 
     return row(*pieces, text, "  ", fit(short, width - name - 6 - len(text), verdict_style(against.passes)))
 
 
-def _short(found: RunDifference) -> str:
+def _short_verdict(difference: RunDifference) -> str:
     """A verdict in a few words, for a line among others."""
-    counts = [f"{WORDS[kind][0]}{found.counts[kind]}" for kind in ("broken", "fixed") if found.counts.get(kind)]
-    return " ".join([*counts, "shown" if found.passes.shown else "not shown"]) if counts else "="
+    counts = [
+        f"{KIND_GLYPHS[kind][0]}{difference.counts[kind]}"
+        for kind in ("broken", "fixed")
+        if difference.counts.get(kind)
+    ]
+    return " ".join([*counts, "shown" if difference.passes.shown else "not shown"]) if counts else "="
 
 
-def counted(lines: Sequence[ComparedLine]) -> Counter[Kind]:
+def count_kinds(lines: Sequence[ComparedLine]) -> Counter[Kind]:
     """How many lines are of each kind in some run, as many as a filter for it lists."""
     return Counter(kind for line in lines for kind in set(line.kinds) if kind is not None)
 
 
-def _counts(found: Comparison, width: int) -> Row:
+def _counts(comparison: Comparison, width: int) -> Row:
     """How many lines are of each kind."""
-    counts = counted(found.lines)
+    counts = count_kinds(comparison.lines)
     pieces: list[Piece] = []
     left = width
     for kind in KINDS:
-        text = f"{WORDS[kind][0]} {counts[kind]:,} {kind}"
+        text = f"{KIND_GLYPHS[kind][0]} {counts[kind]:,} {kind}"
         if kind in counts and len(text) <= left:
-            pieces.append(Piece(text + "   "[: max(left - len(text), 0)], WORDS[kind][1]))
+            pieces.append(Piece(text + "   "[: max(left - len(text), 0)], KIND_GLYPHS[kind][1]))
             left -= len(text) + 3
     return Row(tuple(pieces))
 
@@ -155,20 +158,20 @@ def _runs_width(runs: int, left: int) -> int:
     return words if left >= _ITEM + words else _GLYPHS if left >= _ITEM + _GLYPHS else 0
 
 
-class LineRows(Lazy):
+class LineRows(LazyRows):
     """Some of the lines of a comparison; each row is made when it comes into view, its key is the line's number."""
 
-    def __init__(self, found: Comparison, numbers: Sequence[int], kinds: Collection[Kind], width: int) -> None:
-        self._lines = found.lines
+    def __init__(self, comparison: Comparison, numbers: Sequence[int], kinds: Collection[Kind], width: int) -> None:
+        self._lines = comparison.lines
         self._numbers = numbers
         self._kinds = kinds
         self._rows = {number: place for place, number in enumerate(numbers)}
-        self._columns = columns_of(found, width)
+        self._columns = columns_of(comparison, width)
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def made(self, number: int) -> Row:
+    def row_at(self, number: int) -> Row:
         """The row of a line."""
         place = self._numbers[number]
         return line_row(self._lines[place], self._columns, self._kinds, place)
@@ -178,9 +181,9 @@ class LineRows(Lazy):
         return self._rows.get(key) if isinstance(key, int) else None
 
 
-def columns_of(found: Comparison, width: int) -> Columns:
+def columns_of(comparison: Comparison, width: int) -> Columns:
     """How wide the parts of the list are."""
-    return Columns(found.lines, len(found.sides), width)
+    return Columns(comparison.lines, len(comparison.sides), width)
 
 
 def line_row(line: ComparedLine, columns: Columns, kinds: Collection[Kind], key: Hashable) -> Row:
@@ -189,8 +192,8 @@ def line_row(line: ComparedLine, columns: Columns, kinds: Collection[Kind], key:
     if columns.several:
         pieces += [_status(answer, columns.status) for answer in line.answers]
     elif columns.runs:
-        pieces += [*arrow(line.answers, columns.status), Piece(" ")]
-    pieces.append(fit(scores(line.answers), columns.scores, "dim"))
+        pieces += [*status_pieces(line.answers, columns.status), Piece(" ")]
+    pieces.append(fit(score_words(line.answers), columns.scores, "dim"))
     return Row((*pieces, fit(line.column, columns.column, "dim")), key)
 
 
@@ -200,7 +203,7 @@ def place_of(line: ComparedLine) -> str:
     return line.item + turn + ("" if line.repeat is None else f" · repeat {line.repeat + 1}")
 
 
-def arrow(answers: Sequence[Answer | None], width: int = _STATUS) -> list[Piece]:
+def status_pieces(answers: Sequence[Answer | None], width: int = _STATUS) -> list[Piece]:
     """How the answers were judged, one after the other."""
     pieces: list[Piece] = []
     for answer in answers:
@@ -216,10 +219,10 @@ def _status(answer: Answer | None, width: int) -> Piece:
     return status_piece(answer.status, width) if width >= _STATUS else fit(glyph, width, style)
 
 
-def scores(answers: Sequence[Answer | None]) -> str:
+def score_words(answers: Sequence[Answer | None]) -> str:
     """The scores, one after the other; nothing where none was given."""
-    found = [answer.score if answer else None for answer in answers]
-    return " → ".join(map(score_text, found)) if any(score is not None for score in found) else ""
+    values = [answer.score if answer else None for answer in answers]
+    return " → ".join(map(score_text, values)) if any(score is not None for score in values) else ""
 
 
 def score_text(score: float | None) -> str:

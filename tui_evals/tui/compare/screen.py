@@ -1,4 +1,4 @@
-"""The charts of a comparison over the whole screen."""
+"""The screen that compares runs: head, list, one line in full."""
 
 from __future__ import annotations
 
@@ -9,79 +9,28 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, Comparison
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
-from tui_evals.tui.actions import bindings, of
-from tui_evals.tui.key_help import help_rows
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Row, Rows, row
-from tui_evals.tui.messages import Severity, StatusMessage
-from tui_evals.tui.pane import act
+from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading
 from tui_evals.tui.widgets.filter_line import FilterLine
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.words import word_rows
 
-from .charts import chart_rows
-from .lists import CompareList, PairViewer
-from .rows import counted, head_lines, kind_piece
-from .state import Finder, kinds_in, read_runs, read_words
+from .charts import ChartsScreen
+from .glossary import help_with_words
+from .line_list import CompareList
+from .pair_viewer import PairViewer
+from .rows import count_kinds, head_lines, kind_piece
+from .state import ComparedItemFinder, answers_let_through, kinds_of_filter, read_runs
 
-
-class Charts(ModalScreen[None]):
-    """Rows to look at; escape goes back to the comparison."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,h", "leave", "back", show=False),
-        Binding("question_mark,f1", "explain", "help", show=False),
-    ]
-    DEFAULT_CSS = """
-    Charts { layout: vertical; background: $background; }
-    Charts Static { height: 1; padding: 0 1; color: $text-muted; }
-    """
-
-    def __init__(self, found: Comparison) -> None:
-        super().__init__()
-        self._found = found
-        self._rows: Rows = [row(("Drawing…", "dim"))]
-        self._width = 0
-
-    def compose(self) -> ComposeResult:
-        """The charts, and how one leaves them."""
-        self.lines = Lines(choosing=False, id="charts")
-        self.lines.show(self._made)
-        yield self.lines
-        yield Static("j k scroll · g G top and bottom · ? what the words mean · esc back", markup=False)
-
-    def _made(self, width: int) -> Rows:
-        """The rows as far as they are drawn; for another width they are drawn again, away from the screen's thread."""
-        if width != self._width:
-            self._width = width
-            self.run_worker(self._draw(width), group="charts", name="drawing", exclusive=True, exit_on_error=False)
-        return self._rows
-
-    async def _draw(self, width: int) -> None:
-        self._rows = await asyncio.to_thread(chart_rows, self._found, width)
-        self.lines.show(self._made)
-
-    def action_leave(self) -> None:
-        """Back."""
-        self.dismiss(None)
-
-    def action_explain(self) -> None:
-        """The keys of the comparison, and what the words here mean."""
-        self.app.push_screen(Reading("help · comparing runs", explained))
-
-
-_WORDS = ("McNemar", "interval", "Holm")
 _NOTHING: dict[str, tuple[Kind, str]] = {
     "broken": ("broken", "nothing is broken: no answer passed before and fails now"),
     "next_broken": ("broken", "nothing is broken: no answer passed before and fails now"),
@@ -91,25 +40,25 @@ _NOTHING: dict[str, tuple[Kind, str]] = {
 }
 
 
-def why_not(action: str, found: Comparison | None, here: bool) -> str | None:
+def why_not(action: str, comparison: Comparison | None, here: bool) -> str | None:
     """What cannot be done before the runs are read, or because there is nothing of the kind."""
     if action in ("leave", "help"):
         return None
-    if found is None:
+    if comparison is None:
         return "the runs are still being read"
     if action in _NOTHING:
-        kind, says = _NOTHING[action]
-        return None if any(one.counts[kind] for one in found.against) else says
-    if action == "versus" and len(found.sides) == 2:
+        kind, message = _NOTHING[action]
+        return None if any(one.counts[kind] for one in comparison.against) else message
+    if action == "versus" and len(comparison.sides) == 2:
         return "there are only two runs here"
     if action in ("wide", "beside", "unified") and not here:
         return "there is no line here"
     return None
 
 
-async def kind_menu(screen: CompareScreen, found: Comparison) -> None:
+async def kind_menu(screen: CompareScreen, comparison: Comparison) -> None:
     """Choose which lines are listed."""
-    counts = counted(found.lines)
+    counts = count_kinds(comparison.lines)
     entries = [
         Entry(kind, kind_piece(kind).text, f"{counts[kind]:,}", why_not="" if counts[kind] else "none")
         for kind in KINDS
@@ -119,25 +68,20 @@ async def kind_menu(screen: CompareScreen, found: Comparison) -> None:
         screen.list.only(kind)
 
 
-def readable(text: str) -> None:
+def check_filter(text: str) -> None:
     """Nothing for a filter that can be read; FilterError says what is wrong with another."""
-    parse_filter(kinds_in(text)[1])
+    parse_filter(kinds_of_filter(text)[1])
 
 
-async def with_words(screen: CompareScreen, found: Comparison, text: str) -> None:
+async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str) -> None:
     """List only lines with answers that a filter lets through."""
     try:
-        kinds, rest = kinds_in(text)
-        answers = await asyncio.to_thread(read_words, screen.database, found, rest)
+        kinds, rest = kinds_of_filter(text)
+        answers = await asyncio.to_thread(answers_let_through, screen.database, comparison, rest)
     except (FilterError, StoreError) as problem:
         screen.tell(str(problem), "error")
         return
     screen.list.only_with(text, kinds, answers)
-
-
-def explained(width: int) -> list[Row]:
-    """The keys of the screen, then what its words mean."""
-    return [*help_rows("compare", width), *word_rows(_WORDS, width)]
 
 
 _BESIDE = 100  # columns from which the line in full stands beside the list
@@ -156,9 +100,10 @@ CompareScreen.full #line { border: none; }
 """
 
 
-class CompareScreen(ModalScreen[None]):
+class CompareScreen(FeatureScreen):
     """Reads the runs away from the screen and shows them; escape goes back."""
 
+    where: ClassVar[Where] = "compare"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("compare")]
     DEFAULT_CSS = _CSS
 
@@ -167,7 +112,7 @@ class CompareScreen(ModalScreen[None]):
         self.database = database
         self._ids = tuple(runs)
         self._why = why
-        self.found: Comparison | None = None
+        self.comparison: Comparison | None = None
 
     def compose(self) -> ComposeResult:
         """The head, the lines, one of them in full, and the keys."""
@@ -177,7 +122,7 @@ class CompareScreen(ModalScreen[None]):
         self.list = CompareList()
         self.line = Lines(choosing=False, id="line")
         self.facing = PairViewer(self.line)
-        self.entry = FilterLine(readable)
+        self.entry = FilterLine(check_filter)
         yield self.top
         with Container(id="both"):
             yield self.list
@@ -191,21 +136,21 @@ class CompareScreen(ModalScreen[None]):
         self.set_class(self.app.size.width >= _BESIDE, "beside")
         self.list.say("Comparing…")
         give_keys(self.list.lines)
-        self._offer()
+        self.offer_keys()
         self.run_worker(self._read(), group="comparing", name="comparing", exit_on_error=False)
 
     async def _read(self) -> None:
         try:
-            found = await asyncio.to_thread(read_runs, self.database, self._ids)
+            comparison = await asyncio.to_thread(read_runs, self.database, self._ids)
         except (LookupError, StoreError) as problem:
             self.list.say(f"The runs cannot be compared: {problem}.", wrong=True)
             return
-        self.found = found
-        self.facing.begin(Finder(self.database, found))
+        self.comparison = comparison
+        self.facing.begin(ComparedItemFinder(self.database, comparison))
         self._head()
-        self.list.take(found)
+        self.list.take(comparison)
         self._look()
-        self._offer()
+        self.offer_keys()
         self.tell(self._why)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -214,9 +159,9 @@ class CompareScreen(ModalScreen[None]):
         self._head()
 
     def _head(self) -> None:
-        found, tall = self.found, self.app.size.height >= _TALL
-        if found is not None:
-            self.top.show(lambda width: head_lines(found, width, tall))
+        comparison, tall = self.comparison, self.app.size.height >= _TALL
+        if comparison is not None:
+            self.top.show(lambda width: head_lines(comparison, width, tall))
 
     def _look(self) -> None:
         """Show the line under the cursor in full."""
@@ -243,34 +188,15 @@ class CompareScreen(ModalScreen[None]):
         """List only what fits the words."""
         event.stop()
         self._close_entry()
-        if self.found is not None:
-            await with_words(self, self.found, event.text)
+        if self.comparison is not None:
+            await filter_lines(self, self.comparison, event.text)
             self._look()
-
-    def on_status_message(self, message: StatusMessage) -> None:
-        """Say it here, since the line of the workbench is not in sight."""
-        message.stop()
-        self.tell(message.text, message.kind)
-
-    def tell(self, text: str, kind: Severity = "info") -> None:
-        """A sentence for the status line."""
-        for status in self.query(Status):
-            status.tell(text, kind)
 
     # -- doing
 
-    def action_act(self, name: str) -> None:
-        """Do an action of the table, or say why not."""
-        self.tell("")
-        act(self, name)
-
     def why_not(self, action: str) -> str | None:
         """What cannot be done now."""
-        return why_not(action, self.found, self.list.line is not None)
-
-    def _offer(self) -> None:
-        offered = [action for action in of("compare") if action.footer]
-        self.query_one(Keys).offer(offered, lambda action: self.why_not(action.name))
+        return why_not(action, self.comparison, self.list.line is not None)
 
     def do_broken(self) -> None:
         """Only what is broken."""
@@ -286,8 +212,8 @@ class CompareScreen(ModalScreen[None]):
 
     async def do_kinds(self) -> None:
         """Only one kind, from a list of all."""
-        if self.found is not None:
-            await kind_menu(self, self.found)
+        if self.comparison is not None:
+            await kind_menu(self, self.comparison)
 
     def do_every(self) -> None:
         """All lines."""
@@ -320,10 +246,10 @@ class CompareScreen(ModalScreen[None]):
 
     def do_charts(self) -> None:
         """How the scores spread, as charts."""
-        if self.found is not None:
+        if self.comparison is not None:
             # Imported when it is wanted: it would hold up the first picture.
 
-            self.app.push_screen(Charts(self.found))
+            self.app.push_screen(ChartsScreen(self.comparison))
 
     def do_down(self) -> None:
         """Scroll the line in full."""
@@ -341,7 +267,7 @@ class CompareScreen(ModalScreen[None]):
 
     def do_help(self) -> None:
         """The keys of this screen, and what its words mean."""
-        self.app.push_screen(Reading("help · comparing runs", explained))
+        self.app.push_screen(Reading("help · comparing runs", help_with_words))
 
     def _close_entry(self) -> None:
         self.entry.display = False

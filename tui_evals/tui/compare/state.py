@@ -1,4 +1,4 @@
-"""What the comparison of runs shows, read away from the screen: its lines, those with some words, one in full."""
+"""What comparing runs reads from the store: the comparison, answers a filter lets through, one line in full."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.rows import Detail, expected_of
 from tui_evals.text.nearest import did_you_mean
-from tui_evals.tui.answer.case import messages_of, unit_of
+from tui_evals.tui.answer_context import messages_of, unit_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class LineTexts:
     """One line in full; a text is None where the run has no such answer."""
 
     line: ComparedLine
-    asked: str
+    question: str
     expected: str | None
     texts: tuple[str | None, ...]
     judged: tuple[JudgedLine, ...]
@@ -47,7 +47,7 @@ def read_runs(database: Path, runs: Sequence[int]) -> Comparison:
 _KIND_TERM = re.compile(r'(?<!\S)(!?)kind:("[^"]*"|\S*)')
 
 
-def kinds_in(text: str) -> tuple[frozenset[Kind], str]:
+def kinds_of_filter(text: str) -> tuple[frozenset[Kind], str]:
     """The kinds that terms such as `kind:broken` let through, all of them without one, and what else a filter says."""
     left = set(KINDS)
     for negated, value in _KIND_TERM.findall(text):
@@ -58,16 +58,18 @@ def kinds_in(text: str) -> tuple[frozenset[Kind], str]:
     return frozenset(kind for kind in KINDS if kind in left), _KIND_TERM.sub("", text).strip()
 
 
-def read_words(database: Path, found: Comparison, text: str) -> frozenset[int] | None:
+def answers_let_through(database: Path, comparison: Comparison, text: str) -> frozenset[int] | None:
     """The ids of the answers that a filter lets through, None for all; FilterError if it cannot be read."""
     if not text:
         return None
     where = parse_filter(text)
     with Reader(database) as reader:
-        return frozenset(number for side in found.sides for number in reader.ids(side.run.id, where))
+        return frozenset(number for side in comparison.sides for number in reader.ids(side.run.id, where))
 
 
-def chosen(lines: Sequence[ComparedLine], kinds: Collection[Kind], answers: Collection[int] | None) -> list[int]:
+def lines_of_kinds(
+    lines: Sequence[ComparedLine], kinds: Collection[Kind], answers: Collection[int] | None
+) -> list[int]:
     """The numbers of the lines that are of some kinds in some run and, unless it is None, hold one of the answers."""
     return [
         number
@@ -77,12 +79,12 @@ def chosen(lines: Sequence[ComparedLine], kinds: Collection[Kind], answers: Coll
     ]
 
 
-class Finder:
+class ComparedItemFinder:
     """Finds lines in full; the datasets that were asked, which are large, it keeps."""
 
-    def __init__(self, database: Path, found: Comparison) -> None:
+    def __init__(self, database: Path, comparison: Comparison) -> None:
         self._database = database
-        self._sides = found.sides
+        self._sides = comparison.sides
         self._items: dict[str, Sequence[Any]] = {}
 
     def find(self, line: ComparedLine) -> LineTexts:
@@ -93,10 +95,12 @@ class Finder:
             expected = self._expected(reader, self._sides[last].run.snapshot, details[last])
         scores = [self._scores(number, detail) for number, detail in enumerate(details)]
         keys = dict.fromkeys(key for own in scores for key in own)
-        asked = next((text for detail in reversed(details) if detail and (text := _asked(messages_of(detail)))), "")
-        texts = tuple(None if detail is None else said(detail.answer) for detail in details)
+        question = next(
+            (text for detail in reversed(details) if detail and (text := _last_question(messages_of(detail)))), ""
+        )
+        texts = tuple(None if detail is None else answer_as_text(detail.answer) for detail in details)
         judged = tuple(JudgedLine(key, tuple(own.get(key) for own in scores)) for key in keys)
-        return LineTexts(line, asked, expected, texts, judged)
+        return LineTexts(line, question, expected, texts, judged)
 
     def _scores(self, number: int, detail: Detail | None) -> Mapping[str, ScoreRecord]:
         records = detail.scores.get(self._sides[number].run.scoring_pass, ()) if detail else ()
@@ -111,22 +115,22 @@ class Finder:
         return expected_of(unit_of(item, detail.row.turn)) if detail and isinstance(item, dict) else None
 
 
-def said(answer: AnswerRecord | None) -> str:
+def answer_as_text(answer: AnswerRecord | None) -> str:
     """All that a target said, as one text: words, the calls it made, or why there is nothing."""
     if answer is None:
         return ""
     parts = [answer.text] if answer.text else []
-    parts += [f"→ {call.get('name')}({_spelled(call.get('arguments'))})" for call in answer.tool_calls]
+    parts += [f"→ {call.get('name')}({_as_text(call.get('arguments'))})" for call in answer.tool_calls]
     if answer.code:
         parts.append(f"{answer.code}: {answer.message or ''}")
     return "\n".join(parts)
 
 
-def _spelled(arguments: object) -> str:
+def _as_text(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
-def _asked(messages: Sequence[Mapping[str, Any]]) -> str:
+def _last_question(messages: Sequence[Mapping[str, Any]]) -> str:
     """What the user said last."""
     texts = [message.get("content") for message in messages if message.get("role") == "user"]
     last = texts[-1] if texts else ""

@@ -1,4 +1,4 @@
-"""A text handed to the editor a person has chosen, and what became of it."""
+"""Edits a text in the editor a person has chosen."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class NotEdited(Exception):
     """The editor gave no text that can be taken; the sentence says why, and where the text is kept if it is."""
 
 
-async def edited(app: App[Any], text: str, suffix: str) -> str | None:
+async def edit_in_editor(app: App[Any], text: str, suffix: str) -> str | None:
     """The text as it is when the editor ends; None when nothing was changed; NotEdited says why there is none."""
     command = editor_command(os.environ)
     try:
-        file = keep(text, suffix)
+        file = keep_in_file(text, suffix)
     except OSError as problem:
         raise NotEdited(f"there is no room for a file to edit in: {problem.strerror}; nothing was changed") from None
     kept = False
     try:
-        failure = _lent(app, [*command, str(file)])
+        failure = _run_editor(app, [*command, str(file)])
         after = _text_of(file)
         if failure is not None:
             kept = after is not None and after != text
@@ -61,13 +61,13 @@ def editor_command(variables: Mapping[str, str]) -> list[str]:
                 return shlex.split(chosen)
             except ValueError as problem:
                 raise NotEdited(f"${name} cannot be read as a command ({problem}): {chosen}") from None
-    found = next((place for place in map(shutil.which, _USUAL) if place), None)
-    if found is None:
+    editor = next((place for place in map(shutil.which, _USUAL) if place), None)
+    if editor is None:
         raise NotEdited("there is no editor here: set $EDITOR to the name of one, or edit in place with i")
-    return [found]
+    return [editor]
 
 
-def keep(text: str, suffix: str) -> Path:
+def keep_in_file(text: str, suffix: str) -> Path:
     """Write a text into a file that only its owner can read, in a folder of its own."""
     file = Path(tempfile.mkdtemp(prefix="tui-evals-")) / f"field{suffix}"
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -83,10 +83,10 @@ def _text_of(file: Path) -> str | None:
         return None
 
 
-def _lent(app: App[Any], command: list[str]) -> str | None:
+def _run_editor(app: App[Any], command: list[str]) -> str | None:
     """Lend the terminal to a command; returns what went wrong, because nothing may be raised while it is lent."""
     try:
-        with app.suspend(), _patient():
+        with app.suspend(), _without_interrupts():
             try:
                 code = subprocess.run(command, check=False).returncode
             except OSError as problem:
@@ -97,7 +97,7 @@ def _lent(app: App[Any], command: list[str]) -> str | None:
 
 
 @contextmanager
-def _patient() -> Iterator[None]:
+def _without_interrupts() -> Iterator[None]:
     """Ctrl-C in the editor is meant for the editor; a handler, unlike ignoring, is not handed down to it."""
     if threading.current_thread() is not threading.main_thread():
         yield

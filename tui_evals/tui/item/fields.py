@@ -58,7 +58,7 @@ _ABOUT = {
 _LONG = 100_000
 
 
-class NotYet(ValueError):
+class Unreadable(ValueError):
     """What was typed cannot be read as a value; the sentence says why."""
 
 
@@ -95,11 +95,11 @@ def _flat(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def addable(unit: Mapping[str, Any], where: Place) -> list[str]:
+def addable_fields(unit: Mapping[str, Any], where: Place) -> list[str]:
     """The fields of the model that can be given here and are not."""
     if not where:
-        given = dict(_flat(unit))
-        return [name for name in (*_DATASET, "metadata.extensions") if name not in given and name not in JUDGING]
+        present = dict(_flat(unit))
+        return [name for name in (*_DATASET, "metadata.extensions") if name not in present and name not in JUDGING]
     known = Turn.model_fields if len(where) > 2 else Item.model_fields
     barred = {"turns", *RESULTS, *JUDGING}
     if "turns" in unit:
@@ -109,12 +109,12 @@ def addable(unit: Mapping[str, Any], where: Place) -> list[str]:
     return [name for name in _UNIT if name in known and name not in unit and name not in barred]
 
 
-def about(name: str, where: Place) -> str:
+def field_about(name: str, where: Place) -> str:
     """What a field is for, in the words of the model."""
     model = (Turn if len(where) > 2 else Item) if where else Dataset
     field = model.model_fields.get(name)
-    said = field.description if field else None
-    return said or _ABOUT.get(
+    text = field.description if field else None
+    return text or _ABOUT.get(
         name, "" if field or name.startswith("metadata.") else "A field the format does not know."
     )
 
@@ -156,12 +156,12 @@ def kind_of(name: str, value: Any) -> Kind:
 
 def _keeps(kind: Kind, value: Any) -> bool:
     try:
-        return same_data(read(kind, written(kind, value)), value)
-    except NotYet:
+        return same_data(read_value(kind, value_as_text(kind, value)), value)
+    except Unreadable:
         return False
 
 
-def written(kind: Kind, value: Any) -> str:
+def value_as_text(kind: Kind, value: Any) -> str:
     """The value as a text to edit."""
     if value in (None, ""):
         return ""
@@ -172,12 +172,12 @@ def written(kind: Kind, value: Any) -> str:
     return value
 
 
-def begun(name: str) -> str:
+def first_text(name: str) -> str:
     """What stands in the box when a field is given for the first time."""
     return _BEGUN.get(name, "")
 
 
-def read(kind: Kind, text: str) -> Any:
+def read_value(kind: Kind, text: str) -> Any:
     """The value of an edited text; nothing typed is no value; NotYet says what cannot be read."""
     if kind == "text":
         return text or None
@@ -193,10 +193,10 @@ def read(kind: Kind, text: str) -> Any:
         return strictjson.loads(text)
     except strictjson.JsonError as problem:
         if kind == "number":
-            raise NotYet(f"not yet a number: {text.strip()[:40]}") from None
-        said = str(problem).removeprefix("not valid JSON: ")
+            raise Unreadable(f"not yet a number: {text.strip()[:40]}") from None
+        reason = str(problem).removeprefix("not valid JSON: ")
         place = f" (line {problem.line}, column {problem.column})" if problem.line and problem.column else ""
-        raise NotYet(f"not yet JSON: {said}{place}") from None
+        raise Unreadable(f"not yet JSON: {reason}{place}") from None
 
 
 def pretty(value: Any) -> str:
@@ -209,7 +209,7 @@ def why_not_here(name: str, value: Any) -> str | None:
     """Why a field cannot be edited in place but in $EDITOR; None when it can."""
     try:
         size = len(value) if isinstance(value, str) else len(json.dumps(value))
-        text = written(kind_of(name, value), value) if size <= _LONG else ""
+        text = value_as_text(kind_of(name, value), value) if size <= _LONG else ""
     except RecursionError:
         return too_deep(name)
     if max(size, len(text)) > _LONG:

@@ -1,4 +1,4 @@
-"""Why something cannot be done in the item editor now, as a sentence that says what can be."""
+"""Pane 2, the item: its fields, the box one of them is edited in, and the way through items and turns."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from tui_evals.datasets import steps
-from tui_evals.datasets.layout import Path as Where
+from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
+from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.messages import ItemShown, Place, ShowPane
+from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN, go_to, step_to_neighbour
+from tui_evals.tui.messages import Place, ShowPane
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.field import FieldBox
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
-from . import changes, external, fields
-from . import changes as visit
-from .changes import NO_ITEM, NOT_OPEN, FieldEdit
-from .rows import page, title
+from . import external, field_edit, fields
+from .field_edit import FieldEdit
+from .rows import page_rows, title
 
 
 def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
@@ -65,26 +66,26 @@ def _why_not_clear(workspace: Workspace, name: str, value: object) -> str | None
     return None
 
 
-async def hand_over(pane: Pane, name: str, number: int) -> None:
+async def edit_externally(pane: Pane, name: str, number: int) -> None:
     """Hand a field to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
     try:
-        one, text = visit.begin(pane.workspace, name, number)
+        edit, text = field_edit.begin_edit(pane.workspace, name, number)
     except RecursionError:
         pane.say(fields.too_deep(name), "warn")
         return
-    suffix = fields.suffix_of(one.kind, text)
+    suffix = fields.suffix_of(edit.kind, text)
     try:
-        after = await external.edited(pane.app, text, suffix)
+        after = await external.edit_in_editor(pane.app, text, suffix)
     except external.NotEdited as problem:
         pane.say(str(problem), "warn")
         return
     if after is None:
         pane.say(f"{name} is as it was")
         return
-    done = visit.typed(pane.workspace, one, after)
-    if done.fault:
-        kept = external.keep(after, suffix)
-        pane.say(f"{name} was left as it was: {done.fault}; what you wrote is kept in {kept}", "error")
+    edit = field_edit.apply_text(pane.workspace, edit, after)
+    if edit.fault:
+        kept = external.keep_in_file(after, suffix)
+        pane.say(f"{name} was left as it was: {edit.fault}; what you wrote is kept in {kept}", "error")
         return
     pane.say(f"{name} taken from the editor")
     pane.changed()
@@ -93,44 +94,29 @@ async def hand_over(pane: Pane, name: str, number: int) -> None:
 async def choose_field(pane: Pane) -> str | None:
     """Which field of those that can still be given here."""
     workspace = pane.workspace
-    names = fields.addable(workspace.unit or workspace.data, workspace.where)
-    entries = [Entry(name, name, fields.about(name, workspace.where)) for name in names]
+    names = fields.addable_fields(workspace.unit or workspace.data, workspace.where)
+    entries = [Entry(name, name, fields.field_about(name, workspace.where)) for name in names]
     name: str | None = await pane.app.push_screen_wait(
         Menu("add a field", entries, empty="every field that can stand here does")
     )
     return name
 
 
-def make(pane: Pane, step: Callable[[Workspace], str]) -> None:
+def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> None:
     """Make a step, and say what it did or why it could not be done."""
     try:
-        said = step(pane.workspace)
+        outcome = step(pane.workspace)
     except CannotEdit as problem:
         pane.say(str(problem), "warn")
     else:
-        pane.say(said)
+        pane.say(outcome)
         pane.changed()
 
 
-def clear(workspace: Workspace, name: str) -> str:
+def clear_field(workspace: Workspace, name: str) -> str:
     """Take a field away where one is."""
     workspace.apply(fields.with_value(workspace.data, workspace.where, name, None), f"clear {name}")
     return f"took {name} away; u brings it back"
-
-
-def go(pane: Pane, where: Where) -> None:
-    """Go to an item or turn, or to the dataset itself."""
-    pane.workspace.where = where
-    pane.post_message(ItemShown())
-
-
-def step(pane: Pane, way: int) -> None:
-    """Go to the next item or turn, or the one before."""
-    there = changes.neighbour(pane.workspace, way)
-    if there is not None:
-        go(pane, there)
-    else:
-        pane.say("this is the last" if way > 0 else "this is the dataset itself, nothing comes before it")
 
 
 _SOON = 0.2
@@ -145,10 +131,10 @@ class EditorPane(Pane):
     name_: ClassVar[str] = "Item"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("editor")]
 
-    _visit: FieldEdit | None = None
-    _visits = 0
+    _edit: FieldEdit | None = None
+    _edit_count = 0
     _soon: Timer | None = None
-    _shown: tuple[object, Where] = (None, ())
+    _shown: tuple[object, UnitPath] = (None, ())
 
     def compose(self) -> ComposeResult:
         """The fields, and the box one of them is edited in."""
@@ -168,13 +154,13 @@ class EditorPane(Pane):
     def sync(self) -> None:
         """Show where one is as it is now; the box stays while its field is the one it was."""
         workspace, before = self.workspace, self._shown
-        if self._visit is not None and visit.over(workspace, self._visit):
+        if self._edit is not None and field_edit.is_over(workspace, self._edit):
             self._drop()
         self._tell()
-        lit = self._visit.name if self._visit else None
+        lit = self._edit.name if self._edit else None
         self._shown = (workspace.editing, workspace.where)
         moved = before != self._shown
-        self.lines.show(lambda width: page(workspace, width, lit), at=lit or (self._landing() if moved else None))
+        self.lines.show(lambda width: page_rows(workspace, width, lit), at=lit or (self._landing() if moved else None))
         self.entitle(title(workspace))
 
     def _landing(self) -> Hashable:
@@ -196,7 +182,7 @@ class EditorPane(Pane):
 
     def focus_lines(self) -> None:
         """The keys go on into the box while it is open."""
-        give_keys(self.box if self._visit else self.lines)
+        give_keys(self.box if self._edit else self.lines)
 
     def selection(self) -> Selection | None:
         """The item one is in, or the dataset."""
@@ -207,13 +193,13 @@ class EditorPane(Pane):
 
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
-        if self._visit is not None:
+        if self._edit is not None:
             return "esc ends the field that is being edited first"
         return why_not(self.workspace, action, self.lines.key)
 
     def escape(self) -> bool:
         """Leave the box."""
-        if self._visit is None:
+        if self._edit is None:
             return False
         self.box.action_end()
         return True
@@ -221,14 +207,14 @@ class EditorPane(Pane):
     # -- the box
 
     def _open(self, name: str) -> None:
-        self._visits += 1
-        self._visit, text = visit.begin(self.workspace, name, self._visits)
-        said = fields.about(name, self.workspace.where)
-        self.box.set_class(self._visit.kind in ("line", "number"), "short")
-        self.box.begin(f"{name} · {said}" if said else name, text)
+        self._edit_count += 1
+        self._edit, text = field_edit.begin_edit(self.workspace, name, self._edit_count)
+        about = fields.field_about(name, self.workspace.where)
+        self.box.set_class(self._edit.kind in ("line", "number"), "short")
+        self.box.begin(f"{name} · {about}" if about else name, text)
         if text == steps.new_item()["prompt"]:
             self.box.select_all()
-        elif text and text == fields.begun(name):
+        elif text and text == fields.first_text(name):
             self.box.to_index((text.rfind('""') if '""' in text else 0) + 1)
         self.sync()
         self.call_after_refresh(self.lines.to_key, name)
@@ -236,35 +222,35 @@ class EditorPane(Pane):
     def on_field_box_typed(self, event: FieldBox.Typed) -> None:
         """Apply what can be read, and have it shown soon."""
         event.stop()
-        if self._visit is not None:
+        if self._edit is not None:
             self._type(event.text)
             self._tell()
 
     def on_field_box_ended(self, event: FieldBox.Ended) -> None:
         """Close the box, unless its text would be lost; then only a second escape does."""
         event.stop()
-        if self._visit is None:
+        if self._edit is None:
             return
         self._type(event.text)
-        one = self._visit
-        if one.fault and one.given_up != event.text:
-            self._visit = replace(one, given_up=event.text)
+        edit = self._edit
+        if edit.fault and edit.given_up != event.text:
+            self._edit = replace(edit, given_up=event.text)
             self.box.display = True
             give_keys(self.box)
             self._tell()
-            self.say(f"{one.name} was not taken: {one.fault}; mend it, or esc again leaves it as it was", "warn")
+            self.say(f"{edit.name} was not taken: {edit.fault}; mend it, or esc again leaves it as it was", "warn")
             return
-        if one.fault:
-            self.say(f"{one.name} was left as it was")
-        self._visit = None
+        if edit.fault:
+            self.say(f"{edit.name} was left as it was")
+        self._edit = None
         give_keys(self.lines)
         self._announce()
 
     def _type(self, text: str) -> None:
-        assert self._visit is not None
-        version = self._visit.editing.version
-        self._visit = visit.typed(self.workspace, self._visit, text)
-        if self._visit.editing.version != version and self._soon is None:
+        assert self._edit is not None
+        version = self._edit.editing.version
+        self._edit = field_edit.apply_text(self.workspace, self._edit, text)
+        if self._edit.editing.version != version and self._soon is None:
             self._soon = self.set_timer(_SOON, self._announce)
 
     def _announce(self) -> None:
@@ -276,16 +262,16 @@ class EditorPane(Pane):
 
     def _tell(self) -> None:
         """Say beside the box what is wrong with the field."""
-        one = self._visit
-        if one is not None:
-            said = visit.problem(self.workspace, one)
-            self.box.tell(said or _HINT, wrong=bool(said))
+        edit = self._edit
+        if edit is not None:
+            fault = field_edit.edit_problem(self.workspace, edit)
+            self.box.tell(fault or _HINT, wrong=bool(fault))
 
     def _drop(self) -> None:
         """Close the box because its field is no longer there to be edited."""
-        one, self._visit = self._visit, None
-        if one is not None and one.fault:
-            self.say(f"{one.name} was left as it was: {one.fault}", "warn")
+        edit, self._edit = self._edit, None
+        if edit is not None and edit.fault:
+            self.say(f"{edit.name} was left as it was: {edit.fault}", "warn")
         if self.box.has_focus:
             give_keys(self.lines)
         self.box.display = False
@@ -296,7 +282,7 @@ class EditorPane(Pane):
         """Open the box with the field under the cursor, or go where it is edited."""
         key = self.lines.key
         if isinstance(key, tuple):
-            go(self, key)
+            go_to(self, key)
         elif key in fields.JUDGING:
             self.post_message(ShowPane("judges"))
         elif isinstance(key, str):
@@ -304,8 +290,8 @@ class EditorPane(Pane):
 
     async def do_external(self) -> None:
         """Hand the field to $EDITOR and take what it makes of it."""
-        self._visits += 1
-        await hand_over(self, str(self.lines.key), self._visits)
+        self._edit_count += 1
+        await edit_externally(self, str(self.lines.key), self._edit_count)
 
     async def do_field(self) -> None:
         """Choose a field that is not given, and edit it."""
@@ -316,31 +302,31 @@ class EditorPane(Pane):
     def do_clear(self) -> None:
         """Take the field away."""
         name = str(self.lines.key)
-        make(self, lambda workspace: clear(workspace, name))
+        make_edit(self, lambda workspace: clear_field(workspace, name))
 
     def do_new(self) -> None:
         """A new item."""
-        make(self, changes.new_item)
+        make_edit(self, item_edits.new_item)
 
     def do_new_turn(self) -> None:
         """A new turn."""
-        make(self, changes.new_turn)
+        make_edit(self, item_edits.new_turn)
 
     def do_duplicate(self) -> None:
         """A copy of the item or turn."""
-        make(self, changes.duplicate)
+        make_edit(self, item_edits.duplicate)
 
     def do_conversation(self) -> None:
         """Turns instead of one prompt, or back."""
-        make(self, changes.conversation)
+        make_edit(self, item_edits.conversation)
 
     def do_next(self) -> None:
         """The next item or turn."""
-        step(self, 1)
+        step_to_neighbour(self, 1)
 
     def do_previous(self) -> None:
         """The item or turn before."""
-        step(self, -1)
+        step_to_neighbour(self, -1)
 
 
 def _into_view(lines: Lines) -> None:

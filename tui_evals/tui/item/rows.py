@@ -1,4 +1,4 @@
-"""What is wrong with a dataset, item or turn, sorted by what it is about, and as rows."""
+"""A dataset, item or turn as rows: its fields with the beginning of each value, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import Problem, path_text
 from tui_evals.datasets.validate import ValidationReport
 from tui_evals.text.safe import safe, spell_out
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
 
 from .fields import JUDGING, place_of, read_only, shown_fields, value_at
@@ -33,21 +33,21 @@ class Faults:
 
 def faults(workspace: Workspace) -> Faults:
     """What the last validation said about where one is, sorted by what it is about."""
-    found, depth = Faults(), len(workspace.where)
+    sorted_faults, depth = Faults(), len(workspace.where)
     for problem in workspace.problems_at(workspace.where):
         rest = problem.path[depth:]
         if len(rest) > 1 and rest[0] in ("items", "turns"):
             unit = problem.path[: 4 if len(problem.path) > 3 and problem.path[2] == "turns" else 2]
-            found.units.setdefault(unit, []).append(problem)
+            sorted_faults.units.setdefault(unit, []).append(problem)
         elif rest:
             inner = f".{rest[1]}" if not depth and rest[0] == "metadata" and len(rest) > 1 else ""
-            found.fields.setdefault(f"{rest[0]}{inner}", []).append(problem)
+            sorted_faults.fields.setdefault(f"{rest[0]}{inner}", []).append(problem)
         else:
-            found.own.append(problem)
-    return found
+            sorted_faults.own.append(problem)
+    return sorted_faults
 
 
-def badge(report: ValidationReport | None) -> Piece:
+def portability_piece(report: ValidationReport | None) -> Piece:
     """Whether runevals would take the file, and the first reason why it would not."""
     if report is None:
         return Piece("portable to runevals? not checked yet", "dim")
@@ -59,7 +59,7 @@ def badge(report: ValidationReport | None) -> Piece:
     return Piece(f"✗ not portable: {where}{reasons[0]}{more}", "warn")
 
 
-def short_badge(report: ValidationReport | None) -> Piece:
+def short_portability_piece(report: ValidationReport | None) -> Piece:
     """The same in a word, where the reasons stand elsewhere."""
     if report is None:
         return Piece("")
@@ -71,14 +71,14 @@ def problem_rows(problems: Sequence[Problem], depth: int, width: int) -> list[Ro
     rows: list[Row] = []
     for problem in problems[:_SHOWN]:
         inside = path_text(problem.path[depth:])
-        said = f"{problem.severity}: {inside + ': ' if inside else ''}{problem.message}"
-        rows += told(said, "error" if problem.severity == "error" else "warn", width, indent=2)
+        text = f"{problem.severity}: {inside + ': ' if inside else ''}{problem.message}"
+        rows += sentence_rows(text, "error" if problem.severity == "error" else "warn", width, indent=2)
     if len(problems) > _SHOWN:
-        rows += told(f"… {len(problems) - _SHOWN} more problems", "dim", width, indent=2)
+        rows += sentence_rows(f"… {len(problems) - _SHOWN} more problems", "dim", width, indent=2)
     return rows
 
 
-def told(text: str, style: Style, width: int, *, indent: int = 0, key: Hashable = None) -> list[Row]:
+def sentence_rows(text: str, style: Style, width: int, *, indent: int = 0, key: Hashable = None) -> list[Row]:
     """A sentence over as many lines as it needs; only the first can be chosen."""
     lines = wrapped(text, width - indent)
     return [row(" " * indent, (line, style), key=None if number else key) for number, line in enumerate(lines)]
@@ -95,7 +95,7 @@ _JSON_LINES = 400
 Line = tuple[Piece, ...]
 
 
-def page(workspace: Workspace, width: int, editing: str | None = None) -> list[Row]:
+def page_rows(workspace: Workspace, width: int, editing: str | None = None) -> list[Row]:
     """Everything about where one is; `editing` is shown though it is empty."""
     if workspace.editing is None:
         return [
@@ -104,11 +104,13 @@ def page(workspace: Workspace, width: int, editing: str | None = None) -> list[R
         ]
     unit = workspace.unit if workspace.where else workspace.data
     if unit is None:
-        return told(f"{path_text(workspace.where)} is no object; mend it in the file", "error", width, key="broken")
-    found = faults(workspace)
+        return sentence_rows(
+            f"{path_text(workspace.where)} is no object; mend it in the file", "error", width, key="broken"
+        )
+    unit_faults = faults(workspace)
     names = shown_fields(unit, workspace.where, editing)
-    found.own.extend(one for name, some in found.fields.items() if name not in names for one in some)
-    rows = _head(workspace, unit, found, width)
+    unit_faults.own.extend(one for name, some in unit_faults.fields.items() if name not in names for one in some)
+    rows = _head(workspace, unit, unit_faults, width)
     begun = False
     for name in names:
         locked = read_only(name, workspace.where) is not None
@@ -117,8 +119,12 @@ def page(workspace: Workspace, width: int, editing: str | None = None) -> list[R
             rows += [row(), row(("from a run", "dim"))]
         value = value_at(workspace.data, workspace.where, name)
         rows += field_rows(name, value, width, dim=locked, lit=name == editing)
-        rows += problem_rows(found.fields.get(name, ()), len(place_of(workspace.where, name)), width)
-    rows += _turn_rows(workspace, unit, found, width) if workspace.where else _unit_rows(workspace, found, width)
+        rows += problem_rows(unit_faults.fields.get(name, ()), len(place_of(workspace.where, name)), width)
+    rows += (
+        _turn_rows(workspace, unit, unit_faults, width)
+        if workspace.where
+        else _unit_rows(workspace, unit_faults, width)
+    )
     return rows
 
 
@@ -146,23 +152,23 @@ def title(workspace: Workspace) -> str:
     return workspace.name_of(number) + turn + (" •" if number in editing.changed_items() else "")
 
 
-def _head(workspace: Workspace, unit: Mapping[str, Any], found: Faults, width: int) -> list[Row]:
+def _head(workspace: Workspace, unit: Mapping[str, Any], unit_faults: Faults, width: int) -> list[Row]:
     editing = workspace.editing
     assert editing is not None
     unsaved = editing.dirty if workspace.item is None else workspace.item in editing.changed_items()
     line = [Piece(headline(workspace), "dim"), Piece("  • not saved" if unsaved else "", "mark")]
     if workspace.where:
-        word = short_badge(workspace.report)
+        word = short_portability_piece(workspace.report)
         room = width - sum(len(piece.text) for piece in line) - 2
         beside = (Piece("  "), word) if len(word.text) <= room else ()
-        return [row(*line, *beside), *_own(workspace, found, width), row()]
-    said, style = badge(workspace.report)
-    return [row(*line), *told(said, style, width), *_own(workspace, found, width), row()]
+        return [row(*line, *beside), *_own_problem_rows(workspace, unit_faults, width), row()]
+    text, style = portability_piece(workspace.report)
+    return [row(*line), *sentence_rows(text, style, width), *_own_problem_rows(workspace, unit_faults, width), row()]
 
 
-def _own(workspace: Workspace, found: Faults, width: int) -> list[Row]:
+def _own_problem_rows(workspace: Workspace, unit_faults: Faults, width: int) -> list[Row]:
     """What is wrong with where one is itself."""
-    return problem_rows(found.own, len(workspace.where), width)
+    return problem_rows(unit_faults.own, len(workspace.where), width)
 
 
 def field_rows(name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False) -> list[Row]:
@@ -189,7 +195,7 @@ def preview(name: str, value: Any, width: int, style: Style = "") -> list[Line]:
         return [(fit(f"{', '.join(value) or 'none'} · 3 edits them", width, style),)]
     if isinstance(value, list) and value and name in ("messages", "ideal"):
         lines = [_entry(one, width, style) for one in value[:_MOST]]
-        return [*lines, *_more(len(value) - _MOST, "entries")]
+        return [*lines, *_more_line(len(value) - _MOST, "entries")]
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
     if isinstance(value, str):
@@ -210,26 +216,26 @@ def _entry(one: Any, width: int, style: Style) -> Line:
     return (Piece(who, "dim" if style else "accent"), fit(text, width - cell_len(safe(who)), style))
 
 
-def _more(count: int, what: str) -> list[Line]:
+def _more_line(count: int, what: str) -> list[Line]:
     return [(Piece(f"… {count:,} more {what}", "dim"),)] if count > 0 else []
 
 
 def _text_lines(text: str, width: int, style: Style, over: str = "") -> list[Line]:
     budget = (_MOST + 1) * (max(width, 1) + 1)
-    found: list[str] = []
+    texts: list[str] = []
     whole, cut = 0, False
     for line in text.split("\n", _MOST)[:_MOST]:
-        if len(found) == _MOST:
+        if len(texts) == _MOST:
             break
         start = line[:budget]
         rows = wrapped(start if safe(start) == start else spell_out(start), width)
-        room = _MOST - len(found)
-        found += rows[:room]
+        room = _MOST - len(texts)
+        texts += rows[:room]
         cut = len(rows) > room or len(line) > budget
         if cut:
             break
         whole += 1
-    lines: list[Line] = [(Piece(line, style),) for line in found]
+    lines: list[Line] = [(Piece(line, style),) for line in texts]
     hidden = text.count("\n") + 1 - whole - cut
     if hidden:
         return [*lines, (Piece(f"… {over}{hidden:,} more line{'s' if hidden > 1 else ''}", "dim"),)]
@@ -256,7 +262,7 @@ def _json_start(value: Any, *, ascii: bool) -> str:
     return "".join(chunks)
 
 
-def _turn_rows(workspace: Workspace, unit: Mapping[str, Any], found: Faults, width: int) -> list[Row]:
+def _turn_rows(workspace: Workspace, unit: Mapping[str, Any], unit_faults: Faults, width: int) -> list[Row]:
     turns = unit.get("turns")
     if not isinstance(turns, list):
         return []
@@ -264,19 +270,19 @@ def _turn_rows(workspace: Workspace, unit: Mapping[str, Any], found: Faults, wid
     for number, turn in enumerate(turns[:_TURNS]):
         place = (*workspace.where, "turns", number)
         prompt = turn.get("prompt") if isinstance(turn, dict) else turn
-        said = prompt if isinstance(prompt, str) else _json_head(prompt)
-        rows.append(row((f"turn {number + 1} ", "strong"), fit(said, width - 6 - len(str(number + 1))), key=place))
-        rows += problem_rows(found.units.get(place, ()), len(place), width)
-    return [*rows, *(Row(line) for line in _more(len(turns) - _TURNS, "turns"))]
+        text = prompt if isinstance(prompt, str) else _json_head(prompt)
+        rows.append(row((f"turn {number + 1} ", "strong"), fit(text, width - 6 - len(str(number + 1))), key=place))
+        rows += problem_rows(unit_faults.units.get(place, ()), len(place), width)
+    return [*rows, *(Row(line) for line in _more_line(len(turns) - _TURNS, "turns"))]
 
 
-def _unit_rows(workspace: Workspace, found: Faults, width: int) -> list[Row]:
+def _unit_rows(workspace: Workspace, unit_faults: Faults, width: int) -> list[Row]:
     """The items with problems, to go to."""
     rows: list[Row] = []
-    for place, problems in list(found.units.items())[:_UNITS]:
+    for place, problems in list(unit_faults.units.items())[:_UNITS]:
         more = f" (+{len(problems) - 1})" if len(problems) > 1 else ""
         first = problems[0]
-        said = f"{first.severity}: {first}{more}"
-        rows.append(row(fit(said, width, "error" if first.severity == "error" else "warn"), key=place))
-    rows += [Row(line) for line in _more(len(found.units) - _UNITS, "items and turns with problems")]
+        text = f"{first.severity}: {first}{more}"
+        rows.append(row(fit(text, width, "error" if first.severity == "error" else "warn"), key=place))
+    rows += [Row(line) for line in _more_line(len(unit_faults.units) - _UNITS, "items and turns with problems")]
     return [row(), row(("problems", "title"), ("  enter goes there", "dim")), *rows] if rows else []

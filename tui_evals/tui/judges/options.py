@@ -43,8 +43,8 @@ def options_of(kind: type[Evaluator], registry: Registry) -> tuple[Option, ...]:
     """The options of an evaluator that a dataset may give: those it needs, its own, those it shares with others."""
     taken = _model(kind, registry)
     fields = kind.Options.model_fields.items()
-    found = [(name, field) for name, field in fields if taken is kind.Options or name in taken.model_fields]
-    return tuple(_option(*one) for one in sorted(found, key=lambda one: _rank(kind.Options, *one)))
+    named = [(name, field) for name, field in fields if taken is kind.Options or name in taken.model_fields]
+    return tuple(_option(*one) for one in sorted(named, key=lambda one: _rank(kind.Options, *one)))
 
 
 def _rank(model: type[BaseModel], name: str, field: FieldInfo) -> int:
@@ -68,12 +68,12 @@ def _option(name: str, field: FieldInfo) -> Option:
     return Option(spellings[0], tuple(dict.fromkeys((*spellings, name))), field)
 
 
-def form_fields(options: tuple[Option, ...], given: Values) -> list[Field]:
+def form_fields(options: tuple[Option, ...], values: Values) -> list[Field]:
     """A field for every option, and one for each that is given and unknown."""
-    fields = [_field(option, given.get(option.name)) for option in options]
+    fields = [_field(option, values.get(option.name)) for option in options]
     known = {option.name for option in options}
     unknown = "No option of this evaluator; take it away."
-    return fields + [Field(name, "json", unknown) for name in given if name not in known]
+    return fields + [Field(name, "json", unknown) for name in values if name not in known]
 
 
 def _field(option: Option, value: object) -> Field:
@@ -101,10 +101,10 @@ def _hint(annotation: object, value: object) -> str:
 
 
 def _kind(annotation: object) -> tuple[Kind, tuple[str, ...]]:
-    wanted = _without_none(annotation)
-    if get_origin(wanted) is Literal and all(isinstance(choice, str) for choice in get_args(wanted)):
-        return "choice", get_args(wanted)
-    return _KINDS.get(wanted, "json"), ()
+    plain_type = _without_none(annotation)
+    if get_origin(plain_type) is Literal and all(isinstance(choice, str) for choice in get_args(plain_type)):
+        return "choice", get_args(plain_type)
+    return _KINDS.get(plain_type, "json"), ()
 
 
 def _without_none(annotation: object) -> object:
@@ -127,13 +127,13 @@ def _can_edit(kind: Kind, value: object) -> bool:
 
 
 def _limits(field: FieldInfo) -> str:
-    found = [
+    limits = [
         f"{word} {value:g}"
         for limit in field.metadata
         for name, word in _LIMITS.items()
         if (value := getattr(limit, name, None)) is not None
     ]
-    return f"{', '.join(found).capitalize()}." if found else ""
+    return f"{', '.join(limits).capitalize()}." if limits else ""
 
 
 def default_words(field: FieldInfo) -> str:
@@ -145,26 +145,26 @@ def default_words(field: FieldInfo) -> str:
         return ""
     if isinstance(value, (bool, float)):
         return f"default: {'yes' if value is True else 'no' if value is False else f'{value:g}'}"
-    words = value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    words = value if isinstance(value, str) else json.dumps(_as_json(value), ensure_ascii=False)
     return f"default: {words if value or value == 0 else 'none'}"
 
 
-def form_values(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+def form_values(options: tuple[Option, ...], options_of_file: Mapping[str, Any]) -> dict[str, Any]:
     """What is given, by the names of the form."""
-    names = dict(_names(options, given))
-    return {names.get(key, key): value for key, value in given.items() if key != "type" and value is not None}
+    names = dict(_names(options, options_of_file))
+    return {names.get(key, key): value for key, value in options_of_file.items() if key != "type" and value is not None}
 
 
-def _names(options: tuple[Option, ...], given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _names(options: tuple[Option, ...], options_of_file: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The name in the form of each key of a file; of two spellings of one option only the first counts."""
     for option in options:
         for spelling in option.spellings:
-            if spelling in given:
+            if spelling in options_of_file:
                 yield spelling, option.name
                 break
 
 
-def written(options: tuple[Option, ...], before: Mapping[str, Any], values: Values) -> dict[str, Any]:
+def file_options(options: tuple[Option, ...], before: Mapping[str, Any], values: Values) -> dict[str, Any]:
     """The options of a file once a form was taken: in the order and spelling they had, new ones at the end."""
     names = dict(_names(options, before))
     kept = {key: values[names.get(key, key)] for key in before if names.get(key, key) in values and key != "type"}
@@ -178,21 +178,21 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
-def faults(kind: type[Evaluator], registry: Registry, given: Mapping[str, Any]) -> dict[str, str]:
+def faults(kind: type[Evaluator], registry: Registry, options: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with options, by the names of the form; under the empty name what concerns no single one."""
     try:
-        _model(kind, registry).model_validate({key: value for key, value in given.items() if key != "type"})
+        _model(kind, registry).model_validate({key: value for key, value in options.items() if key != "type"})
     except ValidationError as problem:
         names = {spelling: option.name for option in options_of(kind, registry) for spelling in option.spellings}
-        found: dict[str, list[str]] = {}
+        messages: dict[str, list[str]] = {}
         for error in problem.errors(include_url=False):
             first = str(error["loc"][0]) if error["loc"] else ""
-            found.setdefault(names.get(first, first), []).append(_said(error, kind.Options, names))
-        return {name: "; or ".join(dict.fromkeys(said)) for name, said in found.items()}
+            messages.setdefault(names.get(first, first), []).append(_fault_words(error, kind.Options, names))
+        return {name: "; or ".join(dict.fromkeys(texts)) for name, texts in messages.items()}
     return {}
 
 
-def _said(error: ErrorDetails, model: type[BaseModel], names: Mapping[str, str]) -> str:
+def _fault_words(error: ErrorDetails, model: type[BaseModel], names: Mapping[str, str]) -> str:
     if error["type"] == "missing" and len(error["loc"]) == 1:
         return "must be given"
     if error["type"] == "extra_forbidden" and len(error["loc"]) == 1 and error["loc"][0] in names:
@@ -206,12 +206,12 @@ def _said(error: ErrorDetails, model: type[BaseModel], names: Mapping[str, str])
     return f"{path_text(rest)}: {message}" if rest else message
 
 
-def summary(kind: type[Evaluator]) -> str:
+def evaluator_summary(kind: type[Evaluator]) -> str:
     """The first sentences of what an evaluator says of itself, as one line."""
     return " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
-def explained(kind: type[Evaluator], registry: Registry) -> str:
+def evaluator_help(kind: type[Evaluator], registry: Registry) -> str:
     """An evaluator whole: what it does, what it needs, its options and an example."""
     text = "\n".join(line.strip() for line in (kind.__doc__ or "").strip().splitlines())
     asks = "; it asks a judge" if kind.judged else "; it may ask a judge" if kind.may_ask else ""
@@ -223,19 +223,19 @@ def explained(kind: type[Evaluator], registry: Registry) -> str:
         default = default_words(option.field)
         lines.append(f"  {option.name}{f' ({default})' if default else ''}: {_about(option)}")
     if kind.example:
-        lines += ["", "Example", "  " + json.dumps(_plain(kind.example), ensure_ascii=False)]
+        lines += ["", "Example", "  " + json.dumps(_as_json(kind.example), ensure_ascii=False)]
     return "\n".join(lines)
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """A default or an example as JSON."""
     if isinstance(value, ToolCall):
         return {"name": value.name, "arguments": value.arguments}
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+        return {key: _as_json(part) for key, part in value.items()}
+    return [_as_json(part) for part in value] if isinstance(value, tuple | list) else value
 
 
 async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Registry, done: str) -> dict[str, Any] | None:
@@ -244,10 +244,10 @@ async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Regist
     options = options_of(kind, registry)
     values = form_values(options, before)
 
-    def check(given: Values) -> Mapping[str, str]:
-        return faults(kind, registry, written(options, before, given))
+    def check(entered: Values) -> Mapping[str, str]:
+        return faults(kind, registry, file_options(options, before, entered))
 
     title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
-    form = Form(title, form_fields(options, values), values, check=check, done=done, says=summary(kind))
-    given = await app.push_screen_wait(form)
-    return None if given is None else written(options, before, given)
+    form = Form(title, form_fields(options, values), values, check=check, done=done, says=evaluator_summary(kind))
+    entered = await app.push_screen_wait(form)
+    return None if entered is None else file_options(options, before, entered)

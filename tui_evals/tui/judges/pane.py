@@ -14,18 +14,18 @@ from tui_evals.datasets.paths import CannotEdit, Data, same_data
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.item.pane import step
-from tui_evals.tui.lines import Row, row, wrapped
+from tui_evals.tui.item_edits import step_to_neighbour
 from tui_evals.tui.messages import ItemShown, Place
-from tui_evals.tui.pane import Pane, act
+from tui_evals.tui.pane import Pane, perform
+from tui_evals.tui.rows import Row, row, wrapped
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Selection
+from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 from .options import ask_options, faults
-from .rows import Standing, judge_rows, standing
-from .state import as_shown, choices, free_key, name_of, trial_of, why_not, with_options
-from .trial import CannotTry, TrialResult, apart, try_evaluator
+from .rows import JudgesHere, judge_rows, judges_here
+from .state import evaluator_choices, free_key, judges_page, name_of, trial_of, why_not, with_options
+from .trial import CannotTry, TrialResult, on_own_loop, try_evaluator
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
 
@@ -43,7 +43,7 @@ class JudgesPane(Pane):
     """The dataset and the place in it that were shown last."""
 
     def compose(self) -> ComposeResult:
-        """The list."""
+        """The list of evaluators."""
         self._tried: dict[str, TrialResult | str] = {}
         self._trials: dict[str, asyncio.Task[Any]] = {}
         yield Lines(id="evaluators")
@@ -65,13 +65,13 @@ class JudgesPane(Pane):
         if not self.workspace.registry.by_name:
             return  # they are found behind the first picture
         here = self._here()
-        shown = as_shown(self.workspace, here, self._tried)
+        shown = judges_page(self.workspace, here, self._tried)
         name = "dataset" if here.of_dataset else shown.name
         self.entitle(name if here.turns is not None else f"{name} · {len(here.entries)}")
         lines.show(lambda width: judge_rows(shown, width), at=None if key is None else ("evaluator", key))
 
-    def _here(self) -> Standing:
-        return standing(self.workspace.data, self.workspace.where, self._of_dataset)
+    def _here(self) -> JudgesHere:
+        return judges_here(self.workspace.data, self.workspace.where, self._of_dataset)
 
     def _entry(self) -> EffectiveEvaluator | None:
         """The evaluator under the cursor."""
@@ -94,7 +94,7 @@ class JudgesPane(Pane):
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
         if self.workspace.editing is None:
-            return "no dataset is open: o opens one, ctrl+n begins one"
+            return NO_DATASET_OPEN
         here = self._here()
         if action in ("next", "previous"):
             return None
@@ -125,7 +125,7 @@ class JudgesPane(Pane):
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
         """Enter edits the options, or goes to a turn."""
         event.stop()
-        act(self, "edit")
+        perform(self, "edit")
 
     def do_level(self) -> None:
         """Work on the dataset's evaluators, or on those of where one is."""
@@ -140,7 +140,7 @@ class JudgesPane(Pane):
             word = "replaces" if here.replaces else "extends"
             none = "; nothing judges here now, a adds an evaluator" if not here.entries else ""
             what = "system defaults" if here.base == "system" else "dataset's evaluators"
-            self.say(f"{self._called(here)} {word} the {what}{none}")
+            self.say(f"{self._place_name(here)} {word} the {what}{none}")
 
     def do_remove(self) -> None:
         """Take an evaluator away where it is written."""
@@ -149,12 +149,12 @@ class JudgesPane(Pane):
             lambda data: remove_evaluator(data, here.place, entry.key), f"removing {entry.key}"
         ):
             again = "; what is inherited holds again" if entry.overridden is not None else ""
-            self.say(f"{entry.key} does not stand on {self._called(here)} any more{again}; u takes it back")
+            self.say(f"{entry.key} does not stand on {self._place_name(here)} any more{again}; u takes it back")
 
     async def do_add(self) -> None:
         """Choose an evaluator; one that cannot do without options is given them at once."""
         here, registry = self._here(), self.workspace.registry
-        name = await self.app.push_screen_wait(Menu("add an evaluator", choices(registry, here)))
+        name = await self.app.push_screen_wait(Menu("add an evaluator", evaluator_choices(registry, here)))
         if name is None:
             return
         key = free_key(name, {entry.key for entry in here.entries} | here.own)
@@ -165,7 +165,7 @@ class JudgesPane(Pane):
             self.say(f"{name} was not added")
         elif self._apply(lambda data: add_evaluator(data, here.place, key, options), f"adding {key}", key):
             more = f", a further {name} with options of its own" if key != name else ""
-            self.say(f"{key} judges {self._called(here)} now{more}; enter edits its options")
+            self.say(f"{key} judges {self._place_name(here)} now{more}; enter edits its options")
 
     async def do_edit(self) -> None:
         """The options in a form; those of an inherited one are written out here."""
@@ -193,27 +193,27 @@ class JudgesPane(Pane):
         trial = trial_of(self.workspace, self.watching, entry)
         self._tried[entry.key], self._trials[entry.key] = "judging … (esc stops it)", task
         self._show()
-        found: TrialResult | None = None
+        result: TrialResult | None = None
         try:
-            found = await apart(lambda: try_evaluator(trial))
+            result = await on_own_loop(lambda: try_evaluator(trial))
         except CannotTry as reason:
             self.say(str(reason), "warn")
         finally:
             if self.is_attached and self._trials.get(entry.key) is task:
                 del self._trials[entry.key], self._tried[entry.key]
-                if found is not None:
-                    self._tried[entry.key] = found
+                if result is not None:
+                    self._tried[entry.key] = result
                 self._show()
 
     def do_next(self) -> None:
         """The next item or turn."""
-        step(self, 1)
+        step_to_neighbour(self, 1)
 
     def do_previous(self) -> None:
         """The item or turn before."""
-        step(self, -1)
+        step_to_neighbour(self, -1)
 
-    def _called(self, here: Standing) -> str:
+    def _place_name(self, here: JudgesHere) -> str:
         return "the dataset" if here.of_dataset else name_of(self.workspace, self.workspace.where)
 
     def _apply(self, step: Callable[[Data], Data], what: str, key: str | None = None) -> bool:

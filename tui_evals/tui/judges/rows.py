@@ -1,4 +1,4 @@
-"""Which evaluators judge at a place of the data as it is, whoever wrote them and however wrong it may be."""
+"""The evaluators that judge at a place, read from the data however wrong it may be, and as rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, Opti
 from tui_evals.datasets.steps import DEFAULTS
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 
 from .trial import TrialResult
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JudgesHere:
     """The evaluators that judge at the level one works on."""
 
     place: Path
@@ -46,34 +46,34 @@ class Standing:
         """Where an evaluator is written in the document; nowhere for a default of the house."""
         if entry.origin == "system":
             return ()
-        return (*map_of(DEFAULTS if entry.origin == "dataset" else self.place), entry.key)
+        return (*evaluators_path(DEFAULTS if entry.origin == "dataset" else self.place), entry.key)
 
 
-def map_of(place: Path) -> Path:
+def evaluators_path(place: Path) -> Path:
     """Where the evaluators of a place are written."""
     return place if place == DEFAULTS else (*place, "evaluators")
 
 
-def standing(data: Data, where: Path, of_dataset: bool) -> Standing:
+def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
     """Who judges at a place, as far as the data can be read."""
     defaults, broken, remark = _evaluators(data, DEFAULTS)
     base: Origin = "system" if defaults is None else "dataset"
     if of_dataset or not where:
         entries = effective_evaluators(defaults, None, None, "item")
-        return Standing(DEFAULTS, entries, frozenset(defaults or ()), base, broken=broken, remark=remark)
+        return JudgesHere(DEFAULTS, entries, frozenset(defaults or ()), base, broken=broken, remark=remark)
     unit = get_at(data, where)
     if not isinstance(unit, dict):
-        return Standing(where, (), remark="this is no object; mend it in the file")
+        return JudgesHere(where, (), remark="this is no object; mend it in the file")
     if isinstance(turns := unit.get("turns"), list):
         prompts = (turn.get("prompt") if isinstance(turn, dict) else None for turn in turns)
-        return Standing(where, (), turns=tuple(text if isinstance(text, str) else "" for text in prompts))
-    own, more, mine = _evaluators(data, map_of(where))
+        return JudgesHere(where, (), turns=tuple(text if isinstance(text, str) else "" for text in prompts))
+    own, more, mine = _evaluators(data, evaluators_path(where))
     mode = unit.get("evaluators_mode")
     entries = effective_evaluators(
         defaults, own, mode if isinstance(mode, str) else None, "turn" if len(where) > 2 else "item"
     )
     shown = {entry.key for entry in entries}
-    return Standing(
+    return JudgesHere(
         where,
         entries,
         frozenset(own or ()),
@@ -87,13 +87,13 @@ def standing(data: Data, where: Path, of_dataset: bool) -> Standing:
 
 def _evaluators(data: Data, path: Path) -> tuple[dict[str, Options] | None, frozenset[str], str]:
     """The evaluators written at a path, those whose options are no object, and what is wrong with all of them."""
-    found = get_at(data, path)
-    if found is None:
+    evaluators = get_at(data, path)
+    if evaluators is None:
         return None, frozenset(), ""
-    if not isinstance(found, dict):
+    if not isinstance(evaluators, dict):
         return None, frozenset(), f"{path[-1]} is no object and counts for nothing; mend it in the file"
-    broken = frozenset(key for key, options in found.items() if not isinstance(options, dict))
-    return {key: {} if key in broken else options for key, options in found.items()}, broken, ""
+    broken = frozenset(key for key, options in evaluators.items() if not isinstance(options, dict))
+    return {key: {} if key in broken else options for key, options in evaluators.items()}, broken, ""
 
 
 GLYPHS: Mapping[Origin, str] = {"system": "○", "dataset": "◇", "item": "◆", "turn": "◆"}
@@ -111,7 +111,7 @@ _LONGEST_REASON = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class EvaluatorBlock:
     """One evaluator as it is shown."""
 
     entry: EffectiveEvaluator
@@ -124,19 +124,19 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class JudgesPage:
     """All the pane shows."""
 
-    standing: Standing
+    standing: JudgesHere
     name: str
     """How the item or turn is called; empty at the dataset itself."""
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[EvaluatorBlock, ...] = ()
     judge: str | None = None
     problems: tuple[str, ...] = ()
     """What is wrong with the evaluators of the place as a whole."""
 
 
-def judge_rows(shown: Shown, width: int) -> list[Row]:
+def judge_rows(shown: JudgesPage, width: int) -> list[Row]:
     """The pane: where one is, the mode, who is asked, then a block for each evaluator."""
     here = shown.standing
     rows = [*_labelled("level", *_level(shown), width)]
@@ -159,7 +159,7 @@ def judge_rows(shown: Shown, width: int) -> list[Row]:
     return rows
 
 
-def _level(shown: Shown) -> tuple[str, str]:
+def _level(shown: JudgesPage) -> tuple[str, str]:
     if not shown.name:
         return "the dataset", "for every item"
     if shown.standing.of_dataset:
@@ -167,7 +167,7 @@ def _level(shown: Shown) -> tuple[str, str]:
     return shown.name, "l: the dataset"
 
 
-def _mode(here: Standing) -> tuple[str, str]:
+def _mode(here: JudgesHere) -> tuple[str, str]:
     if here.of_dataset:
         return (
             ("system defaults", "the file names none")
@@ -193,15 +193,15 @@ def _labelled(label: str, text: str, more: str, width: int, style: Style = "stro
 
 
 def _turns(prompts: Iterable[str], width: int) -> Iterator[Row]:
-    says = "A conversation has no evaluators itself: its turns have. Choose one (enter)."
+    message = "A conversation has no evaluators itself: its turns have. Choose one (enter)."
     yield row()
-    yield from (row((line, "dim")) for line in wrapped(says, width))
+    yield from (row((line, "dim")) for line in wrapped(message, width))
     for number, prompt in enumerate(prompts):
         name = f"turn {number + 1}"
         yield row((f"{name:<{_LABEL}}", "strong"), fit(prompt, width - _LABEL), key=("turn", number))
 
 
-def _block(block: Block, here: Standing, judge: str | None, width: int) -> Iterator[Row]:
+def _block(block: EvaluatorBlock, here: JudgesHere, judge: str | None, width: int) -> Iterator[Row]:
     entry = block.entry
     name = entry.key if entry.evaluator == entry.key else f"{entry.key} → {entry.evaluator}"
     origin = ORIGINS[entry.origin]
@@ -211,11 +211,11 @@ def _block(block: Block, here: Standing, judge: str | None, width: int) -> Itera
     yield row(glyph, fit(name, room, style), f" {origin}", key=("evaluator", entry.key))
     if entry.settings:
         yield from _indented(options_words(entry.settings), width, "")
-    yield from _character(block, judge, width)
+    yield from _family_rows(block, judge, width)
     if entry.overridden is not None:
         settings = {name: value for name, value in entry.overridden.items() if name != "type"}
-        given = options_words(settings) or "without options"
-        yield from _indented(f"overrides {ORIGINS[here.base]}: {given}", width, "accent")
+        options = options_words(settings) or "without options"
+        yield from _indented(f"overrides {ORIGINS[here.base]}: {options}", width, "accent")
     for problem in block.problems:
         yield from _indented(f"! {problem}", width, "error")
     if block.refusal and not block.problems:
@@ -226,24 +226,26 @@ def _block(block: Block, here: Standing, judge: str | None, width: int) -> Itera
         yield from _tried(block.tried, width)
 
 
-def _character(block: Block, judge: str | None, width: int) -> Iterator[Row]:
+def _family_rows(block: EvaluatorBlock, judge: str | None, width: int) -> Iterator[Row]:
     """Its family, and whom it asks."""
     if block.kind is None:
         return
     family = block.kind.family
     if _asks(block):
-        asked = _judge_of(block, judge)
-        style: Style = "dim" if asked else "warn"
-        yield from _indented(f"{family} · asks a judge{f': {asked}' if asked else ', and none is named'}", width, style)
+        asked_judge = _judge_of(block, judge)
+        style: Style = "dim" if asked_judge else "warn"
+        yield from _indented(
+            f"{family} · asks a judge{f': {asked_judge}' if asked_judge else ', and none is named'}", width, style
+        )
     else:
         yield from _indented(f"{family} · may ask a judge" if block.kind.may_ask else family, width, "dim")
 
 
-def _asks(block: Block) -> bool:
+def _asks(block: EvaluatorBlock) -> bool:
     return block.kind is not None and block.kind.judged
 
 
-def _judge_of(block: Block, judge: str | None) -> str | None:
+def _judge_of(block: EvaluatorBlock, judge: str | None) -> str | None:
     own = block.entry.settings.get("judge")
     return own if isinstance(own, str) and own else judge
 

@@ -1,4 +1,4 @@
-"""What the evaluator pane asks of the shared state: blocks to show, evaluators to choose from, options to write."""
+"""What pane 3 makes of the shared state: what to show, evaluators to choose from, options to write, a trial."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
 from tui_evals.tui.workspace import Workspace
 
-from .options import explained, faults, summary
-from .rows import ORIGINS, Block, Shown, Standing, map_of
+from .options import evaluator_help, evaluator_summary, faults
+from .rows import ORIGINS, EvaluatorBlock, JudgesHere, JudgesPage, evaluators_path
 from .trial import CurrentPlace, Trial, TrialResult, same_options
 
 
@@ -39,37 +39,39 @@ def kind_of(entry: EffectiveEvaluator, registry: Registry) -> type[Evaluator] | 
         return None
 
 
-def as_shown(workspace: Workspace, here: Standing, tried: Mapping[str, TrialResult | str]) -> Shown:
+def judges_page(workspace: Workspace, here: JudgesHere, tried: Mapping[str, TrialResult | str]) -> JudgesPage:
     """Everything the pane shows of a place."""
     name = name_of(workspace, workspace.where)
     blocks = tuple(_block(workspace, here, entry, tried.get(entry.key)) for entry in here.entries)
-    return Shown(here, name, blocks, workspace.settings.judge, _of_the_whole(workspace, here))
+    return JudgesPage(here, name, blocks, workspace.settings.judge, _of_the_whole(workspace, here))
 
 
-def _block(workspace: Workspace, here: Standing, entry: EffectiveEvaluator, tried: TrialResult | str | None) -> Block:
+def _block(
+    workspace: Workspace, here: JudgesHere, entry: EffectiveEvaluator, tried: TrialResult | str | None
+) -> EvaluatorBlock:
     registry = workspace.registry
     kind = kind_of(entry, registry)
     if isinstance(tried, TrialResult) and not same_options(tried.entry, entry):
         tried = None
-    problems = _reported(workspace, here.home(entry)) or _found(entry, kind, here, registry)
-    return Block(entry, kind, problems, runevals_refusal(entry.key, entry.options, registry.own), tried)
+    problems = _reported_problems(workspace, here.home(entry)) or _own_problems(entry, kind, here, registry)
+    return EvaluatorBlock(entry, kind, problems, runevals_refusal(entry.key, entry.options, registry.own), tried)
 
 
-def _fresh(workspace: Workspace) -> bool:
+def _report_is_current(workspace: Workspace) -> bool:
     """Whether the last validation is about the dataset as it is now."""
     editing = workspace.editing
     return editing is not None and workspace.reported == (id(editing), editing.version)
 
 
-def _reported(workspace: Workspace, home: Place) -> tuple[str, ...]:
-    if not home or not _fresh(workspace):
+def _reported_problems(workspace: Workspace, home: Place) -> tuple[str, ...]:
+    if not home or not _report_is_current(workspace):
         return ()
-    found = [(problem.path[len(home) :], problem.message) for problem in workspace.problems_at(home)]
-    return tuple(f"{path_text(path)}: {message}" if path else message for path, message in found)
+    problems = [(problem.path[len(home) :], problem.message) for problem in workspace.problems_at(home)]
+    return tuple(f"{path_text(path)}: {message}" if path else message for path, message in problems)
 
 
-def _found(
-    entry: EffectiveEvaluator, kind: type[Evaluator] | None, here: Standing, registry: Registry
+def _own_problems(
+    entry: EffectiveEvaluator, kind: type[Evaluator] | None, here: JudgesHere, registry: Registry
 ) -> tuple[str, ...]:
     """What is wrong with an evaluator, found without the rest of the dataset."""
     if entry.key in here.broken:
@@ -78,14 +80,14 @@ def _found(
         return ("type: must be the name of an evaluator",)
     if kind is None:
         return (f"unknown evaluator '{entry.evaluator}'; a lists those there are",)
-    return tuple(f"{name}: {said}" if name else said for name, said in faults(kind, registry, entry.options).items())
+    return tuple(f"{name}: {text}" if name else text for name, text in faults(kind, registry, entry.options).items())
 
 
-def _of_the_whole(workspace: Workspace, here: Standing) -> tuple[str, ...]:
+def _of_the_whole(workspace: Workspace, here: JudgesHere) -> tuple[str, ...]:
     """What is wrong with the evaluators of a place and with none of them alone."""
-    if not _fresh(workspace) or here.remark:
+    if not _report_is_current(workspace) or here.remark:
         return ()
-    places = [map_of(here.place)] + ([] if here.of_dataset else [(*here.place, "evaluators_mode")])
+    places = [evaluators_path(here.place)] + ([] if here.of_dataset else [(*here.place, "evaluators_mode")])
     return tuple(
         f"{place[-1]}: {problem.message}"
         for place in places
@@ -94,7 +96,7 @@ def _of_the_whole(workspace: Workspace, here: Standing) -> tuple[str, ...]:
     )
 
 
-def why_not(here: Standing, entry: EffectiveEvaluator | None, registry: Registry, action: str) -> str | None:
+def why_not(here: JudgesHere, entry: EffectiveEvaluator | None, registry: Registry, action: str) -> str | None:
     """Why an action cannot be done with the evaluator under the cursor, or where one is."""
     if action == "mode" and here.of_dataset:
         return "the dataset's evaluators hold for all; only an item or turn extends or replaces them"
@@ -112,7 +114,7 @@ def why_not(here: Standing, entry: EffectiveEvaluator | None, registry: Registry
     return None
 
 
-def choices(registry: Registry, here: Standing) -> list[Entry]:
+def evaluator_choices(registry: Registry, here: JudgesHere) -> list[Entry]:
     """Every evaluator there is, to choose one; the project's own come first."""
     used = {entry.evaluator for entry in here.entries}
     kinds = sorted(registry.kinds, key=lambda kind: kind.name not in registry.own)
@@ -123,8 +125,8 @@ def _choice(kind: type[Evaluator], used: Container[str], registry: Registry) -> 
     here = "✓ here · " if kind.name in used else ""
     asks = " · asks a judge" if kind.judged else ""
     also = f" ({', '.join(kind.aliases)})" if kind.aliases else ""
-    about = f"{here}{kind.family}{asks} · {summary(kind)}{also}"
-    return Entry(kind.name, kind.name, about, explained(kind, registry))
+    about = f"{here}{kind.family}{asks} · {evaluator_summary(kind)}{also}"
+    return Entry(kind.name, kind.name, about, evaluator_help(kind, registry))
 
 
 def free_key(name: str, taken: Container[str]) -> str:
@@ -139,8 +141,8 @@ def free_key(name: str, taken: Container[str]) -> str:
 def with_options(data: Data, place: Place, key: str, options: Mapping[str, Any]) -> Data:
     """The data with an evaluator's options written at a place, wherever they came from until now."""
     if place == DEFAULTS and get_at(data, DEFAULTS) is None:
-        data = set_at(data, DEFAULTS, {name: dict(given) for name, given in SYSTEM_DEFAULTS.items()})
-    return set_at(override_evaluator(data, place, key, options), (*map_of(place), key), dict(options))
+        data = set_at(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
+    return set_at(override_evaluator(data, place, key, options), (*evaluators_path(place), key), dict(options))
 
 
 def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> Trial:

@@ -1,4 +1,4 @@
-"""What an evaluator is tried on: the answer on screen with what the dataset says of it now, as a row of evidence."""
+"""Tries an evaluator on the answer on screen, judged by what the dataset says of it now; nothing is stored."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CurrentPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class JudgedSubject:
     """What is judged, as a row of evidence, and how it is called."""
 
     row: Mapping[str, Any]
@@ -66,7 +66,7 @@ class _Unit:
     unit: Data
 
 
-def subject_of(here: CurrentPlace) -> Subject:
+def subject_of(here: CurrentPlace) -> JudgedSubject:
     """The answer on screen where it is one of this item, else the response that stands in the item."""
     unit = get_at(here.data, here.where) if here.where else None
     reason = "no answer is on screen"
@@ -74,30 +74,31 @@ def subject_of(here: CurrentPlace) -> Subject:
         with Reader(here.database) as reader:
             detail = reader.detail(here.answer)
             run = reader.run(detail.row.run)
-            found = _unit_of(here, detail.row, run, reader.snapshot(run.snapshot))
-        if found is not None and detail.answer is not None:
-            template = _template(run, detail.row, found.data)
-            name = f"{detail.row.name}, turn {detail.row.turn + 1}" if "turns" in found.item else detail.row.name
-            return Subject(_answered(found, detail.answer, template), f"the answer to {name} in {run.name}")
+            judged_unit = _unit_of(here, detail.row, run, reader.snapshot(run.snapshot))
+        if judged_unit is not None and detail.answer is not None:
+            template = _template(run, detail.row, judged_unit.data)
+            name = f"{detail.row.name}, turn {detail.row.turn + 1}" if "turns" in judged_unit.item else detail.row.name
+            row = _row_of_answer(judged_unit, detail.answer, template)
+            return JudgedSubject(row, f"the answer to {name} in {run.name}")
         name = f"{detail.row.name}, turn {detail.row.turn + 1}" if len(here.where) > 2 else detail.row.name
-        reason = f"the answer on screen is one to {name}" if found is None else "the answer is not there yet"
+        reason = f"the answer on screen is one to {name}" if judged_unit is None else "the answer is not there yet"
     if isinstance(unit, dict) and isinstance(unit.get("response"), str):
-        return Subject(_kept(here, unit), "the response in the dataset")
+        return JudgedSubject(_row_of_kept(here, unit), "the response in the dataset")
     raise CannotTry(f"{reason}; look at one to {here.name} in the results (4) and come back")
 
 
 def _unit_of(here: CurrentPlace, row: AnswerRow, run: RunRow, document: Data) -> _Unit | None:
     """As it is edited, where it is the item one is in; at the dataset itself any answer will do."""
-    asked = _dict(get_at(document, ("items", row.item)))
+    asked_item = _dict(get_at(document, ("items", row.item)))
     if here.where:
         fits = len(here.where) < 3 or here.where[3] == row.turn
-        place = here.where[1] if fits and _is_here(here, here.where[1], row, run, asked) else None
+        place = here.where[1] if fits and _is_here(here, here.where[1], row, run, asked_item) else None
     else:
         items = here.data.get("items")
         numbers = range(len(items) if isinstance(items, list) else 0)
-        place = next((number for number in numbers if _is_here(here, number, row, run, asked)), None)
+        place = next((number for number in numbers if _is_here(here, number, row, run, asked_item)), None)
         if place is None:
-            return _Unit(document, asked, _turn(asked, row.turn))
+            return _Unit(document, asked_item, _turn(asked_item, row.turn))
     if place is None:
         return None
     item = _dict(get_at(here.data, ("items", place)))
@@ -108,25 +109,25 @@ def _turn(item: Data, number: int) -> Data:
     return _dict(get_at(item, ("turns", number))) if "turns" in item else item
 
 
-def _is_here(here: CurrentPlace, number: str | int, row: AnswerRow, run: RunRow, asked: Data) -> bool:
+def _is_here(here: CurrentPlace, number: str | int, row: AnswerRow, run: RunRow, asked_item: Data) -> bool:
     """Whether an answer belongs to an item: by its testId, or by its position where it still asks the same."""
     item = _dict(get_at(here.data, ("items", number)))
     if isinstance(number, int) and row.name == f"#{number + 1}":
-        alike = _questions(item) == _questions(asked)
+        alike = _questions(item) == _questions(asked_item)
     else:
         alike = row.name == item.get("testId")
     return alike and _same_file(here, run)
 
 
 def _same_file(here: CurrentPlace, run: RunRow) -> bool:
-    asked = (here.root / run.source).resolve()
-    return asked == here.file.resolve() or (not asked.exists() and asked.name == here.file.name)
+    asked_file = (here.root / run.source).resolve()
+    return asked_file == here.file.resolve() or (not asked_file.exists() and asked_file.name == here.file.name)
 
 
 def _questions(item: Data) -> list[object]:
     turns = item.get("turns")
-    asked = [_dict(turn).get("prompt") for turn in turns] if isinstance(turns, list) else []
-    return [[item.get(name) for name in _ASKS], asked]
+    turn_prompts = [_dict(turn).get("prompt") for turn in turns] if isinstance(turns, list) else []
+    return [[item.get(name) for name in _ASKS], turn_prompts]
 
 
 def _template(run: RunRow, row: AnswerRow, data: Data) -> str | None:
@@ -141,7 +142,7 @@ def _own_template(data: Data) -> str | None:
     return PromptUnderTest(messages=tuple(map(_dict, _list(data.get("messages"))))).template
 
 
-def _answered(place: _Unit, answer: AnswerRecord, template: str | None) -> dict[str, Any]:
+def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> dict[str, Any]:
     chat = tuple(answer.request.get("messages") or ())
     tokens = [count for count in (answer.input_tokens, answer.output_tokens) if count is not None]
     return {
@@ -159,7 +160,7 @@ def _answered(place: _Unit, answer: AnswerRecord, template: str | None) -> dict[
     }
 
 
-def _kept(here: CurrentPlace, unit: Data) -> dict[str, Any]:
+def _row_of_kept(here: CurrentPlace, unit: Data) -> dict[str, Any]:
     """A unit with the response that was kept in the dataset, after the turns before it."""
     item = _dict(get_at(here.data, here.where[:2]))
     history: list[Any] = []
@@ -167,14 +168,14 @@ def _kept(here: CurrentPlace, unit: Data) -> dict[str, Any]:
     for turn in _list(item.get("turns"))[: number if isinstance(number, int) else 0]:
         history.append({"role": "user", "content": _dict(turn).get("prompt")})
         history.append({"role": "assistant", "content": _dict(turn).get("response")})
-    (said,) = captured([{name: value for name, value in unit.items() if name != "turns"}], here.name)[0].turns
+    (kept,) = captured([{name: value for name, value in unit.items() if name != "turns"}], here.name)[0].turns
     return {
         **_about(_Unit(here.data, item, unit)),
         "prompt": unit.get("prompt"),
         "history": [*history, *_list(unit.get("messages"))],
-        "response": said.text,
-        "diagnostics": said.diagnostics,
-        "tool_calls": list(said.tool_calls),
+        "response": kept.text,
+        "diagnostics": kept.diagnostics,
+        "tool_calls": list(kept.tool_calls),
         "prompt_template": _own_template(here.data),
     }
 
@@ -230,7 +231,7 @@ class TrialResult:
     of: str
 
 
-async def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def on_own_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do work on a loop of its own, off the screen's thread; cancelling this cancels the work."""
     begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
 

@@ -1,4 +1,4 @@
-"""What labelling blind reads and writes, away from the screen: the sample, one answer, and what it comes to."""
+"""Labelling blind: answers of a run drawn at random, judged by a person who does not see what evaluators said."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from tui_evals.compare.agreement_report import AgreementLine, all_agreement_lines
 from tui_evals.compare.blind import SAMPLE, LabellingSession, Part, Sample, Verdict, draw_sample, labelling_parts
@@ -20,19 +19,15 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.rows import plain
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.actions import bindings, of
-from tui_evals.tui.key_help import help_rows
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Maker, Row, Rows, Style, row
-from tui_evals.tui.messages import Severity, StatusMessage
-from tui_evals.tui.pane import act
-from tui_evals.tui.parts import Joined, heading, paragraph
+from tui_evals.tui.action_help import help_rows
+from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.feature_screen import FeatureScreen
+from tui_evals.tui.rows import JoinedRows, Row, RowMaker, Rows, Style, heading, paragraph, row
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Reading
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
-
-if TYPE_CHECKING:
-    from tui_evals.tui.app import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ def sheet_rows(parts: Sequence[Part], width: int) -> Rows:
     for part in parts:
         rows.append([row((safe_line(part.title, width), _STYLES.get(part.title, "dim")))])
         rows.append(paragraph(part.text, width, "", _INDENT))
-    return Joined(rows)
+    return JoinedRows(rows)
 
 
 def end_rows(session: LabellingSession, lines: Iterable[AgreementLine], width: int) -> Rows:
@@ -107,7 +102,7 @@ def end_rows(session: LabellingSession, lines: Iterable[AgreementLine], width: i
             rows.append(heading(safe_line(line.text, width)))
         else:
             rows.append(paragraph(line.text, width, line.kind, line.indent))
-    return Joined(rows)
+    return JoinedRows(rows)
 
 
 _NONE = "There is no answer to label in this run yet."
@@ -115,7 +110,7 @@ _READING = "the answer is still being read"
 _OVER = "the verdicts are on screen now: no label would be blind from here on"
 
 
-class Sheet(Lines, inherit_bindings=False):
+class AnswerSheet(Lines, inherit_bindings=False):
     """What is read of an answer: a list without the letters that give verdicts here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -128,19 +123,21 @@ class Sheet(Lines, inherit_bindings=False):
     ]
 
 
-class LabelScreen(ModalScreen[None]):
+class LabelScreen(FeatureScreen):
     """Draws a sample of a run and goes through it; nothing that was said of an answer is shown before the end."""
 
+    where: ClassVar[Where] = "labelling"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("labelling")]
     DEFAULT_CSS = """
     LabelScreen { layout: vertical; background: $background; }
     LabelScreen #head { max-height: 2; scrollbar-size-horizontal: 0; border-bottom: solid $panel; }
     """
 
-    def __init__(self, database: Path, run: int) -> None:
+    def __init__(self, database: Path, run: int, writer: StoreWriter) -> None:
         super().__init__()
         self._database = database
         self._run = run
+        self._writer = writer
         self._author = author_here()
         self._drawn: DrawnSample | None = None
         self._session: LabellingSession | None = None
@@ -152,7 +149,7 @@ class LabelScreen(ModalScreen[None]):
         self.top = Lines(choosing=False, id="head")
         self.top.can_focus = False
         self.top.styles.height = "auto"
-        self.sheet = Sheet(choosing=False, id="sheet")
+        self.sheet = AnswerSheet(choosing=False, id="sheet")
         yield self.top
         yield self.sheet
         yield Status()
@@ -161,7 +158,7 @@ class LabelScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Ask how many, and begin."""
         give_keys(self.sheet)
-        self._offer()
+        self.offer_keys()
         self.run_worker(self._begin(), group="acts", name="drawing a sample", exit_on_error=False)
 
     # -- the way through
@@ -172,7 +169,7 @@ class LabelScreen(ModalScreen[None]):
             if not pool:
                 self._show(lambda width: paragraph(_NONE, width))
                 return
-            size = await self.app.push_screen_wait(_how_many(pool))
+            size = await self.app.push_screen_wait(_sample_size_dialog(pool))
             if size is None:
                 self.dismiss(None)
                 return
@@ -183,65 +180,50 @@ class LabelScreen(ModalScreen[None]):
         session = self._session = LabellingSession(self._drawn.sample)
         await self._next()
         if session.before:
-            self._tell(f"{session.before} of {session.total} labelled already: on with the others")
+            self.tell(f"{session.before} of {session.total} labelled already: on with the others")
 
     async def _next(self) -> None:
         """Show the answer that is to be judged now, or what all of it comes to."""
         session, drawn = self._session, self._drawn
         assert session is not None and drawn is not None
         self._answer = None
-        wanted, width = session.answer, self.sheet.scrollable_content_region.width
+        answer, width = session.answer, self.sheet.scrollable_content_region.width
         try:
-            if wanted is None:
+            if answer is None:
                 lines = await asyncio.to_thread(read_agreement, self._database, self._run)
                 self._show(lambda width: end_rows(session, lines, width))
             else:
-                parts = await asyncio.to_thread(read_sheet, self._database, drawn, wanted)
+                parts = await asyncio.to_thread(read_sheet, self._database, drawn, answer)
                 ready = await asyncio.to_thread(sheet_rows, parts, width)
                 self._show(lambda now: ready if now == width else sheet_rows(parts, now))
         except (LookupError, StoreError) as problem:
             self._cannot(problem)
             return
-        self._answer = wanted
-        self._offer()
+        self._answer = answer
+        self.offer_keys()
 
-    def _show(self, maker: Maker) -> None:
+    def _show(self, maker: RowMaker) -> None:
         session = self._session
         self.top.show(lambda width: head_rows(session, width))
         self.sheet.show(maker)
         self.sheet.scroll_home(animate=False)
 
     def _cannot(self, problem: Exception) -> None:
-        says = f"This cannot go on: {problem}"
-        self._show(lambda width: paragraph(says, width, "error"))
+        message = f"This cannot go on: {problem}"
+        self._show(lambda width: paragraph(message, width, "error"))
 
     async def _keep(self, answer: int, verdict: Verdict | None, note: str = "") -> bool:
         """Commit a verdict, or take it back; False when that could not be done, which is said."""
         shown, self._answer = self._answer, None  # no second key is of this answer while its label is being written
         try:
-            pen = cast("Workbench", self.app).pen
-            await pen.write(lambda writer: writer.label(answer, verdict, self._author, note=note, blind=True))
+            await self._writer.write(lambda writer: writer.label(answer, verdict, self._author, note=note, blind=True))
         except (StoreError, LookupError) as problem:
             self._answer = shown
-            self._tell(str(problem), "error")
+            self.tell(str(problem), "error")
             return False
         return True
 
     # -- saying
-
-    def _tell(self, text: str, kind: Severity = "info") -> None:
-        for status in self.query(Status):  # there is none any more once the screen has been left
-            status.tell(text, kind)
-
-    def on_status_message(self, message: StatusMessage) -> None:
-        """Say it here, since the line of the workbench is not in sight."""
-        message.stop()
-        self._tell(message.text, message.kind)
-
-    def action_act(self, name: str) -> None:
-        """Do an action of the table, or say why not."""
-        self._tell("")
-        act(self, name)
 
     def why_not(self, action: str) -> str | None:
         """What cannot be done before an answer is there, or after the last one."""
@@ -253,11 +235,6 @@ class LabelScreen(ModalScreen[None]):
         if self._answer is None or session is None:
             return _READING
         return "this is the first answer" if action == "undo" and session.previous is None else None
-
-    def _offer(self) -> None:
-        offered = [action for action in of("labelling") if action.footer]
-        for keys in self.query(Keys):
-            keys.offer(offered, lambda action: self.why_not(action.name))
 
     # -- doing
 
@@ -274,7 +251,7 @@ class LabelScreen(ModalScreen[None]):
         if session is None or answer is None or not await self._keep(answer, verdict, session.note()):
             return
         session.go_on(verdict)
-        self._tell(f"kept as {'good' if verdict == 'pass' else 'bad'}; u takes it back")
+        self.tell(f"kept as {'good' if verdict == 'pass' else 'bad'}; u takes it back")
         await self._next()
 
     async def do_skip(self) -> None:
@@ -292,7 +269,7 @@ class LabelScreen(ModalScreen[None]):
         if before in session.given and not await self._keep(before, None):
             return
         session.go_back()
-        self._tell("back; what was said of this one is taken back")
+        self.tell("back; what was said of this one is taken back")
         await self._next()
 
     async def do_note(self) -> None:
@@ -314,7 +291,7 @@ class LabelScreen(ModalScreen[None]):
         self.dismiss(None)
 
 
-def _how_many(pool: int) -> Ask:
+def _sample_size_dialog(pool: int) -> Ask:
     """A small dialog that asks for the size of the sample."""
 
     def problem(text: str) -> str | None:

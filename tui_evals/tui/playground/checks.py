@@ -27,9 +27,9 @@ def suggested_checks(reply_text: str, tool_calls: Sequence[Mapping[str, Any]]) -
     names = list(dict.fromkeys(str(call.get("name") or "") for call in tool_calls))
     calls = tuple(ToolCall(name) for name in names)
     evidence = Evidence(response=reply_text, expected=reply_text, tool_calls=calls)
-    found = list(_of_text(reply_text)) if reply_text.strip() else []
-    found += [(f"{name} is called", {"ToolCalled": {"tool_name": name}}) for name in names if name][:_MOST]
-    return [check for check in found if _passes(check[1], evidence)]
+    checks = list(_of_text(reply_text)) if reply_text.strip() else []
+    checks += [(f"{name} is called", {"ToolCalled": {"tool_name": name}}) for name in names if name][:_MOST]
+    return [check for check in checks if _passes(check[1], evidence)]
 
 
 def _of_text(text: str) -> Iterator[Check]:
@@ -53,13 +53,13 @@ def _of_text(text: str) -> Iterator[Check]:
 
 def _values(text: str) -> list[str]:
     """Quoted words and numbers of a text, each once, the first of them."""
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     for pattern in (_QUOTED, _NUMBER):
         for match in pattern.finditer(text):
-            found[next(filter(None, match.groups()), match.group()).strip()] = None
-            if len(found) >= _MOST:
+            values[next(filter(None, match.groups()), match.group()).strip()] = None
+            if len(values) >= _MOST:
                 break
-    return [value for value in found if value][:_MOST]
+    return [value for value in values if value][:_MOST]
 
 
 def _is_json(text: str) -> bool:
@@ -85,16 +85,16 @@ def _passes(check: Mapping[str, Any], evidence: Evidence) -> bool:
     return isinstance(score, Score) and score.result == "pass"
 
 
-def together(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def as_evaluators(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Several checks as the evaluators of one unit; of two of a kind the second gets a name of its own."""
-    found: dict[str, Any] = {}
+    evaluators: dict[str, Any] = {}
     for check in checks:
         for name, options in check.items():
             key, number = name, 2
-            while key in found:
+            while key in evaluators:
                 key, number = f"{name}_{number}", number + 1
-            found[key] = dict(options) if key == name else {"type": name, **options}
-    return found
+            evaluators[key] = dict(options) if key == name else {"type": name, **options}
+    return evaluators
 
 
 def with_checks(item: Mapping[str, Any], checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -102,5 +102,5 @@ def with_checks(item: Mapping[str, Any], checks: Sequence[Mapping[str, Any]]) ->
     if not checks:
         return dict(item)
     if turns := item.get("turns"):
-        return {**item, "turns": [*turns[:-1], {**turns[-1], "evaluators": together(checks)}]}
-    return {**item, "evaluators": together(checks)}
+        return {**item, "turns": [*turns[:-1], {**turns[-1], "evaluators": as_evaluators(checks)}]}
+    return {**item, "evaluators": as_evaluators(checks)}

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from tui_evals.present.figures import duration, money
 from tui_evals.targets.answers import content_text
-from tui_evals.tui.actions import key_names, of
-from tui_evals.tui.answer.rows import arguments_of
-from tui_evals.tui.lines import Row, Rows, Style, fit, row, wrapped
-from tui_evals.tui.parts import Joined, paragraph
+from tui_evals.tui.actions import actions_at, key_names
+from tui_evals.tui.answer_context import arguments_of
+from tui_evals.tui.rows import JoinedRows, Row, Rows, Style, fit, paragraph, row, wrapped
 
-from .talk import AnswerCost, CannotTalk, Conversation
+from .conversation import AnswerCost, CannotTalk, Conversation
 
 _ROLES: Mapping[str, Style] = {"system": "dim", "user": "accent", "assistant": "strong", "tool": "warn"}
 _KEYS = 14
@@ -33,7 +32,7 @@ def parts_of(talk: Conversation, pending: str | None = None) -> list[Part]:
     parts = _beginning(talk)
     for place, message in enumerate(talk.messages):
         taken = talk.taken.get(place)
-        parts.append(_part(message, note=note_of(taken) if taken else ""))
+        parts.append(_part(message, note=cost_words(taken) if taken else ""))
     if pending is not None:
         parts.append(Part("user", pending))
     elif not talk.messages:
@@ -46,12 +45,12 @@ def _beginning(talk: Conversation) -> list[Part]:
     try:
         return [_part(message, style="dim") for message in talk.opening()]
     except CannotTalk as problem:
-        says = Part("", str(problem), style="warn")
+        sentence = Part("", str(problem), style="warn")
     if prompt is None:
-        return [says]
+        return [sentence]
     if prompt.prompty is not None:
-        return [*(Part(section.role, section.text, style="dim") for section in prompt.prompty.sections), says]
-    return [*(_part(message, style="dim") for message in prompt.messages), says]
+        return [*(Part(section.role, section.text, style="dim") for section in prompt.prompty.sections), sentence]
+    return [*(_part(message, style="dim") for message in prompt.messages), sentence]
 
 
 def _part(message: Mapping[str, Any], note: str = "", style: Style = "") -> Part:
@@ -65,7 +64,7 @@ def _part(message: Mapping[str, Any], note: str = "", style: Style = "") -> Part
     return Part(str(message.get("role")), text, called, note, style)
 
 
-def note_of(taken: AnswerCost) -> str:
+def cost_words(taken: AnswerCost) -> str:
     """What an answer took, on one line."""
     usage, cost = taken.usage, taken.cost
     tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens" if usage else "no token counts"
@@ -85,19 +84,19 @@ class Transcript:
     def __init__(self) -> None:
         self._made: dict[tuple[Part, int], Rows] = {}
 
-    def made(self, parts: Sequence[Part], width: int) -> tuple[Rows, int]:
+    def lay_out(self, parts: Sequence[Part], width: int) -> tuple[Rows, int]:
         """All rows, and the number of the one in which the last question begins."""
         before, self._made = self._made, {}
-        found: list[Rows] = []
+        blocks: list[Rows] = []
         start = length = 0
         for part in parts:
             key = (part, width)
             rows = before.get(key) or _rows(part, width)
             self._made[key] = rows
             start = length if part.role == "user" else start
-            found.append(rows)
+            blocks.append(rows)
             length += len(rows)
-        return Joined(found), start
+        return JoinedRows(blocks), start
 
 
 def _rows(part: Part, width: int) -> Rows:
@@ -111,16 +110,16 @@ def _rows(part: Part, width: int) -> Rows:
         rows += [paragraph(f"→ {name}", width, "strong", indent), paragraph(arguments, width, part.style, indent + 2)]
     if part.note:
         rows.append(paragraph(part.note, width, "dim", indent))
-    return Joined([*rows, [row()]])
+    return JoinedRows([*rows, [row()]])
 
 
 def key_rows(width: int) -> list[Row]:
     """The keys of the playground."""
     rows: list[Row] = []
-    for action in of("playground"):
+    for action in actions_at("playground"):
         keys = fit("  ".join(key_names(action)), _KEYS, "key")
-        first, *more = wrapped(action.says, max(width - _KEYS - 1, 10))
+        first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
         rows.append(row(keys, " ", first))
         rows += [row(" " * (_KEYS + 1), line) for line in more]
-    says = "In the box enter begins a new line, and the page keys move the conversation; tab goes there and back."
-    return [*rows, row(), *(row((line, "dim")) for line in wrapped(says, width))]
+    message = "In the box enter begins a new line, and the page keys move the conversation; tab goes there and back."
+    return [*rows, row(), *(row((line, "dim")) for line in wrapped(message, width))]

@@ -1,4 +1,4 @@
-"""The box in which a question is written."""
+"""The screen of the playground: a conversation with a target, and the item it can become."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import TextArea
 from textual.worker import Worker
 
@@ -22,26 +21,24 @@ from tui_evals.datasets.steps import insert_item
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.actions import bindings, of
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Rows
+from tui_evals.tui.actions import Where, actions_at, bindings
+from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.messages import Severity, ShowPane, StateChanged, StatusMessage
-from tui_evals.tui.pane import act
+from tui_evals.tui.pane import perform
+from tui_evals.tui.rows import Rows
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu, Reading
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.form import Field, Form
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
 from .checks import Check, suggested_checks, with_checks
+from .conversation import CannotTalk, Conversation, ConversationStart, conversation_start, first_target
 from .rows import Part, Transcript, key_rows, parts_of
-from .talk import CannotTalk, Conversation, ConversationStart, beginning_of, first_target
-
-if TYPE_CHECKING:
-    from tui_evals.tui.app import Workbench
 
 
-class Box(TextArea):
+class QuestionBox(TextArea):
     """Where one writes; pasted text is made safe, and the page keys move the conversation above."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -88,7 +85,7 @@ def _no_target(text: str, settings: Settings) -> str | None:
     return None
 
 
-async def fill_in(screen: Playground) -> None:
+async def edit_variables(screen: Playground) -> None:
     """Give the variables of the prompt under test their values; where there is none, a system message."""
     talk = screen.talk
     if talk.beginning.prompt is None:
@@ -100,13 +97,13 @@ async def fill_in(screen: Playground) -> None:
     else:
         screen.tell("the prompt under test has no variables", "warn")
         return
-    given = await screen.app.push_screen_wait(form)
-    if given is None:
+    entered = await screen.app.push_screen_wait(form)
+    if entered is None:
         return
     if talk.beginning.prompt is None:
-        talk.system = given.get("system", "")
+        talk.system = entered.get("system", "")
     else:
-        talk.values = given
+        talk.values = entered
     screen.tell("what was answered before was asked otherwise; ctrl+l begins again" if talk.messages else "")
     screen.draw()
 
@@ -125,13 +122,13 @@ async def make_item(screen: Playground) -> None:
     workspace = screen.workspace
     try:
         item = screen.talk.item()
-        found = await asyncio.to_thread(suggested_checks, *screen.talk.answer())
-        chosen = await screen.app.push_screen_wait(_menu(found)) if found else ()
+        checks = await asyncio.to_thread(suggested_checks, *screen.talk.answer())
+        chosen = await screen.app.push_screen_wait(_menu(checks)) if checks else ()
         if chosen is None:
             screen.tell("no item was made")
             return
         position = len(workspace.items) if workspace.item is None else workspace.item + 1
-        made = with_checks(item, [found[number][1] for number in chosen])
+        made = with_checks(item, [checks[number][1] for number in chosen])
         data = insert_item(workspace.data, position, made)
     except (CannotTalk, CannotEdit) as problem:
         screen.tell(str(problem), "warn")
@@ -147,11 +144,11 @@ async def make_item(screen: Playground) -> None:
         screen.app.post_message(message)
 
 
-def _menu(found: Sequence[Check]) -> Menu:
+def _menu(checks: Sequence[Check]) -> Menu:
     entries = []
-    for number, (says, check) in enumerate(found):
+    for number, (message, check) in enumerate(checks):
         ((name, options),) = check.items()
-        entries.append(Entry(number, name, says, json.dumps(options, ensure_ascii=False) if options else ""))
+        entries.append(Entry(number, name, message, json.dumps(options, ensure_ascii=False) if options else ""))
     return Menu("checks for the last answer: mark any, or none", entries, several=True, optional=True)
 
 
@@ -162,9 +159,10 @@ _NO_DATASET = (
 _WAITING = frozenset(("send", "make_item", "target", "variables", "clear"))
 
 
-class Playground(ModalScreen[None]):
+class Playground(FeatureScreen):
     """A conversation, a box to write in, a line that says how it stands; no key reaches the panes below."""
 
+    where: ClassVar[Where] = "playground"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("playground")]
     DEFAULT_CSS = """
     Playground { layout: vertical; background: $background; }
@@ -191,7 +189,7 @@ class Playground(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The conversation, the box, what is to be said, and the keys."""
         self.lines = Lines(choosing=False, id="talk")
-        self.box = Box()
+        self.box = QuestionBox()
         yield self.lines
         yield self.box
         yield Status()
@@ -218,7 +216,7 @@ class Playground(ModalScreen[None]):
         workspace, editing = self.workspace, self.workspace.editing
         beginning = ConversationStart()
         if editing is not None:
-            beginning = await asyncio.to_thread(beginning_of, editing.document, workspace.data)
+            beginning = await asyncio.to_thread(conversation_start, editing.document, workspace.data)
         kept = self.talk.values if editing is self._editing else {}
         item = workspace.items[workspace.item] if workspace.item is not None else {}
         own = item.get("variables") if isinstance(item, dict) and not self.talk.messages else None
@@ -233,7 +231,7 @@ class Playground(ModalScreen[None]):
         name, model = self.talk.config.name, self.talk.config.model
         title = f"Playground · {name}" + (f" ({model})" if model != name else "")
         self.lines.border_title = Content(safe_line(title, 120))
-        self._offer()
+        self.offer_keys()
         self.run_worker(self._draw(), group="drawing", name="drawing", exclusive=True, exit_on_error=False)
 
     async def _draw(self) -> None:
@@ -242,7 +240,7 @@ class Playground(ModalScreen[None]):
             self.call_after_refresh(self.draw)
             return
         parts = await asyncio.to_thread(parts_of, self.talk, self._pending)
-        rows, start = await asyncio.to_thread(self._transcript.made, parts, width)
+        rows, start = await asyncio.to_thread(self._transcript.lay_out, parts, width)
 
         def ready(now: int) -> Rows:
             if now != width:
@@ -258,23 +256,19 @@ class Playground(ModalScreen[None]):
         """Say something beside the name of the target."""
         self.query_one(Status).tell(text or f"talking to {self.talk.config.name}", kind)
 
-    def on_status_message(self, message: StatusMessage) -> None:
-        """Why something cannot be done is said here, not in the workbench below."""
-        message.stop()
-        self.tell(message.text, message.kind)
-
     def _tick(self) -> None:
         if self._asking is not None:
             seconds = int(time.monotonic() - self._since)
             self.tell(f"{self.talk.config.name}: asking… {seconds} s · esc stops waiting")
 
-    def _offer(self) -> None:
-        shown = [action for action in of("playground") if action.footer or action.name == "variables"]
+    def offer_keys(self) -> None:
+        """The keys that work while one writes; f1 lists all, because ? is a letter here."""
+        shown = [action for action in actions_at("playground") if action.footer or action.name == "variables"]
         self.query_one(Keys).offer(shown, lambda action: self.why_not(action.name), "f1")
 
     def on_text_area_changed(self) -> None:
         """What can be sent can be seen in the keys."""
-        self._offer()
+        self.offer_keys()
 
     def action_page(self, way: int) -> None:
         """A screen of the conversation on."""
@@ -297,8 +291,8 @@ class Playground(ModalScreen[None]):
         return None
 
     def action_act(self, name: str) -> None:
-        """Do an action of the table, or say why not."""
-        act(self, name)
+        """Do an action of the table, or say why not; what was said stays."""
+        perform(self, name)
 
     def do_send(self) -> None:
         """Ask; what is written stays in the box until there is an answer."""
@@ -309,15 +303,15 @@ class Playground(ModalScreen[None]):
         self.draw()
 
     async def _ask(self, text: str) -> None:
-        says: tuple[str, Severity] = ("", "info")
+        message: tuple[str, Severity] = ("", "info")
         answered = False
         try:
             await self.talk.ask(text)
             answered = True
         except CannotTalk as problem:
-            says = str(problem), "error"
+            message = str(problem), "error"
         except asyncio.CancelledError:
-            says = "nobody waits for the answer any more; the question is still in the box", "warn"
+            message = "nobody waits for the answer any more; the question is still in the box", "warn"
             raise
         finally:
             self._asking = self._pending = None
@@ -325,7 +319,7 @@ class Playground(ModalScreen[None]):
                 self.box.read_only = False
                 if answered:
                     self.box.clear()
-                self.tell(*says)
+                self.tell(*message)
                 self.draw()
 
     def do_clear(self) -> None:
@@ -339,7 +333,7 @@ class Playground(ModalScreen[None]):
 
     async def do_variables(self) -> None:
         """Fill in the prompt under test, or say what the target is told first."""
-        await fill_in(self)
+        await edit_variables(self)
 
     async def do_make_item(self) -> None:
         """Make an item after the one the workbench is at, with the checks that are chosen."""
@@ -350,7 +344,7 @@ class Playground(ModalScreen[None]):
             self._making = False
 
     def do_help(self) -> None:
-        """The keys."""
+        """Show the keys of the playground."""
         self.app.push_screen(Reading("help · Playground", key_rows))
 
     def do_leave(self) -> None:
@@ -360,15 +354,3 @@ class Playground(ModalScreen[None]):
         else:
             self._away = True
             self.dismiss(None)
-
-
-_NAME = "playground"
-
-
-def open_playground(app: Workbench) -> None:
-    """Talk to a target; the conversation of before is still there."""
-    # Imported when it is wanted: the engine behind it takes 100 ms, which every start would pay.
-
-    if not app.is_screen_installed(_NAME):
-        app.install_screen(Playground(app.workspace), _NAME)
-    app.push_screen(_NAME)

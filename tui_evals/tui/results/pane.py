@@ -11,15 +11,15 @@ from textual.binding import BindingType
 
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.answer.acts import copy_menu, give_verdict, go_to_item
-from tui_evals.tui.keyboard import give_keys
+from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
 from tui_evals.tui.messages import ShowPane
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.filter_line import FilterLine
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection
 
-from .ordering import PLAN, sorts, turned
+from .sorting import PLAN, order_after_choice, sort_columns
 from .table import ResultsTable
 from .totals import LIVE
 
@@ -76,14 +76,14 @@ class ResultsPane(ResultsTable):
     async def do_sort(self) -> None:
         """Choose a column to sort by; the one chosen already turns round."""
         order = self.watching.order
-        choices = {sort.by: sort for sort in sorts(self._several.keys)}
+        choices = {sort.by: sort for sort in sort_columns(self._several.keys)}
         now = "sorted by it, the largest first" if order.descending else "sorted by it, the smallest first"
         entries = [
             Entry(sort.by, sort.word, now if sort.by == (order.sort or PLAN) else "") for sort in choices.values()
         ]
         chosen = await self.app.push_screen_wait(Menu("Sort by", entries))
         if chosen is not None:
-            await self._arrange(turned(self.watching.order, choices[chosen]), to_top=True)
+            await self._arrange(order_after_choice(self.watching.order, choices[chosen]), to_top=True)
 
     def do_left(self) -> None:
         """Show the column further left."""
@@ -175,11 +175,11 @@ class ResultsPane(ResultsTable):
             return None
         if (self.workspace.root / run.source).resolve() != editing.document.file.resolve():
             return None
-        wanted = {item: self._names.get(item) for item in self.watching.marks} or {answer.item: answer.name}
+        names = {item: self._names.get(item) for item in self.watching.marks} or {answer.item: answer.name}
         ids = Counter(item.get("testId") for item in self.workspace.items if isinstance(item, dict))
-        for item, name in wanted.items():
+        for item, name in names.items():
             now = self.workspace.name_of(item) if item < len(self.workspace.items) else None
             if name != (now if ids[now] == 1 else f"#{item + 1}") or now is None:
                 return None
-        says = f"item {answer.name}" if not self.watching.marks else f"{len(wanted)} marked items"
-        return Selection(tuple(sorted(wanted)), says)
+        message = f"item {answer.name}" if not self.watching.marks else f"{len(names)} marked items"
+        return Selection(tuple(sorted(names)), message)

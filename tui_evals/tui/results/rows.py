@@ -1,4 +1,4 @@
-"""Which columns of the table of results fit a width, and the words above them."""
+"""The table of results as rows: which columns fit a width, the words above them, and a row for each answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui_evals.present.figures import compact, duration, money, number
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, status_piece
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece
 
 _PREVIEW = 12
 _WIDE = 70
@@ -20,7 +20,7 @@ _LEAST_ROOM = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class RunExtent:
     """Of what a run has several, which is what needs a column."""
 
     turns: bool = False
@@ -57,32 +57,34 @@ class Layout:
     prompts: tuple[str, ...] = ()
 
 
-def layout(width: int, run: RunRow, several: Several, offset: int = 0) -> Layout:
+def layout(width: int, run: RunRow, several: RunExtent, offset: int = 0) -> Layout:
     """What fits a width, with so many shifting columns left out on the left."""
-    targets = _short(run.targets)
+    targets = _without_provider(run.targets)
     fixed = tuple(_fixed(width, targets, run.prompts, several))
     shifting = tuple(_shifting(several.keys))
     room = width - sum(column.width + 1 for column in fixed)
     spare = _PREVIEW if width >= _WIDE else 0
     offset = max(0, min(offset, len(shifting) - 1))
-    while offset and _taken(shifting[offset - 1 :]) <= room - spare:
+    while offset and _width_of(shifting[offset - 1 :]) <= room - spare:
         offset -= 1
     shown: list[Column] = []
     for column in shifting[offset:]:
-        if _taken((*shown, column)) > room - spare:
+        if _width_of((*shown, column)) > room - spare:
             break
         shown.append(column)
     if not shown and room > _LEAST_ROOM:
         shown = [replace(shifting[offset], width=room - 1)]
     more = offset + len(shown) < len(shifting)
-    return Layout(width, fixed, tuple(shown), offset, more, max(room - _taken(shown), 0), targets, tuple(run.prompts))
+    return Layout(
+        width, fixed, tuple(shown), offset, more, max(room - _width_of(shown), 0), targets, tuple(run.prompts)
+    )
 
 
-def _taken(columns: Iterable[Column]) -> int:
+def _width_of(columns: Iterable[Column]) -> int:
     return sum(column.width + 1 for column in columns)
 
 
-def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: Several) -> Iterable[Column]:
+def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: RunExtent) -> Iterable[Column]:
     wide = 8 if width < 60 else 12 if width < 120 else 18
     yield Column("", "", 2)
     yield Column("name", "item", max(4, min(several.longest, wide + 2)))
@@ -106,7 +108,7 @@ def _shifting(keys: Iterable[str]) -> Iterable[Column]:
     yield Column("cost", "cost", 8, True)
 
 
-def _short(names: Sequence[str]) -> tuple[str, ...]:
+def _without_provider(names: Sequence[str]) -> tuple[str, ...]:
     """Names without the provider they share."""
     if len(names) < 2 or len({name.rpartition("/")[0] for name in names}) > 1:
         return tuple(names)
@@ -141,7 +143,7 @@ _GLYPHS: Mapping[str | None, tuple[str, Style]] = {
 }
 
 
-class Answers(Protocol):
+class AnswerSource(Protocol):
     """What the table asks of whoever holds the answers."""
 
     run: RunRow | None
@@ -167,24 +169,24 @@ class Answers(Protocol):
         ...
 
 
-def sampled(answers: Answers, count: int = 64) -> Several:
+def sample_extent(answers: AnswerSource, count: int = 64) -> RunExtent:
     """What the first answers tell of a run that has not been counted yet."""
     try:
         rows = [row for number in range(min(count, len(answers))) if (row := answers.row(number)) is not None]
         keys = {key for row in rows for key in answers.scores(row)}
     except StoreError:
-        return Several()
+        return RunExtent()
     longest = max((cell_len(safe_line(row.name, 40)) for row in rows), default=0)
     if any(row.name.startswith("#") for row in rows):
         longest = max(longest, len(f"#{len(answers)}"))
     several = {"turns": any(row.turn for row in rows), "repeats": any(row.repeat for row in rows)}
-    return Several(**several, keys=tuple(sorted(keys)), longest=longest)
+    return RunExtent(**several, keys=tuple(sorted(keys)), longest=longest)
 
 
-class Table(Sequence[Row]):
+class AnswerTable(Sequence[Row]):
     """The answers as rows; each is made when it is looked at, so that any number of them opens at once."""
 
-    def __init__(self, answers: Answers, shown: Layout, now: Callable[[], float]) -> None:
+    def __init__(self, answers: AnswerSource, shown: Layout, now: Callable[[], float]) -> None:
         self._answers = answers
         self.layout = shown
         self._now = now
@@ -200,22 +202,22 @@ class Table(Sequence[Row]):
 
     def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
         if isinstance(number, slice):
-            return [self[one] for one in range(len(self))[number]]
+            return [self[place] for place in range(len(self))[number]]
         try:
-            found = self._answers.row(number)
-            if found is None:
+            answer = self._answers.row(number)
+            if answer is None:
                 return row(("  this answer has been deleted", "dim"))
-            scores = self._answers.scores(found)
+            scores = self._answers.scores(answer)
         except StoreError as problem:
             return row(("  ! ", "error"), (str(problem), "error"))
-        marked, verdict = found.item in self._answers.marks, self._answers.verdicts.get(found.id, "")
-        return drawn(found, scores, self.layout, now=self._now(), marked=marked, verdict=verdict)
+        marked, verdict = answer.item in self._answers.marks, self._answers.verdicts.get(answer.id, "")
+        return answer_row(answer, scores, self.layout, now=self._now(), marked=marked, verdict=verdict)
 
     def in_flight(self, numbers: Iterable[int]) -> list[int]:
         """Which of these rows wait for an answer just now."""
         try:
-            found = ((number, self._answers.row(number)) for number in numbers)
-            return [number for number, row in found if row is not None and row.status == "running"]
+            answers = ((number, self._answers.row(number)) for number in numbers)
+            return [number for number, row in answers if row is not None and row.status == "running"]
         except StoreError:
             return []  # the rows themselves say what is wrong with the store
 
@@ -227,7 +229,7 @@ class Table(Sequence[Row]):
             return None  # the rows themselves say what is wrong with the store
 
 
-def drawn(
+def answer_row(
     answer: AnswerRow,
     scores: Mapping[str, ScoreRecord],
     shown: Layout,
@@ -250,8 +252,8 @@ def drawn(
     else:
         for column in shown.shifting:
             pieces += [_shifting_cell(answer, column, scores), Piece(" ")]
-        said = _said(answer) if shown.preview >= _LEAST_PREVIEW else ""
-        pieces.append(fit(said, shown.preview, "error" if answer.status == "error" else ""))
+        text = _preview_text(answer) if shown.preview >= _LEAST_PREVIEW else ""
+        pieces.append(fit(text, shown.preview, "error" if answer.status == "error" else ""))
     return Row(tuple(_merged(pieces)), answer.id)
 
 
@@ -262,7 +264,7 @@ def _age(answer: AnswerRow, now: float) -> str:
     return f"in flight for {duration(max(now - answer.started, 0))}"
 
 
-def _said(answer: AnswerRow) -> str:
+def _preview_text(answer: AnswerRow) -> str:
     return f"{answer.code}: {answer.preview}" if answer.code else answer.preview
 
 
@@ -299,7 +301,7 @@ def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, Score
         case "cost":
             text = _cost(answer)
         case _:
-            text, style = judgement(scores.get(column.by.partition(":")[2]))
+            text, style = score_in_signs(scores.get(column.by.partition(":")[2]))
             return fit(text, column.width, style)
     return fit(text, column.width, "dim", right=True)
 
@@ -312,7 +314,7 @@ def _cost(answer: AnswerRow) -> str:
     return money(answer.cost)
 
 
-def judgement(record: ScoreRecord | None) -> tuple[str, Style]:
+def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
     """What an evaluator made of an answer, in a few signs."""
     if record is None:
         return "", ""

@@ -1,4 +1,4 @@
-"""When the run on screen is counted: away from the screen, one count at a time, at most a hundredth of the time."""
+"""The results of the run on screen as a live table, and the count of the run above it."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from textual.app import ComposeResult
 
 from tui_evals.store.filters import FilterError
 from tui_evals.store.records import Totals
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Row, Rows
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.store_pen import StoreWriter
-from tui_evals.tui.watch import StoreChange, Watch, keys_of
+from tui_evals.tui.rows import Row, Rows
+from tui_evals.tui.run_queries import AnswerOrder
+from tui_evals.tui.store_writer import StoreWriter
+from tui_evals.tui.watch import StoreChange, Watch, column_keys
 from tui_evals.tui.widgets.filter_line import FilterLine
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from .order import AnswerOrder
-from .ordering import described, empty
-from .rows import Several, Table, heading, layout, sampled
-from .totals import FINAL, LIVE, Pace, Tally, done, totals_rows
+from .rows import AnswerTable, RunExtent, heading, layout, sample_extent
+from .sorting import no_answers_rows, order_words
+from .totals import FINAL, LIVE, LiveTotals, Pace, final_count, totals_rows
 from .workers import workers_line
 
 _SHARE = 100
 _LEAST = 0.4
 
 
-class Counting:
+class RunCounter:
     """The numbers of one run, kept up between two counts by what is seen to change."""
 
     def __init__(self, watch: Watch, now: Callable[[], float]) -> None:
         self._watch = watch
         self._now = now
         self._run = watch.run.id if watch.run else None
-        self._tally, self._pace = Tally(), Pace()
+        self._tally, self._pace = LiveTotals(), Pace()
         self._wanted, self._busy, self._after = True, False, 0.0
         self.latest: int | None = None
         """The answer that became final last."""
@@ -54,7 +54,7 @@ class Counting:
         totals = self.totals
         if totals is None:
             return None
-        self._pace.note(self._now(), done(totals))
+        self._pace.note(self._now(), final_count(totals))
         return self._pace.rate()
 
     def note(self, pulse: StoreChange) -> None:
@@ -78,13 +78,13 @@ class Counting:
         self._wanted, self._busy = False, True
         begun = time.perf_counter()
         try:
-            found = await asyncio.to_thread(self._watch.count)
+            count_of_run = await asyncio.to_thread(self._watch.count)
         finally:
             self._busy = False
             self._after = self._now() + max(_LEAST, _SHARE * (time.perf_counter() - begun))
-        if found is None or found.run != self._run or not self._watch.counted(found):
+        if count_of_run is None or count_of_run.run != self._run or not self._watch.counted(count_of_run):
             return False
-        self._tally.counted(found.totals, found.seq, found.first_pass)
+        self._tally.counted(count_of_run.totals, count_of_run.seq, count_of_run.first_pass)
         return True
 
 
@@ -98,22 +98,22 @@ class ResultsTable(Pane):
     """The answers of the run on screen in their order, drawn again where they change."""
 
     def __init__(
-        self, workspace: Workspace, watch: Watch, pen: StoreWriter, now: Callable[[], float] = time.time
+        self, workspace: Workspace, watch: Watch, writer: StoreWriter, now: Callable[[], float] = time.time
     ) -> None:
-        super().__init__(workspace, watch, pen)
+        super().__init__(workspace, watch, writer)
         self._now = now
         self._shown: tuple[object, ...] = ()
         self._above = [Row()] * _HEAD
         self._titled = ""
-        self._asked = 0
+        self._order_requests = 0
         self._beat = 0
         self._begin()
 
     def _begin(self) -> None:
         """Another run is on screen, or none."""
-        self._numbers = Counting(self.watching, self._now)
-        self._sample = sampled(self.watching)
-        self._several = Several()
+        self._numbers = RunCounter(self.watching, self._now)
+        self._sample = sample_extent(self.watching)
+        self._several = RunExtent()
         self._shift, self._more = 0, False
         self._arranged, self._outdated = 0.0, False
         self._following: int | None = None
@@ -153,19 +153,19 @@ class ResultsTable(Pane):
         if begins:
             self._begin()
             self._filter.display = False
-        if self._wanted() != self._shown:
+        if self._row_sources() != self._shown:
             self._redraw(watch.answer or self._first() if begins else None)
         elif watch.answer != self._looked:
             self._looked = watch.answer
             self._lines.to_key(watch.answer)
         self._count_if_due()
 
-    def _wanted(self) -> tuple[object, ...]:
+    def _row_sources(self) -> tuple[object, ...]:
         """What the rows depend on, the run first."""
         watch, figures = self.watching, self.watching.figures
         self._several = self._sample
         if figures is not None:
-            keys = tuple(keys_of(figures.means)) or self._sample.keys
+            keys = tuple(column_keys(figures.means)) or self._sample.keys
             self._several = replace(self._sample, turns=figures.turns, repeats=figures.repeats, keys=keys)
         run = watch.run.id if watch.run else None
         return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts)
@@ -174,12 +174,12 @@ class ResultsTable(Pane):
         run = self.watching.run
         if run is None or not len(self.watching):
             return None
-        return Table(self.watching, layout(80, run, self._several), self._now)[0].key
+        return AnswerTable(self.watching, layout(80, run, self._several), self._now)[0].key
 
     def _redraw(self, at: Hashable = None) -> None:
         """Make the rows anew; the cursor stays with its answer, or goes to another one."""
         self._lines.show(self._rows, at=at)
-        self._shown = self._wanted()
+        self._shown = self._row_sources()
         if at is not None or not len(self.watching):
             self._look_at(at)
         self._head.display = self.watching.run is not None
@@ -188,10 +188,10 @@ class ResultsTable(Pane):
     def _rows(self, width: int) -> Rows:
         run = self.watching.run
         if run is None or not len(self.watching):
-            return empty(run, self.watching.order, width)
+            return no_answers_rows(run, self.watching.order, width)
         columns = layout(width, run, self._several, self._shift)
         self._shift, self._more = columns.first, columns.more
-        return Table(self.watching, columns, self._now)
+        return AnswerTable(self.watching, columns, self._now)
 
     def _heading(self, width: int) -> Rows:
         run, order = self.watching.run, self.watching.order
@@ -211,9 +211,9 @@ class ResultsTable(Pane):
             self._head.show(self._heading)
         self._head.refresh_rows(number for number, line in enumerate(now) if before[number : number + 1] != [line])
         run, order, marks = self.watching.run, self.watching.order, self.watching.marks
-        said = [run.name if run else "", described(order, self._arranged if self._outdated else None)]
-        said += ["follow" if self._following is not None else "", f"{len(marks)} marked" if marks else ""]
-        title = " · ".join(part for part in said if part)
+        parts = [run.name if run else "", order_words(order, self._arranged if self._outdated else None)]
+        parts += ["follow" if self._following is not None else "", f"{len(marks)} marked" if marks else ""]
+        title = " · ".join(part for part in parts if part)
         if title != self._titled:
             self._titled = title
             self.entitle(title)
@@ -244,7 +244,7 @@ class ResultsTable(Pane):
         if self._following is not None and self._numbers.latest is not None:
             self._go_on(self._numbers.latest)
         rows = self._lines.rows
-        if self._beat % 2 == 0 and isinstance(rows, Table):
+        if self._beat % 2 == 0 and isinstance(rows, AnswerTable):
             top = int(self._lines.scroll_offset.y)
             self._lines.refresh_rows(rows.in_flight(range(top, top + self._lines.size.height)))
         self._tell()
@@ -253,7 +253,7 @@ class ResultsTable(Pane):
         if self._numbers.due():
             self._later(self._count(self._numbers), "counting the run")
 
-    async def _count(self, numbers: Counting) -> None:
+    async def _count(self, numbers: RunCounter) -> None:
         if await numbers.count() and numbers is self._numbers:
             self.sync()
             self._tell()
@@ -263,14 +263,14 @@ class ResultsTable(Pane):
 
     async def _arrange(self, order: AnswerOrder, *, to_top: bool = False) -> None:
         """Fetch an order away from the screen, and show it unless something else is wanted by then."""
-        self._asked += 1
-        asked, run, watch = self._asked, self._shown[:1], self.watching
+        self._order_requests += 1
+        request, run, watch = self._order_requests, self._shown[:1], self.watching
         try:
             ids = await asyncio.to_thread(watch.sorted, order)
         except FilterError as problem:
             self.say(str(problem), "warn")
             return
-        if asked != self._asked or run != (watch.run.id if watch.run else None,):
+        if request != self._order_requests or run != (watch.run.id if watch.run else None,):
             return
         watch.arrange(order, ids)
         self._arranged, self._outdated = self._now(), False
@@ -297,7 +297,7 @@ class ResultsTable(Pane):
     def _go_on(self, answer: int) -> None:
         """Stay with the latest answer, now and then, for all of pane 5 is drawn with it, and more seldom a new page."""
         rows = self._lines.rows
-        number = rows.find(answer) if isinstance(rows, Table) and answer != self._following else None
+        number = rows.find(answer) if isinstance(rows, AnswerTable) and answer != self._following else None
         if number is None or self._now() - self._stepped < _STEP_EVERY:
             return
         self._stepped = self._now()

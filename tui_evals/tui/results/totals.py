@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tui_evals.compare.statistics import wilson
 from tui_evals.present.figures import duration, money
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Style, fit
+from tui_evals.tui.rows import GLYPHS, Piece, Row, Style, fit
 
 LIVE = frozenset(("planned", "running", "paused", "stopping"))
 FINAL = frozenset(("pass", "fail", "partial", "error"))
@@ -28,7 +28,7 @@ _RUN_GLYPHS: dict[str, tuple[str, Style]] = {
 }
 
 
-def done(totals: Totals) -> int:
+def final_count(totals: Totals) -> int:
     """How many answers are judged, or will never be."""
     return totals.passed + totals.failed + totals.partial + totals.errored
 
@@ -58,7 +58,7 @@ class Pace:
         return (now - before) / (last - first) if now - before >= _ENOUGH and last > first else None
 
 
-class Tally:
+class LiveTotals:
     """Totals that go on between two counts of the whole run, which take long for a large one."""
 
     def __init__(self) -> None:
@@ -85,31 +85,32 @@ class Tally:
     @property
     def totals(self) -> Totals | None:
         """The run as far as one knows."""
-        found = self._counted
-        if found is None or self._exact or not self._later:
-            return found
+        counted_totals = self._counted
+        if counted_totals is None or self._exact or not self._later:
+            return counted_totals
         if self._known is None:
-            self._known = self._together(found)
+            self._known = self._together(counted_totals)
         return self._known
 
-    def _together(self, found: Totals) -> Totals:
+    def _together(self, counted_totals: Totals) -> Totals:
         rows = list(self._later.values())
         counts = Counter(row.status for row in rows)
-        left = max(found.pending + found.running + found.answered - len(rows), 0)
-        answered = min(found.answered, left)
-        running = min(found.running, left - answered)
+        left = max(counted_totals.pending + counted_totals.running + counted_totals.answered - len(rows), 0)
+        answered = min(counted_totals.answered, left)
+        running = min(counted_totals.running, left - answered)
         paid = [row for row in rows if not row.from_cache]
         return replace(
-            found,
+            counted_totals,
             pending=left - answered - running,
             running=running,
             answered=answered,
-            passed=found.passed + counts["pass"],
-            failed=found.failed + counts["fail"],
-            partial=found.partial + counts["partial"],
-            errored=found.errored + counts["error"],
-            cost=found.cost + sum(row.cost or 0.0 for row in paid),
-            unpriced=found.unpriced + sum(row.cost is None and not row.code and not row.scripted for row in paid),
+            passed=counted_totals.passed + counts["pass"],
+            failed=counted_totals.failed + counts["fail"],
+            partial=counted_totals.partial + counts["partial"],
+            errored=counted_totals.errored + counts["error"],
+            cost=counted_totals.cost + sum(row.cost or 0.0 for row in paid),
+            unpriced=counted_totals.unpriced
+            + sum(row.cost is None and not row.code and not row.scripted for row in paid),
         )
 
 
@@ -126,13 +127,13 @@ def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: flo
         first.append([Piece(f"took {duration(run.finished - run.started)}")])
     name = fit(run.name, min(24, max(width // 4, 6)), "strong")
     first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
-    return [joined(first, width), joined(second, width)]
+    return [join_fitting(first, width), join_fitting(second, width)]
 
 
 def _state(run: RunRow) -> list[Piece]:
     glyph, style = _RUN_GLYPHS[run.status]
-    asked = {"pause": "pausing", "stop": "stopping"}.get(run.control, "") if run.status == "running" else ""
-    return [Piece(f"{glyph} {asked or run.status}", style)]
+    requested = {"pause": "pausing", "stop": "stopping"}.get(run.control, "") if run.status == "running" else ""
+    return [Piece(f"{glyph} {requested or run.status}", style)]
 
 
 def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
@@ -143,15 +144,15 @@ def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
 
 
 def _progress(run: RunRow, totals: Totals, rate: float | None, width: int) -> list[list[Piece]]:
-    ready = done(totals)
+    ready = final_count(totals)
     cells = max(5, min(width // 6, 24))
     full = cells * ready // totals.total if totals.total else cells
-    found = [[Piece("▰" * full, "accent"), Piece("▱" * (cells - full), "dim"), Piece(f" {ready:,}/{totals.total:,}")]]
+    groups = [[Piece("▰" * full, "accent"), Piece("▱" * (cells - full), "dim"), Piece(f" {ready:,}/{totals.total:,}")]]
     if rate and run.status == "running":
-        found.append([Piece(f"{rate:.1f}/s")])
+        groups.append([Piece(f"{rate:.1f}/s")])
         left = totals.total - ready
-        found += [[Piece(f"{duration(left / rate)} left")]] if left else []
-    return found
+        groups += [[Piece(f"{duration(left / rate)} left")]] if left else []
+    return groups
 
 
 def _counts(totals: Totals) -> Iterable[list[Piece]]:
@@ -186,7 +187,7 @@ def _money(totals: Totals) -> list[Piece]:
     return pieces
 
 
-def joined(groups: Iterable[Sequence[Piece]], width: int) -> Row:
+def join_fitting(groups: Iterable[Sequence[Piece]], width: int) -> Row:
     """The groups one after another: the first, and of the others those that fit whole."""
     pieces: list[Piece] = []
     used = 0

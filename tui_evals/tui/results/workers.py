@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, overload
+from typing import ClassVar, overload
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -12,16 +12,13 @@ from textual.widget import Widget
 from tui_evals.present.figures import duration
 from tui_evals.store.records import WorkerRow, WorkerState
 from tui_evals.store.workers import WorkerTotals, worker_totals
-from tui_evals.tui.lines import Piece, Row, Rows, Style, fit, row, wrapped
+from tui_evals.tui.desk import Command, Commands, Desk
+from tui_evals.tui.rows import Piece, Row, Rows, Style, fit, row, wrapped
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Dialog
 from tui_evals.tui.widgets.lines import Lines
 
-from .totals import joined
-
-if TYPE_CHECKING:
-    from tui_evals.tui.app import Workbench
-
+from .totals import join_fitting
 
 STATES: Mapping[WorkerState, tuple[str, Style]] = {
     "silent": ("◌", "warn"),
@@ -52,7 +49,7 @@ def workers_line(totals: WorkerTotals, width: int, hint: str = "") -> Row:
     groups.append([Piece(f"! {worker_totals(totals.errors, 'error')}", "error" if totals.errors else "dim")])
     groups += [[Piece(f"{STATES[other][0]} {counts[other]:,} {other}", "warn")] for other in others]
     groups += [[Piece(hint, "key"), Piece(" lists them", "dim")]] if hint else []
-    return joined(groups, width)
+    return join_fitting(groups, width)
 
 
 def heading(width: int) -> Row:
@@ -96,10 +93,10 @@ def worker_line(worker: WorkerRow, width: int, now: float) -> Row:
     return Row(tuple(pieces))
 
 
-def none_there(width: int) -> list[Row]:
+def no_workers_rows(width: int) -> list[Row]:
     """What stands where no worker is known."""
-    says = "None is known: this run has not heard of any worker."
-    return [row((line, "dim")) for line in wrapped(says, width)]
+    message = "None is known: this run has not heard of any worker."
+    return [row((line, "dim")) for line in wrapped(message, width)]
 
 
 def _shown(width: int) -> int:
@@ -118,7 +115,7 @@ def _name_width(width: int) -> int:
 _LOOK = 0.1
 
 
-class Workers(Dialog[None]):
+class WorkersDialog(Dialog[None]):
     """A list that stays current: whoever watches the run asks the store, and here is looked whether that found some."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,M", "leave", "back", show=False)]
@@ -146,7 +143,7 @@ class Workers(Dialog[None]):
         return [workers_line(self._watch.crew.totals, width), heading(width)]
 
     def _rows(self, width: int) -> Rows:
-        return WorkerRows(self._watch.crew.rows, width, self._now()) or none_there(width)
+        return WorkerRows(self._watch.crew.rows, width, self._now()) or no_workers_rows(width)
 
     def _look(self) -> None:
         rows = self._watch.crew.rows
@@ -156,18 +153,19 @@ class Workers(Dialog[None]):
             self._list.show(self._rows)
 
 
-def why_no_workers(app: Workbench) -> str | None:
+def why_no_workers(desk: Desk) -> str | None:
     """No run, or one without workers."""
-    if app.watching.run is None:
+    if desk.watching.run is None:
         return "no run is on screen: 6 lists runs"
-    if app.watching.crew.rows:
+    if desk.watching.crew.rows:
         return None
-    shared = app.watching.run.config.get("terms", {}).get("cluster") is not None
+    shared = desk.watching.run.config.get("terms", {}).get("cluster") is not None
     return "no worker has said anything yet" if shared else "this run has no workers: it is executed by one process"
 
 
-def open_workers(app: Workbench) -> None:
+def open_workers(desk: Desk) -> None:
     """The list, over what is on screen."""
-    # Imported when it is wanted: it would hold up every first picture.
+    desk.push_screen(WorkersDialog(desk.watching))
 
-    app.push_screen(Workers(app.watching))
+
+COMMANDS: Commands = {"workers": Command(open_workers, why_no_workers)}

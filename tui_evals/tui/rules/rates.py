@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.tui.tree.latest import runs_of
+from tui_evals.tui.latest_statuses import runs_of
 
 from .state import BASELINE, LOOSE, RuleSheet
 
@@ -18,7 +18,7 @@ _OVER = ("interrupted", "finished")
 _MOST_ANSWERS = 200_000
 
 
-class Tally(NamedTuple):
+class VerdictTally(NamedTuple):
     """Verdicts: those that passed, all of them, answers without one because something broke, answers to come."""
 
     passed: int = 0
@@ -27,23 +27,23 @@ class Tally(NamedTuple):
     open: int = 0
 
 
-NOTHING = Tally()
+NOTHING = VerdictTally()
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class CollectedVerdicts:
     """The verdicts by target and name of a test, those of a newer run in place of an older one's."""
 
-    by_target: Mapping[str, Mapping[str, Tally]] = field(default_factory=dict)
+    by_target: Mapping[str, Mapping[str, VerdictTally]] = field(default_factory=dict)
     compliance: bool = False
     """Whether all were judged by their rules; else some count by what all evaluators said together."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RunVerdicts:
     """What one run says."""
 
-    by_target: Mapping[str, Mapping[str, Tally]]
+    by_target: Mapping[str, Mapping[str, VerdictTally]]
     compliance: bool
     answers: int
 
@@ -54,43 +54,43 @@ class VerdictReader:
     def __init__(self, database: Path, root: Path) -> None:
         self._database = database
         self._root = root
-        self._known: dict[int, tuple[Hashable, _Run]] = {}
+        self._known: dict[int, tuple[Hashable, _RunVerdicts]] = {}
 
-    def read(self, file: Path) -> Rates:
+    def read(self, file: Path) -> CollectedVerdicts:
         """The verdicts on the tests of a dataset, for a thread and one call at a time; StoreError if it cannot."""
-        found: dict[str, dict[str, Tally]] = {}
+        by_target: dict[str, dict[str, VerdictTally]] = {}
         compliance, answers = True, 0
         with Reader(self._database) as reader:
             for run in runs_of(reader, file, self._root):
-                said = self._run(reader, run)
-                for target, tallies in said.by_target.items():
-                    own = found.setdefault(target, {})
+                verdicts = self._run(reader, run)
+                for target, tallies in verdicts.by_target.items():
+                    own = by_target.setdefault(target, {})
                     fresh = [name for name, tally in tallies.items() if name not in own and tally != NOTHING]
                     own.update((name, tallies[name]) for name in fresh)
-                    compliance = compliance and (said.compliance or not fresh)
-                answers += said.answers
+                    compliance = compliance and (verdicts.compliance or not fresh)
+                answers += verdicts.answers
                 if answers > _MOST_ANSWERS:
                     break
-        return Rates({target: own for target, own in found.items() if own}, compliance)
+        return CollectedVerdicts({target: own for target, own in by_target.items() if own}, compliance)
 
-    def _run(self, reader: Reader, run: RunRow) -> _Run:
+    def _run(self, reader: Reader, run: RunRow) -> _RunVerdicts:
         mark = (run.status, run.scoring_pass, run.heartbeat)
         known = self._known.get(run.id)
         if known is not None and known[0] == mark and run.status in _OVER:
             return known[1]
-        found = _verdicts(reader, run)
-        self._known[run.id] = (mark, found)
-        return found
+        verdicts = _verdicts(reader, run)
+        self._known[run.id] = (mark, verdicts)
+        return verdicts
 
 
-def _verdicts(reader: Reader, run: RunRow) -> _Run:
+def _verdicts(reader: Reader, run: RunRow) -> _RunVerdicts:
     """The verdicts of a run: those of Compliance, once for each judge, else what became of the answers."""
     keys = {mean.key for mean in reader.evaluator_means(run.id) if mean.evaluator == _JUDGE and mean.scope == "answer"}
     judged: dict[int, list[bool]] = {}
     for score in reader.judged(run.id) if keys else ():
         if score.key in keys and score.result in ("pass", "fail"):
             judged.setdefault(score.answer, []).append(score.result == "pass")
-    found: dict[str, dict[str, Tally]] = {}
+    by_target: dict[str, dict[str, VerdictTally]] = {}
     answers = 0
     for row in reader.all_rows(run.id):
         answers += 1
@@ -98,10 +98,10 @@ def _verdicts(reader: Reader, run: RunRow) -> _Run:
         if not keys and row.status in ("pass", "partial", "fail"):
             verdicts = [row.status == "pass"]
         waits = run.status not in _OVER and row.status in ("pending", "running", "answered")
-        tally = Tally(sum(verdicts), len(verdicts), int(row.status == "error" and not verdicts), int(waits))
-        own = found.setdefault(_column(run, row.prompt, row.target), {})
-        own[row.name] = added((own.get(row.name, NOTHING), tally))
-    return _Run(found, bool(keys), answers)
+        tally = VerdictTally(sum(verdicts), len(verdicts), int(row.status == "error" and not verdicts), int(waits))
+        own = by_target.setdefault(_column(run, row.prompt, row.target), {})
+        own[row.name] = add_tallies((own.get(row.name, NOTHING), tally))
+    return _RunVerdicts(by_target, bool(keys), answers)
 
 
 def _column(run: RunRow, prompt: int, target: int) -> str:
@@ -110,9 +110,9 @@ def _column(run: RunRow, prompt: int, target: int) -> str:
     return f"{name} · {run.prompts[prompt]}" if len(run.prompts) > 1 and prompt < len(run.prompts) else name
 
 
-def added(tallies: Iterable[Tally]) -> Tally:
+def add_tallies(tallies: Iterable[VerdictTally]) -> VerdictTally:
     """Several together."""
-    return Tally(*map(sum, zip(*tallies, strict=True))) if (tallies := tuple(tallies)) else NOTHING
+    return VerdictTally(*map(sum, zip(*tallies, strict=True))) if (tallies := tuple(tallies)) else NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +120,20 @@ class VerdictBoard:
     """The verdicts beside the rules and tests of a sheet."""
 
     targets: tuple[str, ...] = ()
-    by_row: Mapping[object, tuple[Tally, ...]] = field(default_factory=dict)
-    tests: Mapping[int, tuple[Tally, ...]] = field(default_factory=dict)
+    by_row: Mapping[object, tuple[VerdictTally, ...]] = field(default_factory=dict)
+    tests: Mapping[int, tuple[VerdictTally, ...]] = field(default_factory=dict)
     compliance: bool = True
 
-    def row(self, key: object) -> tuple[Tally, ...]:
+    def row(self, key: object) -> tuple[VerdictTally, ...]:
         """What came of a rule, by target."""
         return self.by_row.get(key, (NOTHING,) * len(self.targets))
 
-    def test(self, position: int) -> tuple[Tally, ...]:
+    def test(self, position: int) -> tuple[VerdictTally, ...]:
         """What came of a test, by target."""
         return self.tests.get(position, (NOTHING,) * len(self.targets))
 
 
-def board(sheet: RuleSheet, rates: Rates) -> VerdictBoard:
+def verdict_board(sheet: RuleSheet, rates: CollectedVerdicts) -> VerdictBoard:
     """Put the verdicts beside the rules; for a thread."""
     targets = tuple(rates.by_target)
     columns = [rates.by_target[target] for target in targets]
@@ -142,8 +142,8 @@ def board(sheet: RuleSheet, rates: Rates) -> VerdictBoard:
         for position, case in enumerate(sheet.cases)
         if any(case.name in column for column in columns)
     }
-    rows: dict[object, tuple[Tally, ...]] = {}
+    rows: dict[object, tuple[VerdictTally, ...]] = {}
     for key in (*(line.key for line in sheet.lines), BASELINE, LOOSE):
         mine = [tests[position] for position in sheet.tests(key) if position in tests]
-        rows[key] = tuple(added(tally[column] for tally in mine) for column in range(len(targets)))
+        rows[key] = tuple(add_tallies(tally[column] for tally in mine) for column in range(len(targets)))
     return VerdictBoard(targets, rows, tests, rates.compliance or not targets)

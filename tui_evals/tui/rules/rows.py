@@ -8,11 +8,10 @@ from rich.cells import cell_len
 
 from tui_evals.compare.statistics import percent
 from tui_evals.store.records import AnswerStatus
-from tui_evals.tui.lines import GLYPHS, Piece, Row, Rows, Style, fit, row, wrapped
-from tui_evals.tui.parts import Lazy, paragraph
+from tui_evals.tui.rows import GLYPHS, LazyRows, Piece, Row, Rows, Style, fit, paragraph, row, wrapped
 
-from .rates import NOTHING, Tally, VerdictBoard
-from .state import BASELINE, LOOSE, Line, RuleSheet
+from .rates import NOTHING, VerdictBoard, VerdictTally
+from .state import BASELINE, LOOSE, RuleLine, RuleSheet
 
 _NUMBER, _COUNT = 5, 7
 _LEAST = 24  # columns a rule needs before there is room for a rate
@@ -44,7 +43,7 @@ def head_rows(sheet: RuleSheet, board: VerdictBoard | None, news: Sequence[tuple
     """What dataset this is, what the rates say, and what there is to say besides."""
     output, inverse = len(sheet.texts.output), len(sheet.texts.inverse)
     tests = sum(len(line.tests) for line in sheet.lines)
-    about = f" · {_many(output, 'rule')} and {inverse} inverse · {_many(tests, 'test')}"
+    about = f" · {_count_of(output, 'rule')} and {inverse} inverse · {_count_of(tests, 'test')}"
     if sheet.most is not None and sheet.most < max(output, inverse):
         about += f" · tested: the first {sheet.most}"
     rows = [row(("Rules of ", "dim"), (sheet.name or "this dataset", "title"), fit(about, max(width - 30, 0), "dim"))]
@@ -104,11 +103,11 @@ def rule_rows(
             for tally, wide in zip(board.row(key), columns.rates, strict=False)
         ]
         count = Piece(f"{len(tests):,}".rjust(_COUNT - 1) + " ", "" if tests else "warn")
-        rows.append(Row((fit(number, _NUMBER, "dim"), *_named(line, key, columns.text), count, *rates), key))
+        rows.append(Row((fit(number, _NUMBER, "dim"), *_rule_pieces(line, key, columns.text), count, *rates), key))
     return rows
 
 
-def _named(line: Line | None, key: object, width: int) -> tuple[Piece, ...]:
+def _rule_pieces(line: RuleLine | None, key: object, width: int) -> tuple[Piece, ...]:
     if line is None:
         return (fit(_GROUPS[str(key)], width, "dim"),)
     mark = f"inverts {line.rule.of}: " if line.rule.inverse else ""
@@ -118,23 +117,23 @@ def _named(line: Line | None, key: object, width: int) -> tuple[Piece, ...]:
     return (*pieces, Piece(mark, "accent"), fit(line.rule.text, left - 1), Piece(" "))
 
 
-def rate_text(tally: Tally) -> str:
+def rate_text(tally: VerdictTally) -> str:
     """A rate as sign, share and numbers."""
     if not tally.judged:
-        return "▸ under way" if tally.open else f"! {_many(tally.errors, 'error')}" if tally.errors else "–"
+        return "▸ under way" if tally.open else f"! {_count_of(tally.errors, 'error')}" if tally.errors else "–"
     sign = GLYPHS[_status(tally)][0]
     more = " ▸" if tally.open else " !" if tally.errors else ""
     return f"{sign} {percent(tally.passed / tally.judged, 0)} {tally.passed:,}/{tally.judged:,}{more}"
 
 
-def rate_style(tally: Tally) -> Style:
+def rate_style(tally: VerdictTally) -> Style:
     """The colour that goes with the sign."""
     if not tally.judged:
         return "running" if tally.open else "error" if tally.errors else "dim"
     return GLYPHS[_status(tally)][1]
 
 
-def _status(tally: Tally) -> AnswerStatus:
+def _status(tally: VerdictTally) -> AnswerStatus:
     if tally.passed == tally.judged:
         return "pass"
     return "partial" if tally.passed else "fail"
@@ -143,7 +142,7 @@ def _status(tally: Tally) -> AnswerStatus:
 # -- a rule in full
 
 
-class RuleRows(Lazy):
+class RuleRows(LazyRows):
     """A rule, what is known of it, and its tests; the key of a test is its position in the dataset."""
 
     def __init__(self, sheet: RuleSheet, board: VerdictBoard, key: object, tests: Sequence[int], width: int) -> None:
@@ -161,18 +160,18 @@ class RuleRows(Lazy):
     def __len__(self) -> int:
         return len(self._head) + len(self._tests)
 
-    def made(self, number: int) -> Row:
+    def row_at(self, number: int) -> Row:
         """A row of the head, or a test."""
         if number < len(self._head):
             return self._head[number]
         test = self._tests[number - len(self._head)]
         case, tallies = self._sheet.cases[test], self._board.test(test)
         statuses = [fit(status_text(tally), _STATUS, rate_style(tally)) for tally in tallies[: self._targets]]
-        asked = case.asked or case.name
+        question = case.question or case.name
         if not self._expected:
-            return Row((*statuses, fit(asked, self._asked)), test)
+            return Row((*statuses, fit(question, self._asked)), test)
         return Row(
-            (*statuses, fit(asked, self._asked - 1), Piece(" "), fit(case.expected, self._expected, "dim")), test
+            (*statuses, fit(question, self._asked - 1), Piece(" "), fit(case.expected, self._expected, "dim")), test
         )
 
     def find(self, key: Hashable) -> int | None:
@@ -180,7 +179,7 @@ class RuleRows(Lazy):
         return self._rows.get(key) if isinstance(key, int) else None
 
 
-def status_text(tally: Tally) -> str:
+def status_text(tally: VerdictTally) -> str:
     """What came of a test: a word, or how many of its answers."""
     if not tally.judged:
         return "▸" if tally.open else "! error" if tally.errors else "–"
@@ -202,10 +201,10 @@ def _head(sheet: RuleSheet, board: VerdictBoard, key: object, tests: int, width:
     return [*rows, _tests_title(line, board, tests, width)]
 
 
-def _tests_title(line: Line | None, board: VerdictBoard, tests: int, width: int) -> Row:
+def _tests_title(line: RuleLine | None, board: VerdictBoard, tests: int, width: int) -> Row:
     if tests:
-        said = f", by {'Compliance' if board.compliance else 'all evaluators'}: " if board.targets else ""
-        text = _many(tests, "test") + said + ", ".join(board.targets)
+        judged_by = f", by {'Compliance' if board.compliance else 'all evaluators'}: " if board.targets else ""
+        text = _count_of(tests, "test") + judged_by + ", ".join(board.targets)
     elif line is not None and not line.rule.number:
         text = "It is not tested; t has tests made for it."
     else:
@@ -213,25 +212,25 @@ def _tests_title(line: Line | None, board: VerdictBoard, tests: int, width: int)
     return row(fit(text, width, "title"), ground="title")
 
 
-def _about(sheet: RuleSheet, line: Line, width: int) -> list[Row]:
+def _about(sheet: RuleSheet, line: RuleLine, width: int) -> list[Row]:
     rule, other = line.rule, sheet.line((not line.rule.inverse, line.rule.of))
     name = f"Inverse rule {rule.number or ''}".rstrip() if rule.inverse else f"Rule {rule.number or rule.of}"
     rows = [row((name, "title")), *paragraph(rule.text, width, "strong")]
     if line.grounded in _GROUNDED:
-        glyph, style, says = _GROUNDED[line.grounded]
-        rows += paragraph(f"{glyph} {says}" + (f": {line.why}" if line.why else ""), width, style)
+        glyph, style, message = _GROUNDED[line.grounded]
+        rows += paragraph(f"{glyph} {message}" + (f": {line.why}" if line.why else ""), width, style)
     if other is None:
         return rows
     number = f" {other.rule.number}" if other.rule.number else ""
-    says = f"inverts rule{number}: " if rule.inverse else f"its inverse{number}: "
-    return [*rows, *paragraph(says + other.rule.text, width, "dim")]
+    message = f"inverts rule{number}: " if rule.inverse else f"its inverse{number}: "
+    return [*rows, *paragraph(message + other.rule.text, width, "dim")]
 
 
-def _many(count: int, what: str) -> str:
+def _count_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def message_rows(said: Sequence[str], width: int) -> list[Row]:
+def message_rows(messages: Sequence[str], width: int) -> list[Row]:
     """What a generation said, a paragraph for each."""
-    rows = [line for text in said for line in paragraph(text, width)]
+    rows = [line for text in messages for line in paragraph(text, width)]
     return rows or [row(("Nothing yet.", "dim"))]

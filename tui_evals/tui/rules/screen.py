@@ -1,27 +1,21 @@
-"""The rules of a dataset on a screen of their own: written, added, deleted, their tests run and made anew."""
+"""The actions of the rules' screen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 
-from tui_evals.tui import files
+from tui_evals.tui import dataset_files
+from tui_evals.tui.action_help import help_rows
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.key_help import help_rows
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.messages import Severity, StateChanged
-from tui_evals.tui.pane import act
 from tui_evals.tui.widgets.dialogs import Reading
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
-from . import acts
-from . import acts as remaking
+from . import actions, regenerate
 from .state import BASELINE, LOOSE
-from .view import RulesView, why_not
-
-if TYPE_CHECKING:
-    from tui_evals.tui.app import Workbench
+from .view import RulesView
 
 
 class RulesScreen(RulesView):
@@ -29,33 +23,13 @@ class RulesScreen(RulesView):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("rules")]
 
-    def action_act(self, name: str) -> None:
-        """Do an action of the table, or say why not."""
-        self.tell("")
-        act(self, name)
-
-    def why_not(self, action: str) -> str | None:
-        """What cannot be done now."""
-        return why_not(self, action)
-
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
         """From a rule to its tests, from a test to its item."""
         event.stop()
         if event.lines is self.tests and isinstance(event.key, int):
-            acts.open_test(self, event.key)
-        elif event.lines is self.rules and self.of_rules:
+            actions.open_test(self, event.key)
+        elif event.lines is self.rules and self.has_rules:
             self.do_other()
-
-    def changed(self) -> None:
-        """The dataset was changed here."""
-        self.app.post_message(StateChanged())
-        self.book.touch()
-        self.refresh_all()
-
-    def say_anywhere(self, text: str, kind: Severity = "info") -> None:
-        """Say it where one is now."""
-        self.tell(text, kind)
-        getattr(self.app, "tell")(text, kind)  # noqa: B009
 
     # -- moving
 
@@ -73,12 +47,6 @@ class RulesScreen(RulesView):
         self.entry.display = True
         give_keys(self.entry)
 
-    def leave(self) -> None:
-        """Back to the workbench, unless something else is on screen already."""
-        if self.is_current:
-            self.away = True
-            self.dismiss(None)
-
     def do_leave(self) -> None:
         """Out of the filter, then back to the list, then to the workbench; what is being made goes on."""
         if self.entry.display:
@@ -95,59 +63,59 @@ class RulesScreen(RulesView):
 
     def do_messages(self) -> None:
         """What was said while something was made."""
-        remaking.show_messages(self)
+        regenerate.show_messages(self)
 
     # -- rules
 
     async def do_edit(self) -> None:
         """Write the rule anew."""
         if (line := self.line) is not None:
-            await acts.edit(self, line)
+            await actions.edit_rule(self, line)
 
     async def do_new(self) -> None:
         """Another rule."""
-        await acts.add(self)
+        await actions.add_rule(self)
 
     async def do_remove(self) -> None:
         """Delete the rule, or the test where the keys go to the tests."""
         if (test := self.test) is not None:
-            acts.remove_test(self, test)
+            actions.remove_test(self, test)
         elif (line := self.line) is not None:
-            await acts.remove(self, line)
+            await actions.remove_rule(self, line)
 
     async def do_undo(self) -> None:
         """Take back the last edit of the dataset, and have the files follow."""
         before = self.book.sheet.texts
-        await acts.follow(self, self.workspace.step(-1), before, "taken back")
+        await actions.after_step(self, self.workspace.step(-1), before, "taken back")
 
     async def do_redo(self) -> None:
         """Do again what was taken back."""
         before = self.book.sheet.texts
-        await acts.follow(self, self.workspace.step(1), before, "done again")
+        await actions.after_step(self, self.workspace.step(1), before, "done again")
 
     async def do_save(self) -> None:
         """Save the dataset."""
         editing = self.workspace.editing
-        await files.save(self.app)  # type: ignore[arg-type]
+        await dataset_files.save(self.desk)
         if editing is not None and not editing.dirty:
             self.tell(f"{editing.document.file.name} saved")
         self.refresh_all()
 
     async def do_copy(self) -> None:
         """Choose what goes to the clipboard."""
-        await acts.copy(self)
+        await actions.copy_menu(self)
 
     # -- tests
 
     async def do_tests(self) -> None:
         """Have the tests of the rule made anew."""
         if (line := self.line) is not None:
-            await remaking.tests_anew(self, line)
+            await regenerate.remake_tests(self, line)
 
     async def do_inverse(self) -> None:
         """Have the inverse of the rule written anew."""
         if (line := self.line) is not None:
-            await remaking.inverse_anew(self, line)
+            await regenerate.remake_inverse(self, line)
 
     def do_stop(self) -> None:
         """Let what is being made end."""
@@ -159,26 +127,14 @@ class RulesScreen(RulesView):
         """Run the tests of the rule, or the one test."""
         sheet, key = self.book.sheet, self.rules.key
         if (test := self.test) is not None:
-            await acts.run_tests(self, (test,), f"test {sheet.cases[test].name}")
+            await actions.run_tests(self, (test,), f"test {sheet.cases[test].name}")
             return
         tests, line = sheet.tests(key), self.line
         name = {BASELINE: "without rules", LOOSE: "of no rule"}.get(str(key), "")
         if line is not None:
             name = f"of {'inverse ' if line.rule.inverse else ''}rule {line.rule.number or line.rule.of}"
-        await acts.run_tests(self, tests, f"{len(tests)} {'test' if len(tests) == 1 else 'tests'} {name}")
+        await actions.run_tests(self, tests, f"{len(tests)} {'test' if len(tests) == 1 else 'tests'} {name}")
 
     async def do_run_all(self) -> None:
         """Run all tests."""
-        await acts.run_tests(self, None, f"all {len(self.book.sheet.cases)} tests")
-
-
-_NAME = "rules"
-
-
-def open_rules(app: Workbench) -> None:
-    """The rules; where one was among them, one is again."""
-    # Imported when it is wanted: it would hold up every first picture.
-
-    if not app.is_screen_installed(_NAME):
-        app.install_screen(RulesScreen(app.workspace, app.watching), _NAME)
-    app.push_screen(_NAME)
+        await actions.run_tests(self, None, f"all {len(self.book.sheet.cases)} tests")

@@ -1,4 +1,4 @@
-"""The rules of the open dataset with the tests of each, as a generation left them or a person edited them."""
+"""The rules of a dataset with the tests of each: read, filtered, edited, and written to the files beside it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIELDS = ("rules", "inverseRules")
 _LEAST_WORDS = 400  # characters of an input that are looked through for words
 
 
-class Texts(NamedTuple):
+class RuleTexts(NamedTuple):
     """The output rules and their inverse, as two files of a line each hold them."""
 
     output: tuple[str, ...] = ()
@@ -48,11 +48,11 @@ class Texts(NamedTuple):
         return {(rule.inverse, rule.of): rule for rule in all_rules(self.output, self.inverse, most)}
 
 
-NO_TEXTS = Texts()
+NO_TEXTS = RuleTexts()
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RuleLine:
     """A rule, the positions of its tests in the dataset, and whether the prompt says what it says."""
 
     rule: Rule
@@ -67,11 +67,11 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RuleTest:
     """One test as the list shows it."""
 
     name: str
-    asked: str
+    question: str
     expected: str
     words: str
     """What a filter looks through."""
@@ -82,16 +82,16 @@ class RuleSheet:
     """The rules of a dataset, and its tests."""
 
     name: str = ""
-    texts: Texts = NO_TEXTS
+    texts: RuleTexts = NO_TEXTS
     most: int | None = None
     """For how many output rules tests are made; None is all."""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[RuleLine, ...] = ()
     baseline: tuple[int, ...] = ()
     loose: tuple[int, ...] = ()
     """Tests that belong to no rule, or not any more."""
-    cases: Sequence[Case] = ()
+    cases: Sequence[RuleTest] = ()
 
-    def line(self, key: object) -> Line | None:
+    def line(self, key: object) -> RuleLine | None:
         """The rule with a key."""
         return next((line for line in self.lines if line.key == key), None)
 
@@ -108,11 +108,11 @@ BASELINE, LOOSE = "baseline", "loose"
 # -- reading
 
 
-def texts_of(data: Mapping[str, Any]) -> Texts:
+def texts_of(data: Mapping[str, Any]) -> RuleTexts:
     """The rules as the dataset holds them."""
     facts = facts_of(data)
-    found = (facts.get(name) for name in _FIELDS)
-    return Texts(*(tuple(rule_lines(text)) if isinstance(text, str) else () for text in found))
+    texts = (facts.get(name) for name in _FIELDS)
+    return RuleTexts(*(tuple(rule_lines(text)) if isinstance(text, str) else () for text in texts))
 
 
 def facts_of(place: object) -> Mapping[str, Any]:
@@ -126,9 +126,9 @@ def read_sheet(data: Mapping[str, Any], most: int | None) -> RuleSheet:
     """The rules of a dataset and whose each test is; for a thread, as there may be ten thousand tests."""
     facts, texts = facts_of(data), texts_of(data)
     rules = texts.rules(most)
-    found = data.get("items")
-    items = found if isinstance(found, list) else []
-    owned = owners([facts_of(item) for item in items], rules)
+    listed_items = data.get("items")
+    items = listed_items if isinstance(listed_items, list) else []
+    owned = owners_of_tests([facts_of(item) for item in items], rules)
     tests: dict[Key | str, list[int]] = {}
     for position, owner in enumerate(owned):
         tests.setdefault(owner, []).append(position)
@@ -136,22 +136,22 @@ def read_sheet(data: Mapping[str, Any], most: int | None) -> RuleSheet:
     lines = []
     for key, rule in rules.items():
         known = grounded.get(rule.text, {}) if not rule.inverse else {}
-        said = (str(known.get("grounded", "")), str(known.get("groundedText", "")))
-        lines.append(Line(rule, tuple(tests.get(key, ())), *said))
+        grounding = (str(known.get("grounded", "")), str(known.get("groundedText", "")))
+        lines.append(RuleLine(rule, tuple(tests.get(key, ())), *grounding))
     name = facts.get("prompt")
     baseline, loose = tuple(tests.get(BASELINE, ())), tuple(tests.get(LOOSE, ()))
     cases = [_case(name, item) for name, item in zip(names_of(items), items, strict=True)]
     return RuleSheet(name if isinstance(name, str) else "", texts, most, tuple(lines), baseline, loose, cases)
 
 
-def owners(facts: Sequence[Mapping[str, Any]], rules: Mapping[Key, Rule]) -> list[Key | str]:
+def owners_of_tests(facts: Sequence[Mapping[str, Any]], rules: Mapping[Key, Rule]) -> list[Key | str]:
     """Whose each test is: that of a rule, one made without rules, or one that belongs to none."""
-    told = match_rules([_told(one) for one in facts], list(rules.values()))
-    found: list[Key | str] = [LOOSE if rule is None else (rule.inverse, rule.of) for rule in told]
-    return [BASELINE if one.get("baseline") is True else owner for one, owner in zip(facts, found, strict=True)]
+    rules_of_tests = match_rules([_rule_facts(one) for one in facts], list(rules.values()))
+    owners: list[Key | str] = [LOOSE if rule is None else (rule.inverse, rule.of) for rule in rules_of_tests]
+    return [BASELINE if one.get("baseline") is True else owner for one, owner in zip(facts, owners, strict=True)]
 
 
-def _told(facts: Mapping[str, Any]) -> TestRule:
+def _rule_facts(facts: Mapping[str, Any]) -> TestRule:
     text, number = facts.get("rule"), facts.get("ruleid")
     return TestRule(
         text if isinstance(text, str) else None,
@@ -162,34 +162,34 @@ def _told(facts: Mapping[str, Any]) -> TestRule:
 
 def names_of(items: Iterable[object]) -> list[str]:
     """How a run calls each item: by its testId where that is the only one of its kind."""
-    given = [item.get("testId") if isinstance(item, dict) else None for item in items]
-    times = Counter(name for name in given if isinstance(name, str))
+    names = [item.get("testId") if isinstance(item, dict) else None for item in items]
+    times = Counter(name for name in names if isinstance(name, str))
     return [
         name if isinstance(name, str) and name and times[name] == 1 else f"#{number}"
-        for number, name in enumerate(given, 1)
+        for number, name in enumerate(names, 1)
     ]
 
 
-def _case(name: str, item: object) -> Case:
+def _case(name: str, item: object) -> RuleTest:
     unit = _dict(item)
     expected = unit.get("expected_response")
-    asked, said = _asked(unit), expected if isinstance(expected, str) else ""
-    words = "\n".join((name, asked[:_LEAST_WORDS], said[:_LEAST_WORDS])).casefold()
-    return Case(name, asked, said, words)
+    question, answer = _question_of(unit), expected if isinstance(expected, str) else ""
+    words = "\n".join((name, question[:_LEAST_WORDS], answer[:_LEAST_WORDS])).casefold()
+    return RuleTest(name, question, answer, words)
 
 
-def _asked(item: Data) -> str:
+def _question_of(item: Data) -> str:
     """What a test puts into the prompt, in a line."""
     if isinstance(item.get("prompt"), str):
         return str(item["prompt"])
-    values = {name: _spelled(value) for name, value in _dict(item.get("variables")).items()}
+    values = {name: _as_text(value) for name, value in _dict(item.get("variables")).items()}
     if len(values) == 1:
         return next(iter(values.values()))
     # The short ones first, which would be cut off behind a long text.
     return " · ".join(f"{name}: {values[name]}" for name in sorted(values, key=lambda name: len(values[name])))
 
 
-def _spelled(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -204,22 +204,22 @@ def _list(value: object) -> list[Any]:
 # -- choosing
 
 
-def fitting(sheet: RuleSheet, words: Sequence[str]) -> dict[object, tuple[int, ...]]:
+def filter_rules(sheet: RuleSheet, words: Sequence[str]) -> dict[object, tuple[int, ...]]:
     """The rows of the list that hold all the words, each with its tests: all where the rule holds them itself."""
-    found: dict[object, tuple[int, ...]] = {}
+    rows: dict[object, tuple[int, ...]] = {}
     for line in sheet.lines:
         text = line.rule.text.casefold()
         if all(word in text for word in words):
-            found[line.key] = line.tests
-        elif tests := _with(sheet, line.tests, words):
-            found[line.key] = tests
+            rows[line.key] = line.tests
+        elif tests := _tests_with_words(sheet, line.tests, words):
+            rows[line.key] = tests
     for key in (BASELINE, LOOSE):
-        if tests := _with(sheet, sheet.tests(key), words):
-            found[key] = tests
-    return found
+        if tests := _tests_with_words(sheet, sheet.tests(key), words):
+            rows[key] = tests
+    return rows
 
 
-def _with(sheet: RuleSheet, tests: Iterable[int], words: Sequence[str]) -> tuple[int, ...]:
+def _tests_with_words(sheet: RuleSheet, tests: Iterable[int], words: Sequence[str]) -> tuple[int, ...]:
     return tuple(test for test in tests if all(word in sheet.cases[test].words for word in words))
 
 
@@ -227,34 +227,34 @@ FILES = ("rules.txt", "inverse_rules.txt")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RuleFiles:
     """Where the rules of a dataset lie as files, and how tests of them are made."""
 
     folder: Path = field(default_factory=Path)
     most: int | None = None
     target: str | None = None
-    texts: Texts | None = None
+    texts: RuleTexts | None = None
     """The rules as the files hold them; None without files."""
     cannot: str = ""
     """Why nothing can be made anew here."""
 
 
-def read_origin(file: Path) -> Origin:
+def read_rule_files(file: Path) -> RuleFiles:
     """What lies beside a dataset; for a thread."""
     folder = GenerationFolder(file.parent)
     try:
         record = folder.record
         texts = [folder.read(name) for name in FILES]
     except UnreadableFile as problem:
-        return Origin(file.parent, cannot=str(problem))
-    found = Texts(*(tuple(rule_lines(text)) for text in texts)) if texts[0] is not None else None
+        return RuleFiles(file.parent, cannot=str(problem))
+    rules = RuleTexts(*(tuple(rule_lines(text)) for text in texts)) if texts[0] is not None else None
     options, targets = (_section(record.get(name)) for name in ("options", "targets"))
     most, target = options.get("max_rules"), targets.get("rules")
-    return Origin(
+    return RuleFiles(
         file.parent,
         most if isinstance(most, int) else None,
         target if isinstance(target, str) else None,
-        found,
+        rules,
         _cannot(file, record.get("prompt")),
     )
 
@@ -278,12 +278,12 @@ def _section(value: object) -> dict[str, Any]:
 _TESTS = "tests.json"
 
 
-def tidy(text: str) -> str:
+def as_one_line(text: str) -> str:
     """A rule as a line of a file."""
     return " ".join(text.split())
 
 
-def opposite(rule: str) -> str:
+def plain_inverse(rule: str) -> str:
     """An inverse rule to begin with, where nobody has written one."""
     return f"The output breaks this rule: {rule}"
 
@@ -291,23 +291,23 @@ def opposite(rule: str) -> str:
 # -- the lists after an edit
 
 
-def reworded(texts: Texts, key: Key, text: str) -> Texts:
+def with_text(texts: RuleTexts, key: Key, text: str) -> RuleTexts:
     """The rules with another text for one of them."""
-    rule = tidy(text)
-    _new(texts, key[0], rule)
+    rule = as_one_line(text)
+    _check_new(texts, key[0], rule)
     lists = [list(texts.output), list(texts.inverse)]
     lists[key[0]][key[1] - 1] = rule
-    return Texts(*map(tuple, lists))
+    return RuleTexts(*map(tuple, lists))
 
 
-def with_rule(texts: Texts, text: str) -> Texts:
+def with_rule(texts: RuleTexts, text: str) -> RuleTexts:
     """The rules with another at the end, and what plainly inverts it where every rule has such a one."""
-    rule = tidy(text)
-    _new(texts, False, rule)
-    return Texts((*texts.output, rule), (*texts.inverse, opposite(rule)) if texts.paired else texts.inverse)
+    rule = as_one_line(text)
+    _check_new(texts, False, rule)
+    return RuleTexts((*texts.output, rule), (*texts.inverse, plain_inverse(rule)) if texts.paired else texts.inverse)
 
 
-def without(texts: Texts, key: Key) -> Texts:
+def without_rule(texts: RuleTexts, key: Key) -> RuleTexts:
     """The rules without one of them; where every rule has an inverse one, that goes with it."""
     inverse, place = key
     if inverse and texts.paired:
@@ -316,15 +316,15 @@ def without(texts: Texts, key: Key) -> Texts:
         )
     if not inverse and len(texts.output) == 1:
         raise CannotEdit("one rule must be left: add another with n before you delete the last")
-    output = texts.output if inverse else _less(texts.output, place)
-    return Texts(output, _less(texts.inverse, place) if inverse or texts.paired else texts.inverse)
+    output = texts.output if inverse else _without_place(texts.output, place)
+    return RuleTexts(output, _without_place(texts.inverse, place) if inverse or texts.paired else texts.inverse)
 
 
-def _less(texts: tuple[str, ...], place: int) -> tuple[str, ...]:
+def _without_place(texts: tuple[str, ...], place: int) -> tuple[str, ...]:
     return texts[: place - 1] + texts[place:]
 
 
-def _new(texts: Texts, inverse: bool, rule: str) -> None:
+def _check_new(texts: RuleTexts, inverse: bool, rule: str) -> None:
     if not rule:
         raise CannotEdit("a rule needs words")
     if rule in texts[inverse]:
@@ -334,31 +334,31 @@ def _new(texts: Texts, inverse: bool, rule: str) -> None:
 # -- what follows from it
 
 
-def moved(before: Texts, after: Texts, most: int | None) -> dict[Key, Rule | None]:
+def rule_changes(before: RuleTexts, after: RuleTexts, most: int | None) -> dict[Key, Rule | None]:
     """What became of every rule: one whose list is as long as before stands in its place, others follow their text."""
     rules = after.rules(most)
-    found: dict[Key, Rule | None] = {}
+    changes: dict[Key, Rule | None] = {}
     for inverse in (False, True):
         old, new = before[inverse], after[inverse]
         for place, text in enumerate(old, 1):
             there = place if len(old) == len(new) else new.index(text) + 1 if text in new else 0
-            found[inverse, place] = rules.get((inverse, there))
-    return found
+            changes[inverse, place] = rules.get((inverse, there))
+    return changes
 
 
-def rewritten(data: Data, sheet: RuleSheet, after: Texts) -> Data:
+def with_rules(data: Data, sheet: RuleSheet, after: RuleTexts) -> Data:
     """The dataset with other rules: its own lists, and in every test the rule that the test is of."""
-    became = moved(sheet.texts, after, sheet.most)
+    became = rule_changes(sheet.texts, after, sheet.most)
     items = list(data["items"])
     for line in sheet.lines:
         for position in line.tests:
-            items[position] = _of(items[position], became[line.key])
+            items[position] = _with_rule(items[position], became[line.key])
     for name, texts in (("rules", after.output), ("inverseRules", after.inverse)):
         data = set_at(data, ("extensions", "promptpex", name), "\n".join(texts))
     return set_at(data, ("items",), items)
 
 
-def _of(item: Data, rule: Rule | None) -> Data:
+def _with_rule(item: Data, rule: Rule | None) -> Data:
     """A test of a rule, or of none; one that is so already stays the same object."""
     facts, category = facts_of(item), item.get("category")
     before = f"rule-{facts.get('ruleid')}"
@@ -366,14 +366,14 @@ def _of(item: Data, rule: Rule | None) -> Data:
         changed = {name: value for name, value in facts.items() if name not in ("ruleid", "of")}
         after = "no-rule"
     else:
-        told = {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
-        changed = {**facts, **({"ruleid": rule.number} if rule.number else {}), **told}
+        rule_facts = {"rule": rule.text, "inverse": rule.inverse, "of": rule.of}
+        changed = {**facts, **({"ruleid": rule.number} if rule.number else {}), **rule_facts}
         after = f"rule-{changed.get('ruleid')}"
-    found = item if changed == facts else set_at(item, ("extensions", "promptpex"), changed)
-    return set_at(found, ("category",), after) if category == before and category != after else found
+    changed_item = item if changed == facts else set_at(item, ("extensions", "promptpex"), changed)
+    return set_at(changed_item, ("category",), after) if category == before and category != after else changed_item
 
 
-def says_deleted(tests: int) -> str:
+def deletion_words(tests: int) -> str:
     """What it means for its tests that a rule is gone."""
     if not tests:
         return "No test is lost: it has none."
@@ -383,36 +383,36 @@ def says_deleted(tests: int) -> str:
 # -- the files
 
 
-def write_files(folder: Path, before: Texts, after: Texts, most: int | None) -> None:
+def write_files(folder: Path, before: RuleTexts, after: RuleTexts, most: int | None) -> None:
     """Have the files beside a dataset hold the same rules; CannotSave or UnreadableFile says why they cannot."""
     place = GenerationFolder(folder)
-    _tell_tests(place, before, after, most)
+    _rewrite_tests(place, before, after, most)
     for name, old, new in zip(FILES, before, after, strict=True):
         if old != new or (new and place.read(name) is None):
             place.write(name, "".join(f"{text}\n" for text in new))
 
 
-def _tell_tests(place: GenerationFolder, before: Texts, after: Texts, most: int | None) -> None:
+def _rewrite_tests(place: GenerationFolder, before: RuleTexts, after: RuleTexts, most: int | None) -> None:
     """Keep the tests of a generation with their rules, whose text they know them by."""
     text = place.read(_TESTS)
     if text is None:
         return
     tests = parse_rows(Test, str(place.path / _TESTS), text)
-    became = moved(before, after, most)
-    kept = [_followed(test, owner, became) for test, owner in zip(tests, _owners(tests, before, most), strict=True)]
+    became = rule_changes(before, after, most)
+    kept = [_test_after(test, owner, became) for test, owner in zip(tests, _owners(tests, before, most), strict=True)]
     if kept != tests:
         place.write(_TESTS, rows_text(kept))
 
 
-def _owners(tests: list[Test], texts: Texts, most: int | None) -> list[Key | str]:
-    return owners([test.dumped() for test in tests], texts.rules(most))
+def _owners(tests: list[Test], texts: RuleTexts, most: int | None) -> list[Key | str]:
+    return owners_of_tests([test.dumped() for test in tests], texts.rules(most))
 
 
-def _followed(test: Test, owner: Key | str, became: Mapping[Key, Rule | None]) -> Test:
+def _test_after(test: Test, owner: Key | str, became: Mapping[Key, Rule | None]) -> Test:
     if isinstance(owner, str):
         return test
     rule = became[owner]
-    told: dict[str, Any] = {"ruleid": None}
+    update: dict[str, Any] = {"ruleid": None}
     if rule is not None:
-        told = {"ruleid": rule.number or test.ruleid, "rule": rule.text, "inverse": rule.inverse}
-    return test.model_copy(update=told)
+        update = {"ruleid": rule.number or test.ruleid, "rule": rule.text, "inverse": rule.inverse}
+    return test.model_copy(update=update)

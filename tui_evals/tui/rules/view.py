@@ -1,151 +1,29 @@
-"""Keeps the rules, their tests and what came of them as they are now, all read away from the screen's thread."""
+"""What the rules' screen shows: the list, one rule with its tests, news, and why something cannot be done."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
-from textual.screen import ModalScreen
-from textual.widget import Widget
 from textual.widgets import Input
-from textual.worker import Worker
 
-from tui_evals.store.database import StoreError
-from tui_evals.tui.actions import of
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Rows, Style
-from tui_evals.tui.messages import Severity, StatusMessage
-from tui_evals.tui.parts import paragraph
-from tui_evals.tui.watch import Watch
+from tui_evals.tui.actions import Where
+from tui_evals.tui.desk import Desk
+from tui_evals.tui.feature_screen import FeatureScreen
+from tui_evals.tui.messages import Severity, StateChanged
+from tui_evals.tui.rows import Rows, Style, paragraph
 from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Workspace
 
-from .making import RegenerationProgress
-from .rates import Rates, VerdictBoard, VerdictReader, board
+from .book import Rulebook
+from .generation import RegenerationProgress
+from .rates import VerdictBoard
 from .rows import Columns, RuleRows, head_rows, no_rules, rule_rows
-from .state import Line, Origin, RuleSheet, fitting, read_origin, read_sheet
-
-_SHARE = 4  # reading verdicts takes a fifth of the time at most
-
-
-class Rulebook:
-    """The sheet of the open dataset and its board; `changed` is called when one of them is another."""
-
-    def __init__(self, widget: Widget, workspace: Workspace, watch: Watch, changed: Callable[[], None]) -> None:
-        self.sheet = RuleSheet()
-        self.board: VerdictBoard | None = None
-        self.origin = Origin()
-        self.problem = ""
-        """Why nothing can be said of the runs."""
-        self._widget = widget
-        self._workspace = workspace
-        self._watch = watch
-        self._changed = changed
-        self._rater = VerdictReader(workspace.database, workspace.root)
-        self._rates = Rates()
-        self._read: object = None
-        self._rated: object = None
-        self._touched = 0
-        self._busy = False
-        self._work: Worker[None] | None = None
-        self._rest = 0.0
-        """Until when the verdicts are not read again, though others may have come."""
-
-    @property
-    def differs(self) -> bool:
-        """Whether the files beside the dataset hold other rules than it does."""
-        return self.origin.texts is not None and self.origin.texts != self.sheet.texts
-
-    @property
-    def ready(self) -> bool:
-        """Whether the sheet is that of the dataset as it is now."""
-        return self._read is not None and self._read == self._mark
-
-    @property
-    def _mark(self) -> object:
-        """What the sheet depends on."""
-        editing = self._workspace.editing
-        return (id(editing), editing.version, editing.document.digest, self._touched) if editing else None
-
-    def touch(self) -> None:
-        """The files beside the dataset have changed."""
-        self._touched += 1
-        self.soon()
-
-    def soon(self) -> None:
-        """Read what is no longer as it was read."""
-        if not self._busy and self._stale():
-            self._busy = True
-            self._work = self._widget.run_worker(
-                self._go_on(), group="rules", name="reading the rules", exit_on_error=False
-            )
-
-    async def settled(self) -> None:
-        """Wait until the rules are those of now."""
-        while self._work is not None and not self.ready and not self._work.is_finished:
-            await self._work.wait()
-
-    def _stale(self) -> bool:
-        if self._mark is None or (self.ready and time.monotonic() < self._rest):
-            return False
-        return self._rated != (self._mark, self._watch.reader.data_version())
-
-    async def _go_on(self) -> None:
-        """Read until the rules are those of now; the verdicts once, for while a run goes on they always change."""
-        try:
-            while self._mark is not None and not self.ready:
-                await self._sheet()
-            await self._verdicts()
-        finally:
-            self._busy = False
-        self._again()
-
-    def _again(self) -> None:
-        if not self.ready:
-            self.soon()
-
-    async def _sheet(self) -> None:
-        mark, editing = self._mark, self._workspace.editing
-        if editing is None:
-            return
-        data, file = editing.data, editing.document.file
-        origin, sheet, found = await asyncio.to_thread(_read, data, file, self._rates)
-        if mark == self._mark:
-            another = self._read is None or not isinstance(self._read, tuple) or self._read[0] != id(editing)
-            self.origin, self.sheet, self._read = origin, sheet, mark
-            self.board = None if another else found
-            self._changed()
-
-    async def _verdicts(self) -> None:
-        editing, sheet, mark = self._workspace.editing, self.sheet, self._read
-        if editing is None:
-            return
-        wanted, began = (mark, self._watch.reader.data_version()), time.monotonic()
-        try:
-            rates = await asyncio.to_thread(self._rater.read, editing.document.file)
-            found = await asyncio.to_thread(board, sheet, rates)
-        except StoreError as problem:
-            self.problem = str(problem)
-        else:
-            self.problem = ""
-            self._rest = time.monotonic() + _SHARE * (time.monotonic() - began)
-            if mark == self._read:
-                self._rates, self.board, self._rated = rates, found, wanted
-        self._changed()
-
-
-def _read(data: dict[str, Any], file: Path, rates: Rates) -> tuple[Origin, RuleSheet, VerdictBoard]:
-    origin = read_origin(file)
-    sheet = read_sheet(data, origin.most)
-    return origin, sheet, board(sheet, rates)
-
+from .state import RuleLine, filter_rules
 
 _ALWAYS = frozenset(("leave", "help"))
 _OF_RULE = frozenset(("edit", "tests", "inverse"))
@@ -166,7 +44,7 @@ def why_not(screen: RulesView, action: str) -> str | None:
         known = {"undo": editing.can_undo, "redo": editing.can_redo, "save": editing.dirty}
         nothing = {"undo": "there is nothing to take back", "redo": "nothing was taken back"}
         return None if known[action] else nothing.get(action, "nothing to save: the file is as it is here")
-    if not screen.of_rules:
+    if not screen.has_rules:
         return "this dataset was not made from rules" if screen.book.ready else "the rules are still being read"
     return _of_rules(screen, action)
 
@@ -194,18 +72,18 @@ def _of_rules(screen: RulesView, action: str) -> str | None:
     return None
 
 
-def news_of(making: RegenerationProgress | None, book: Rulebook) -> list[tuple[str, Style]]:
+def news_lines(making: RegenerationProgress | None, book: Rulebook) -> list[tuple[str, Style]]:
     """What is to be said besides: something under way, files that differ, runs that cannot be read."""
-    found: list[tuple[str, Style]] = []
+    lines: list[tuple[str, Style]] = []
     if making is not None and making.live:
-        last = making.said[-1] if making.said else "starting"
+        last = making.messages[-1] if making.messages else "starting"
         seconds = time.monotonic() - making.began
-        found.append((f"▸ making {making.remake.says}, {seconds:.0f} s · x stops it · {last}", "running"))
+        lines.append((f"▸ making {making.remake.says}, {seconds:.0f} s · x stops it · {last}", "running"))
     elif book.differs:
-        found.append(("▲ rules.txt beside the dataset holds other rules; e, n, t and i ask which count", "warn"))
+        lines.append(("▲ rules.txt beside the dataset holds other rules; e, n, t and i ask which count", "warn"))
     if book.problem:
-        found.append((f"✗ {book.problem}", "error"))
-    return found
+        lines.append((f"✗ {book.problem}", "error"))
+    return lines
 
 
 _BESIDE = 120  # columns from which a rule in full stands beside the list
@@ -224,18 +102,20 @@ RulesView.beside #tests { width: 1fr; border-top: none; border-left: solid $pane
 """
 
 
-class RulesView(ModalScreen[None]):
+class RulesView(FeatureScreen):
     """Lists the rules and the tests of one of them; it stays as it is while one is elsewhere."""
 
+    where: ClassVar[Where] = "rules"
     DEFAULT_CSS = _CSS
 
-    def __init__(self, workspace: Workspace, watch: Watch) -> None:
+    def __init__(self, desk: Desk) -> None:
         super().__init__()
-        self.workspace = workspace
-        self.book = Rulebook(self, workspace, watch, self.refresh_all)
+        self.desk = desk
+        self.workspace = desk.workspace
+        self.book = Rulebook(self, desk.workspace, desk.watching, self.refresh_all)
         self.making: RegenerationProgress | None = None
         """What was made last for this project, or is being made."""
-        self.wanted: object = None
+        self.cursor_target: object = None
         """The rule the cursor goes to once it is there."""
         self.words = ""
         self.shown: dict[object, tuple[int, ...]] = {}
@@ -295,7 +175,7 @@ class RulesView(ModalScreen[None]):
         return self.making is not None and self.making.live
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> RuleLine | None:
         """The rule under the cursor."""
         return self.book.sheet.line(self.rules.key)
 
@@ -306,7 +186,7 @@ class RulesView(ModalScreen[None]):
         return key if self.focused is self.tests and isinstance(key, int) else None
 
     @property
-    def of_rules(self) -> bool:
+    def has_rules(self) -> bool:
         """Whether the open dataset was made from rules."""
         return bool(self.book.sheet.texts.output)
 
@@ -323,32 +203,32 @@ class RulesView(ModalScreen[None]):
         self._head()
         self._list()
         self._rule()
-        self._offer()
+        self.offer_keys()
 
     def _board(self) -> VerdictBoard:
         return self.book.board or VerdictBoard()
 
     def _head(self) -> None:
-        book, news = self.book, news_of(self.making, self.book)
-        self.top.display = self.of_rules
+        book, news = self.book, news_lines(self.making, self.book)
+        self.top.display = self.has_rules
         self.top.show(lambda width: head_rows(book.sheet, book.board, news, width))
 
     def _list(self) -> None:
-        sheet, found = self.book.sheet, self._board()
-        self.shown = fitting(sheet, self.words.casefold().split()) if self.of_rules else {}
+        sheet, verdicts = self.book.sheet, self._board()
+        self.shown = filter_rules(sheet, self.words.casefold().split()) if self.has_rules else {}
         shown = self.shown
 
         def rows(width: int) -> Rows:
-            if not self.of_rules:
+            if not self.has_rules:
                 return self._none(width)
             if not shown:
                 return paragraph(f"No rule and no test holds “{self.words}”; esc shows all.", width, "dim")
-            return rule_rows(sheet, found, shown, Columns(found, list(shown), width))
+            return rule_rows(sheet, verdicts, shown, Columns(verdicts, list(shown), width))
 
-        self.titles.display = self.of_rules
-        self.tests.display = self.of_rules
-        self.titles.show(lambda width: [Columns(found, list(shown), width).title(found)])
-        at, self.wanted = self.wanted, None if self.book.ready else self.wanted
+        self.titles.display = self.has_rules
+        self.tests.display = self.has_rules
+        self.titles.show(lambda width: [Columns(verdicts, list(shown), width).title(verdicts)])
+        at, self.cursor_target = self.cursor_target, None if self.book.ready else self.cursor_target
         self.rules.show(rows, at=at if at in shown else None)
 
     def _none(self, width: int) -> Rows:
@@ -357,26 +237,21 @@ class RulesView(ModalScreen[None]):
 
     def _rule(self, another: bool = False) -> None:
         """Show the rule under the cursor with its tests."""
-        sheet, found, key = self.book.sheet, self._board(), self.rules.key
+        sheet, verdicts, key = self.book.sheet, self._board(), self.rules.key
         tests = self.shown.get(key)
         if tests is None:
             self.tests.show(lambda width: [])
             return
         self.tests.show(
-            lambda width: RuleRows(sheet, found, key, tests, width), at=tests[0] if another and tests else None
+            lambda width: RuleRows(sheet, verdicts, key, tests, width), at=tests[0] if another and tests else None
         )
         if another:
             # Behind what brings the cursor into view, so that the rule itself is read first.
             self.tests.call_after_refresh(self.tests.call_after_refresh, self.tests.scroll_home, animate=False)
 
-    def _offer(self) -> None:
-        offered = [action for action in of("rules") if action.footer]
-        for keys in self.query(Keys):
-            keys.offer(offered, lambda action: self.why_not(action.name))
-
     def why_not(self, action: str) -> str | None:
         """What cannot be done now."""
-        raise NotImplementedError
+        return why_not(self, action)
 
     # -- messages
 
@@ -385,7 +260,7 @@ class RulesView(ModalScreen[None]):
         event.stop()
         if event.lines is self.rules:
             self._rule(another=True)
-        self._offer()
+        self.offer_keys()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """The list one is in has more room, and keys of its own."""
@@ -393,7 +268,7 @@ class RulesView(ModalScreen[None]):
         self.set_class(among, "tests")
         for lines in (self.rules, *([self.tests] if among else [])):
             lines.call_after_refresh(self._into_view, lines)
-        self._offer()
+        self.offer_keys()
 
     def _into_view(self, lines: Lines) -> None:
         lines.to_row(lines.cursor)
@@ -411,12 +286,19 @@ class RulesView(ModalScreen[None]):
         self.entry.display = bool(self.words.strip())
         give_keys(self.rules)
 
-    def on_status_message(self, message: StatusMessage) -> None:
-        """Say it here, since the line of the workbench is not in sight."""
-        message.stop()
-        self.tell(message.text, message.kind)
+    def changed(self) -> None:
+        """The dataset was changed here."""
+        self.app.post_message(StateChanged())
+        self.book.touch()
+        self.refresh_all()
 
-    def tell(self, text: str, kind: Severity = "info") -> None:
-        """A sentence for the status line."""
-        for status in self.query(Status):
-            status.tell(text, kind)
+    def tell_everywhere(self, text: str, kind: Severity = "info") -> None:
+        """Say it where one is now."""
+        self.tell(text, kind)
+        self.desk.tell(text, kind)
+
+    def leave(self) -> None:
+        """Back to the workbench, unless something else is on screen already."""
+        if self.is_current:
+            self.away = True
+            self.dismiss(None)

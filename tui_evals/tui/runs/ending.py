@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
-from tui_evals.tui.terminal import title_bytes, to_terminal
-
-if TYPE_CHECKING:
-    from tui_evals.tui.app import Workbench
-
+from tui_evals.tui.desk import Desk
+from tui_evals.tui.terminal import title_bytes, write_to_terminal
 
 _TAIL = 4_000
 _ASKED_FOR = "stopped before the end"
@@ -47,10 +44,10 @@ def why_stopped(database: Path, run: RunRow) -> str:
 
 def reason_in(text: str, key: str) -> str:
     """The reason in what the command line said of a run, without the commands it names, which have keys here."""
-    _, found, said = text.rpartition(f"{key} stopped: ")
-    said = said.rpartition(f"`tui-evals resume {key}`")[0] or said
-    said = " ".join((said if found else text.rpartition("\n")[2]).split()).rstrip(".")
-    return "" if said == _ASKED_FOR else said
+    _, marker, reason = text.rpartition(f"{key} stopped: ")
+    reason = reason.rpartition(f"`tui-evals resume {key}`")[0] or reason
+    reason = " ".join((reason if marker else text.rpartition("\n")[2]).split()).rstrip(".")
+    return "" if reason == _ASKED_FOR else reason
 
 
 def told_ending(database: Path, run: RunRow) -> Ending:
@@ -77,24 +74,24 @@ def wrote_tests(run: RunRow) -> str:
     return f"{run.key} wrote tests and asked none of them; it is here for what that cost"
 
 
-def notice(app: Workbench) -> None:
+def notice(app: Desk) -> None:
     """See how the run on screen stands; the bell rings when one is over that was seen going on."""
     run = app.watching.run
     if run is None:
         return
     if run.status not in ("finished", "interrupted"):
-        app.going_on = run.key
+        app.followed_run = run.key
         entitle(app, f"{run.name} {run.status}")
         return
-    if app.going_on == run.key:
-        app.going_on = None
+    if app.followed_run == run.key:
+        app.followed_run = None
         entitle(app, f"{run.name} {run.status}")
         if app.workspace.settings.ui.get("bell") is not False:
             app.bell()
         app.run_worker(_tell(app, run), group="ending", name="counting the run", exclusive=True, exit_on_error=False)
 
 
-async def _tell(app: Workbench, run: RunRow) -> None:
+async def _tell(app: Desk, run: RunRow) -> None:
     try:
         ending = await asyncio.to_thread(told_ending, app.workspace.database, run)
     except StoreError as problem:
@@ -103,7 +100,7 @@ async def _tell(app: Workbench, run: RunRow) -> None:
     app.tell(ending.says, "info" if ending.finished else "warn")
 
 
-def entitle(app: Workbench, text: str) -> None:
+def entitle(app: Desk, text: str) -> None:
     """The title of the terminal."""
     if not app.is_headless:
-        to_terminal(title_bytes(f"{text} · tui-evals"))
+        write_to_terminal(title_bytes(f"{text} · tui-evals"))

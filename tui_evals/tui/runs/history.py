@@ -1,4 +1,4 @@
-"""The runs of the store with what came of each, counted away from the screen and as seldom as can be."""
+"""The list of runs with their totals, counted away from the screen and as seldom as can be, and which to compare."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ListedRun:
 class RunList:
     """Some of the runs, the latest first."""
 
-    past: tuple[ListedRun, ...] = ()
+    listed: tuple[ListedRun, ...] = ()
     more: bool = False
     """There are earlier ones."""
     counted: bool = True
@@ -66,12 +66,12 @@ class RunList:
 
     def get(self, number: Hashable) -> ListedRun | None:
         """The run with a number, if it is here."""
-        return next((past for past in self.past if past.run.id == number), None)
+        return next((listed for listed in self.listed if listed.run.id == number), None)
 
     def others(self, number: int) -> Iterator[RunRow]:
         """The runs of the same dataset, the latest first."""
         here = self.get(number)
-        return (past.run for past in self.past if here and past.dataset == here.dataset)
+        return (listed.run for listed in self.listed if here and listed.dataset == here.dataset)
 
     def baseline_of(self, number: int) -> int | None:
         """The run that this one is measured against, by its number."""
@@ -79,7 +79,7 @@ class RunList:
         return dict(self.baselines).get(here.dataset) if here else None
 
 
-class History:
+class RunHistory:
     """Loads runs for a list; the totals of a run that is over are counted once for each of its scoring passes."""
 
     def __init__(self, database: Path, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -97,13 +97,13 @@ class History:
             until = self._clock() + _PATIENCE
             # Those that nothing is known of go first, or counting live runs anew would keep them waiting for ever.
             order = sorted(rows[:limit], key=lambda row: row.id in self._known)
-            found = {row.id: self._totals(reader, row, seq, until) for row in order}
+            totals = {row.id: self._totals(reader, row, seq, until) for row in order}
         keys = {source: dataset_key(source, self._root, self._root) for source in {row.source for row in rows}}
-        past = tuple(
-            ListedRun(row, found[row.id], keys[row.source], chosen.get(keys[row.source]) == row.id)
+        listed = tuple(
+            ListedRun(row, totals[row.id], keys[row.source], chosen.get(keys[row.source]) == row.id)
             for row in rows[:limit]
         )
-        return RunList(past, len(rows) > limit, all(one.totals is not None for one in past), tuple(chosen.items()))
+        return RunList(listed, len(rows) > limit, all(one.totals is not None for one in listed), tuple(chosen.items()))
 
     def _totals(self, reader: Reader, row: RunRow, seq: int, until: float) -> Totals | None:
         # The heartbeat tells the scoring pass that has just begun from the one that is over.
@@ -119,11 +119,11 @@ class History:
         return totals
 
 
-def run_of(number: int | None, shelf: RunList | None, reader: Reader) -> RunRow | None:
+def find_listed_run(number: int | None, runs: RunList | None, reader: Reader) -> RunRow | None:
     """The run with a number, from a shelf if it is there; None if there is none, or not any more."""
-    past = shelf.get(number) if shelf else None
+    listed = runs.get(number) if runs else None
     try:
-        return past.run if past else None if number is None else reader.run(number)
+        return listed.run if listed else None if number is None else reader.run(number)
     except LookupError:
         return None
 
@@ -138,7 +138,7 @@ class ChosenRuns(NamedTuple):
 _WHAT: Mapping[OpponentKind, str] = {"baseline": "its baseline", "parent": "its parent", "before": "the run before"}
 
 
-def to_compare(
+def choose_runs(
     here: RunRow | None,
     marked: Sequence[RunRow],
     baseline: RunRow | None,
@@ -153,8 +153,8 @@ def to_compare(
     for run in marked:
         if run.id != here.id:
             return ChosenRuns(_in_order((here, run)), f"{here.key} beside the marked run, {run.key}")
-    found = default_opponent(here, baseline, parent, others)
-    return ChosenRuns((found[0], here), f"{here.key} beside {_WHAT[found[1]]}, {found[0].key}") if found else None
+    other = default_opponent(here, baseline, parent, others)
+    return ChosenRuns((other[0], here), f"{here.key} beside {_WHAT[other[1]]}, {other[0].key}") if other else None
 
 
 def _in_order(runs: Sequence[RunRow]) -> tuple[RunRow, ...]:

@@ -9,7 +9,7 @@ from typing import overload
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import draw_bars
 from tui_evals.store.records import RunRow, RunStatus, Totals
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 
 from .history import ListedRun, RunList
 
@@ -47,7 +47,7 @@ def age(seconds: float) -> str:
     return f"{int(seconds // 31_557_600)} y" if seconds >= 31_557_600 else f"{int(seconds // 86_400)} d"
 
 
-def money(totals: Totals | None) -> str:
+def run_cost(totals: Totals | None) -> str:
     """What a run cost, judges included; a plus sign where some calls have no known price."""
     if totals is None:
         return "…"
@@ -56,29 +56,29 @@ def money(totals: Totals | None) -> str:
     return f"${cost:.2f}{more}" if cost >= 1 or not cost else f"${cost:.4f}{more}"
 
 
-def suites(past: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
+def runs_by_suite(listed: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
     """The runs of each suite, the suite with the latest run first."""
-    found: dict[str, list[ListedRun]] = {}
-    for one in past:
-        found.setdefault(one.suite, []).append(one)
-    return found
+    by_suite: dict[str, list[ListedRun]] = {}
+    for one in listed:
+        by_suite.setdefault(one.suite, []).append(one)
+    return by_suite
 
 
 class RunRows(Sequence[Row]):
     """The list; each row is made when it comes into view."""
 
     def __init__(
-        self, shelf: RunList, width: int, shown: int | None, marks: Sequence[int], now: float | None = None
+        self, runs: RunList, width: int, shown: int | None, marks: Sequence[int], now: float | None = None
     ) -> None:
         self._width = width
         self._shown = shown
         self._marks = marks
         self._now = time.time() if now is None else now
         self._entries: list[ListedRun | tuple[str, list[ListedRun]]] = []
-        for name, runs in suites(shelf.past).items():
-            self._entries += [(name, runs), *runs]
+        for suite, members in runs_by_suite(runs.listed).items():
+            self._entries += [(suite, members), *members]
         self._numbers = {one.run.id: number for number, one in enumerate(self._entries) if isinstance(one, ListedRun)}
-        self._last = (row(("  earlier runs come when you go on", "dim")),) if shelf.more else ()
+        self._last = (row(("  earlier runs come when you go on", "dim")),) if runs.more else ()
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._last)
@@ -110,37 +110,37 @@ def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
     return row(fit(name, room, "title"), " ", (line, "accent"), " ", ground="title")
 
 
-def run_line(past: ListedRun, width: int, shown: bool, marked: bool, now: float) -> Row:
+def run_line(listed: ListedRun, width: int, shown: bool, marked: bool, now: float) -> Row:
     """One run: as many of its facts as fit, the most important ones first."""
-    run = past.run
+    run = listed.run
     mark: Style = "mark"
     pieces = [Piece("▪" if marked else " ", mark), Piece("›" if shown else " ", "accent")]
-    tail = [run_status_piece(run.status, _STATUS), _rate_piece(past)]
+    tail = [run_status_piece(run.status, _STATUS), _rate_piece(listed)]
     left = width - 2 - _AGE - _STATUS - _RATE
     if left >= 16 + _COUNT:
-        tail.append(fit(_counts(past.totals), _COUNT, "dim"))
+        tail.append(fit(_counts(listed.totals), _COUNT, "dim"))
         left -= _COUNT
     if left >= 16 + _COST:
-        tail.append(fit(money(past.totals), _COST))
+        tail.append(fit(run_cost(listed.totals), _COST))
         left -= _COST
-    more = _more(run)
+    more = _tags_and_targets(run)
     name = min(max(left // 2, 24), left) if more and left >= 30 else left
     tail.append(fit(more, left - name, "dim"))
-    return Row((*pieces, fit(age(now - run.created), _AGE, "dim"), *_name(past, name), *tail), run.id)
+    return Row((*pieces, fit(age(now - run.created), _AGE, "dim"), *_name(listed, name), *tail), run.id)
 
 
-def _name(past: ListedRun, width: int) -> tuple[Piece, Piece]:
-    run, baseline = past.run, BASELINE if width >= 2 * len(BASELINE) else BASELINE[0]
-    signs = ("↳" if run.parent is not None else "") + ("✎" if run.note else "") + (baseline if past.baseline else "")
+def _name(listed: ListedRun, width: int) -> tuple[Piece, Piece]:
+    run, baseline = listed.run, BASELINE if width >= 2 * len(BASELINE) else BASELINE[0]
+    signs = ("↳" if run.parent is not None else "") + ("✎" if run.note else "") + (baseline if listed.baseline else "")
     room = max(width - len(signs) - 1, 0)
     return fit(run.name, room, "strong" if run.status != "finished" else ""), fit(signs, width - room, "accent")
 
 
-def _rate_piece(past: ListedRun) -> Piece:
-    if past.totals is None:
+def _rate_piece(listed: ListedRun) -> Piece:
+    if listed.totals is None:
         return fit("…", _RATE, "dim")
-    style: Style = "dim" if past.rate is None else "pass" if past.rate == 1 else "fail" if past.rate < 0.5 else ""
-    return fit("–" if past.rate is None else percent(past.rate, 0), _RATE, style)
+    style: Style = "dim" if listed.rate is None else "pass" if listed.rate == 1 else "fail" if listed.rate < 0.5 else ""
+    return fit("–" if listed.rate is None else percent(listed.rate, 0), _RATE, style)
 
 
 def _counts(totals: Totals | None) -> str:
@@ -151,24 +151,24 @@ def _counts(totals: Totals | None) -> str:
     return f"({totals.total - waiting}/{totals.total})" if waiting else f"({totals.passed}/{totals.total})"
 
 
-def _more(run: RunRow) -> str:
+def _tags_and_targets(run: RunRow) -> str:
     return " ".join([*(f"#{tag}" for tag in run.tags), " · ".join(run.targets)])
 
 
-def about_lines(past: ListedRun | None, parent: str, width: int, why: str = "") -> list[Row]:
+def about_lines(listed: ListedRun | None, parent: str, width: int, why: str = "") -> list[Row]:
     """The run under the cursor in full: what does not fit into its row."""
-    if past is None:
+    if listed is None:
         return []
-    run, totals = past.run, past.totals
-    facts = [run.key, " · ".join(run.targets), money(totals)]
+    run, totals = listed.run, listed.totals
+    facts = [run.key, " · ".join(run.targets), run_cost(totals)]
     if totals is not None:
         counts = {"passed": totals.passed, "failed": totals.failed, "partial": totals.partial, "error": totals.errored}
         facts += [f"{count} {word}" for word, count in counts.items() if count]
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
     if why:
         rows += [row((line, "error")) for line in wrapped(f"! {why}; p lets it go on", width)]
-    if past.baseline:
-        rows.append(row(fit(f"{BASELINE} of {past.dataset}", width, "accent")))
+    if listed.baseline:
+        rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent")))
     if run.tags or parent:
         tags = " ".join(f"#{tag}" for tag in run.tags)
         rows.append(row((tags, "accent"), f"{'  ' if tags and parent else ''}{f'↳ {parent}' if parent else ''}"))
@@ -180,7 +180,9 @@ def about_lines(past: ListedRun | None, parent: str, width: int, why: str = "") 
 def empty_lines(text: str, width: int) -> list[Row]:
     """What belongs here, and the key that makes one."""
     if text.strip():
-        found = f"No run has all of these words: {text}"
-        return [row((line, "dim")) for line in wrapped(found, width)] + [row(("esc", "key"), " shows all runs")]
-    says = "No runs yet. Each time a dataset is asked, the run and its answers are kept here, wherever it was started."
-    return [*(row((line, "dim")) for line in wrapped(says, width)), row(("r", "key"), " starts one")]
+        none_fits = f"No run has all of these words: {text}"
+        return [row((line, "dim")) for line in wrapped(none_fits, width)] + [row(("esc", "key"), " shows all runs")]
+    message = (
+        "No runs yet. Each time a dataset is asked, the run and its answers are kept here, wherever it was started."
+    )
+    return [*(row((line, "dim")) for line in wrapped(message, width)), row(("r", "key"), " starts one")]

@@ -11,24 +11,21 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.config import Settings
-from tui_evals.tui.lines import row, wrapped
+from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
+from tui_evals.tui.rows import row, wrapped
 from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
 from tui_evals.tui.workspace import Selection
 
 from .ending import reason_in, why_stopped, wrote_tests
-
-if TYPE_CHECKING:
-    from tui_evals.tui.app import Workbench
-
 
 _LAST_LINES = 6
 _BEGUN = re.compile(r"the run (\w+) ended as soon as it began:\n")
@@ -231,7 +228,7 @@ NOT_PASSED = "!status:pass !status:pending !status:running !status:answered"
 _LIVE = ("planned", "running", "paused", "stopping")
 
 
-def why_no_run(app: Workbench) -> str | None:
+def why_no_run(app: Desk) -> str | None:
     """Nothing to run."""
     editing = app.workspace.editing
     if editing is None:
@@ -243,22 +240,22 @@ def why_no_run(app: Workbench) -> str | None:
     return None
 
 
-async def run(app: Workbench) -> None:
+async def run(app: Desk) -> None:
     """Run what is selected, as it is being edited, after a form that says what it costs."""
     chosen = app.pane(app.front).selection()
     if chosen is None:
         app.tell("nothing of the open dataset is selected here: go to the tree (1) and run from there", "warn")
         return
-    await start(app, chosen, app.remembered.values.get("form"))
+    await start(app, chosen, app.session.values.get("form"))
 
 
-async def start(app: Workbench, chosen: Selection, values: Mapping[str, Any] | None, parent: str | None = None) -> bool:
+async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, parent: str | None = None) -> bool:
     """Run a selection after the form; whether a run was begun."""
     editing = app.workspace.editing
     if editing is None:
         return False
     file, data = editing.document.file, editing.data
-    snapshot = await app.pen.write(lambda writer: writer.snapshot(data, str(file)))
+    snapshot = await app.writer.write(lambda writer: writer.snapshot(data, str(file)))
 
     def order(given: Mapping[str, Any]) -> RunOrder:
         return RunOrder(snapshot, file, chosen.items, given, parent)
@@ -268,19 +265,19 @@ async def start(app: Workbench, chosen: Selection, values: Mapping[str, Any] | N
     given = await app.push_screen_wait(form)
     if given is None:
         return False
-    app.remembered.put("form", {name: value for name, value in given.items() if name != "name"})
+    app.session.put("form", {name: value for name, value in given.items() if name != "name"})
     app.tell("starting…")
     return await _started(app, [*order(given).arguments(), "--detach"], "runs")
 
 
-def _ask(app: Workbench) -> Any:
+def _ask(app: Desk) -> Any:
     async def ask(arguments: list[str]) -> dict[str, Any]:
         return await ask_command_line(app.workspace.root, app.workspace.database, arguments)
 
     return ask
 
 
-def _defaults(app: Workbench) -> dict[str, Any]:
+def _defaults(app: Desk) -> dict[str, Any]:
     settings = app.workspace.settings
     found: dict[str, Any] = {}
     targets = list(settings.run.targets) or list(settings.targets)[:1]
@@ -291,7 +288,7 @@ def _defaults(app: Workbench) -> dict[str, Any]:
     return found
 
 
-async def _started(app: Workbench, arguments: list[str], says: str) -> bool:
+async def _started(app: Desk, arguments: list[str], says: str) -> bool:
     try:
         answer = await ask_command_line(app.workspace.root, app.workspace.database, arguments)
     except NotStarted as problem:
@@ -303,19 +300,19 @@ async def _started(app: Workbench, arguments: list[str], says: str) -> bool:
     elif found.status in _LIVE:
         app.tell(f"{found.name} ({found.key}) {says}: p pauses, x stops; it goes on when you leave")
     if shown is None or shown.id != found.id:
-        app.going_on = found.key
+        app.followed_run = found.key
         app.post_message(OpenRun(found.id))
     return True
 
 
-def _refused(app: Workbench, why: str) -> None:
+def _refused(app: Desk, why: str) -> None:
     """Why nothing runs, whole, for it may be longer than a line."""
-    app.going_on = None
+    app.followed_run = None
     app.tell("nothing was started", "warn")
     app.push_screen(Reading("why nothing was started", lambda width: [row(line) for line in wrapped(why, width)]))
 
 
-def why_no_rerun(app: Workbench) -> str | None:
+def why_no_rerun(app: Desk) -> str | None:
     """No run, or one that still goes on."""
     found = app.watching.run
     if found is None:
@@ -324,7 +321,7 @@ def why_no_rerun(app: Workbench) -> str | None:
     return wrote_tests(found) or going_on
 
 
-async def rerun(app: Workbench) -> None:
+async def rerun(app: Desk) -> None:
     """What did not pass again: as it is edited now where its dataset is open, else as it was asked."""
     found = app.watching.run
     assert found is not None
@@ -368,7 +365,7 @@ def _values(run: RunRow) -> dict[str, Any]:
     return found
 
 
-async def _priced(app: Workbench, arguments: list[str], what: str, says: str) -> None:
+async def _priced(app: Desk, arguments: list[str], what: str, says: str) -> None:
     """Say what it costs, then do it."""
     app.tell("working out what it costs…")
     try:
@@ -381,7 +378,7 @@ async def _priced(app: Workbench, arguments: list[str], what: str, says: str) ->
         await _started(app, [*arguments, "--detach"], says)
 
 
-async def rescore(app: Workbench) -> None:
+async def rescore(app: Desk) -> None:
     """Judge the answers again, by the evaluators of the open dataset where it is the one that was asked."""
     found = app.watching.run
     assert found is not None
@@ -403,7 +400,7 @@ def _turns(item: Any) -> int:
     return len(turns) if isinstance(turns, list) else 0
 
 
-def why_no_pause(app: Workbench) -> str | None:
+def why_no_pause(app: Desk) -> str | None:
     """No run, or one that is over."""
     found = app.pane(app.front).run_row()
     if found is None:
@@ -415,20 +412,20 @@ def why_no_pause(app: Workbench) -> str | None:
     return f"{found.key} is stopping" if found.status == "stopping" else None
 
 
-async def pause(app: Workbench) -> None:
+async def pause(app: Desk) -> None:
     """Pause, let go on, or resume what was interrupted."""
     found = app.pane(app.front).run_row()
     assert found is not None
     if found.status == "interrupted" or (found.status == "planned" and found.pid is None):
         app.tell(f"resuming {found.key}…")
-        app.going_on = found.key
+        app.followed_run = found.key
         await _started(app, ["resume", found.key, "--detach"], "goes on")
         return
     paused = found.status == "paused" or found.control == "pause"
     await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")
 
 
-def why_no_stop(app: Workbench) -> str | None:
+def why_no_stop(app: Desk) -> str | None:
     """No run that goes on."""
     found = app.pane(app.front).run_row()
     if found is None:
@@ -437,16 +434,16 @@ def why_no_stop(app: Workbench) -> str | None:
     return wrote_tests(found) or over
 
 
-async def stop(app: Workbench) -> None:
+async def stop(app: Desk) -> None:
     """Stop once what is in flight has its answer."""
     found = app.pane(app.front).run_row()
     assert found is not None
     await _controlled(app, found, "stop", "stops once what is in flight has its answer; p resumes it later")
 
 
-async def _controlled(app: Workbench, run: RunRow, word: Any, says: str) -> None:
+async def _controlled(app: Desk, run: RunRow, word: Any, says: str) -> None:
     try:
-        await app.pen.write(lambda writer: writer.control(run.id, word))
+        await app.writer.write(lambda writer: writer.control(run.id, word))
     except StoreError as problem:
         app.tell(str(problem), "error")
     else:

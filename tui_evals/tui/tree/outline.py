@@ -15,7 +15,7 @@ Texts = dict[int, tuple[object, str]]
 DATASET: Key = ()
 
 
-def outline(
+def row_keys(
     items: Sequence[Any],
     shown: Sequence[int],
     folded: frozenset[int] = frozenset(),
@@ -43,16 +43,16 @@ def _units(items: Sequence[Any], numbers: Iterable[int], folded: frozenset[int])
     return keys
 
 
-def grouped(items: Sequence[Any], shown: Iterable[int]) -> dict[str, list[int]]:
+def items_by_category(items: Sequence[Any], shown: Iterable[int]) -> dict[str, list[int]]:
     """The items of each category in the order in which categories first appear, those of none last."""
-    found: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for number in shown:
-        found.setdefault(category_of(items[number]), []).append(number)
-    rest = found.pop("", None)
-    return found if rest is None else {**found, "": rest}
+        groups.setdefault(category_of(items[number]), []).append(number)
+    rest = groups.pop("", None)
+    return groups if rest is None else {**groups, "": rest}
 
 
-def remapped(numbers: frozenset[int], before: Sequence[Any], after: Sequence[Any]) -> frozenset[int]:
+def follow_items(numbers: frozenset[int], before: Sequence[Any], after: Sequence[Any]) -> frozenset[int]:
     """Where items went that are still there; one that was changed stays at its position."""
     if not numbers or before is after:
         return numbers
@@ -61,7 +61,7 @@ def remapped(numbers: frozenset[int], before: Sequence[Any], after: Sequence[Any
     return frozenset(number for number in moved if number < len(after))
 
 
-def above(key: Key, items: Sequence[Any], is_grouped: bool) -> Key:
+def parent_row(key: Key, items: Sequence[Any], is_grouped: bool) -> Key:
     """The row to go to from a row: from a turn its item, from an item its category, else the dataset."""
     if len(key) > 2:
         return key[:2]
@@ -70,26 +70,26 @@ def above(key: Key, items: Sequence[Any], is_grouped: bool) -> Key:
     return DATASET
 
 
-def matching(items: Sequence[Any], text: str, known: Texts) -> list[int]:
+def items_with_words(items: Sequence[Any], text: str, known: Texts) -> list[int]:
     """The items in which every word of a text stands; what is looked at is put into `known`, for the next letter."""
     words = text.casefold().split()
     if not words:
         return list(range(len(items)))
     if len(known) > 2 * len(items) + 1000:
         known.clear()
-    found = []
+    numbers = []
     for number, item in enumerate(items):
         entry = known.get(id(item))
         if entry is None:
-            entry = known[id(item)] = (item, searched(item))
-        told = entry[1]
-        hay = f"#{number + 1}{told}" if told.startswith("\n") else told
+            entry = known[id(item)] = (item, searched_text(item))
+        text_of_item = entry[1]
+        hay = f"#{number + 1}{text_of_item}" if text_of_item.startswith("\n") else text_of_item
         if all(word in hay for word in words):
-            found.append(number)
-    return found
+            numbers.append(number)
+    return numbers
 
 
-def searched(item: object) -> str:
+def searched_text(item: object) -> str:
     """What a filter looks at, in lower case; without a testId it begins with a new line."""
     if not isinstance(item, dict):
         return "\n"
@@ -108,18 +108,18 @@ def turn_count(item: object) -> int:
 
 def category_of(item: object) -> str:
     """The category of an item, empty where it has none."""
-    found = item.get("category") if isinstance(item, dict) else None
-    return found if isinstance(found, str) else ""
+    category = item.get("category") if isinstance(item, dict) else None
+    return category if isinstance(category, str) else ""
 
 
 def name_of(item: object, number: int) -> str:
     """How an item is called: its testId, else its position from 1."""
-    found = item.get("testId") if isinstance(item, dict) else None
-    return found if isinstance(found, str) and found else f"#{number + 1}"
+    name = item.get("testId") if isinstance(item, dict) else None
+    return name if isinstance(name, str) and name else f"#{number + 1}"
 
 
 @dataclass(slots=True)
-class Shape:
+class TreeShape:
     """What the pane itself knows; `shown`, `groups` and `keys` follow from it when it is laid over the items."""
 
     by_category: bool = False
@@ -144,13 +144,13 @@ class Shape:
 
     def follow(self, items: Sequence[Any]) -> None:
         """Let what is folded go along with items that an edit moved."""
-        self.folded = remapped(self.folded, self.items, items)
+        self.folded = follow_items(self.folded, self.items, items)
         self.items = items
 
     def filter(self, words: str) -> None:
         """Show only the items with these words."""
         self.words = words
-        self.shown = matching(self.items, words, self.texts)
+        self.shown = items_with_words(self.items, words, self.texts)
 
     def hides(self, item: int | None) -> bool:
         """Whether the filter lets an item not through."""
@@ -166,9 +166,9 @@ class Shape:
         shown = list(self.shown)
         if keep is not None and keep < len(items) and self.hides(keep):
             insort(shown, keep)
-        groups = grouped(items, shown) if self.by_category else {}
+        groups = items_by_category(items, shown) if self.by_category else {}
         self.groups = groups if any(groups) else None
-        self.keys = outline(items, shown, self.folded, self.groups, self.shut)
+        self.keys = row_keys(items, shown, self.folded, self.groups, self.shut)
 
     def row_for(self, where: Key) -> Key:
         """The row that stands for a place: its own, or the one it is folded into."""

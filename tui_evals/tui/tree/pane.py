@@ -1,10 +1,9 @@
-"""Asking for the category and the tags of items."""
+"""Pane 1, the dataset: marks, edits and folds over the tree of its items."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,65 +14,18 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.text.safe import safe_line
+from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.item import changes
-from tui_evals.tui.keyboard import give_keys
 from tui_evals.tui.messages import Place, ShowPane
-from tui_evals.tui.pane import Pane
-from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.workspace import Selection, Workspace
+from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
-from . import labels
-from .labels import common_tags
-from .outline import DATASET, Key, Texts, above, category_of, matching
+from . import tags as tagging
+from .outline import DATASET, Key, Texts, category_of, items_with_words, parent_row
 from .rows import NO_CATEGORY
+from .tags import ask_category, ask_tags
 from .view import TreeView, is_unit
-
-_NONE = ("none",)
-
-
-async def ask_category(pane: Pane, items: Sequence[int]) -> str | None:
-    """A category of the dataset, another one, or none as an empty text; None when one thinks better of it."""
-    known = frozenset(map(category_of, pane.workspace.items))
-
-    def another(text: str) -> Entry | None:
-        name = text.strip()
-        return Entry(name, name, "another category") if name and name not in known else None
-
-    entries, empty = _categories(pane.workspace, items), "no item has a category yet; type the name of one"
-    choice = await pane.app.push_screen_wait(Menu(_heading("category", items), entries, empty=empty, typed=another))
-    if choice is None:
-        return None
-    return "" if choice == _NONE else str(choice)
-
-
-def _categories(workspace: Workspace, items: Sequence[int]) -> list[Entry]:
-    counts = Counter(category_of(item) for item in workspace.items)
-    counts.pop("", None)
-    entries = [Entry(name, name, f"{count} item{'s' * (count != 1)}") for name, count in sorted(counts.items())]
-    if any(category_of(workspace.items[number]) for number in items):
-        entries.append(Entry(_NONE, "no category", "take it away"))
-    return entries
-
-
-async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[str]] | None:
-    """The tags that the items had in common and those that they are to have; None when one thinks better of it."""
-    before = common_tags(pane.workspace, items)
-    spelled = {safe_line(tag).strip(): tag for tag in before}
-    hint = "separate tags by commas · enter takes them · esc leaves them"
-    if len(items) > 1:
-        hint = f"tags that all {len(items)} have in common; {hint}"
-    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), ", ".join(spelled), hint=hint))
-    if entered is None:
-        return None
-    words = [word.strip() for word in entered.split(",")]
-    return before, [spelled.get(word, word) for word in words if word]
-
-
-def _heading(what: str, items: Sequence[int]) -> str:
-    return f"{what} of {len(items)} item{'s' * (len(items) != 1)}"
 
 
 class FoldingTree(TreeView):
@@ -103,7 +55,7 @@ class FoldingTree(TreeView):
             self._lines.to_key(self._above(key))
 
     def _above(self, key: Key) -> Key:
-        return above(key, self.workspace.items, self._shape.by_category)
+        return parent_row(key, self.workspace.items, self._shape.by_category)
 
     def do_group(self) -> None:
         """Group the items by category, or not."""
@@ -117,7 +69,7 @@ class FoldingTree(TreeView):
         self._filter.display = True
         give_keys(self._filter)
         known: Texts = {}
-        await asyncio.to_thread(matching, self.workspace.items, "a", known)
+        await asyncio.to_thread(items_with_words, self.workspace.items, "a", known)
         self._shape.texts.update(known)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -147,7 +99,6 @@ class FoldingTree(TreeView):
         return True
 
 
-_NONE_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
 _OF_ONE = frozenset(("new_turn", "conversation", "down", "up"))
 _OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up"))
 
@@ -169,7 +120,7 @@ class TreePane(FoldingTree):
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
         if self.workspace.editing is None:
-            return _NONE_OPEN
+            return NO_DATASET_OPEN
         key = self.cursor_key
         if action in ("down", "up") and len(key) < 4 and (self._shape.filtered or self._shape.groups is not None):
             way = "esc takes the filter off" if self._shape.filtered else "c shows them in the order of the file"
@@ -206,7 +157,7 @@ class TreePane(FoldingTree):
         chosen = self.selection()
         return list(chosen.items or ()) if chosen else []
 
-    def _many(self) -> list[int]:
+    def _several_items(self) -> list[int]:
         """The marked items or those of the category; none where an action is about where one is."""
         key = self.cursor_key
         return sorted(self.workspace.marks) or self._shape.members(key)
@@ -214,13 +165,13 @@ class TreePane(FoldingTree):
     def _edit(self, step: Callable[[], str]) -> bool:
         """Take a step, show it and say what was done, or say why it cannot be."""
         try:
-            says = step()
+            message = step()
         except CannotEdit as problem:
             self.say(str(problem), "warn")
             return False
         self.sync()
         self.changed()
-        self.say(says)
+        self.say(message)
         return True
 
     # -- marks
@@ -264,42 +215,42 @@ class TreePane(FoldingTree):
         """A new item after this one, or at the end of the category, to be written at once."""
         if members := self._shape.members(self.cursor_key):
             self._be(("items", members[-1]))
-        if self._edit(lambda: changes.new_item(self.workspace)):
+        if self._edit(lambda: item_edits.new_item(self.workspace)):
             self.post_message(ShowPane("editor"))
 
     def do_new_turn(self) -> None:
         """A new turn after this one, to be written at once."""
-        if self._edit(lambda: changes.new_turn(self.workspace)):
+        if self._edit(lambda: item_edits.new_turn(self.workspace)):
             self._shape.unfold(self.workspace.where[:2])
             self.sync()
             self.post_message(ShowPane("editor"))
 
     def do_duplicate(self) -> None:
         """A copy of the marked items, of a category's, or of the turn or item one is in."""
-        self._edit(lambda: changes.duplicate(self.workspace, self._many()))
+        self._edit(lambda: item_edits.duplicate(self.workspace, self._several_items()))
 
     def do_remove(self) -> None:
-        """Delete the same; undo brings it back, so nothing is asked."""
-        self._edit(lambda: changes.remove(self.workspace, self._many()))
+        """Delete the marked items, a category's, or where one is; undo brings them back, so nothing is asked."""
+        self._edit(lambda: item_edits.remove(self.workspace, self._several_items()))
 
     def do_down(self) -> None:
-        """Move them on."""
-        self._edit(lambda: changes.move(self.workspace, 1, self._many()))
+        """Move the items, or the turn, one place on."""
+        self._edit(lambda: item_edits.move(self.workspace, 1, self._several_items()))
 
     def do_up(self) -> None:
-        """Move them back."""
-        self._edit(lambda: changes.move(self.workspace, -1, self._many()))
+        """Move the items, or the turn, one place back."""
+        self._edit(lambda: item_edits.move(self.workspace, -1, self._several_items()))
 
     def do_conversation(self) -> None:
         """A conversation of a single prompt, or back."""
-        self._edit(lambda: changes.conversation(self.workspace))
+        self._edit(lambda: item_edits.conversation(self.workspace))
 
     async def do_category(self) -> None:
         """Put the items into a category that one chooses or types."""
         items = self._chosen()
         name = await ask_category(self, items)
         if name is not None:
-            self._edit(lambda: labels.categorise(self.workspace, items, name))
+            self._edit(lambda: tagging.categorise(self.workspace, items, name))
 
     async def do_tags(self) -> None:
         """Give the items tags."""
@@ -310,7 +261,7 @@ class TreePane(FoldingTree):
             self.say(str(problem), "warn")
             return
         if tags is not None:
-            self._edit(lambda: labels.retag(self.workspace, items, *tags))
+            self._edit(lambda: tagging.set_tags(self.workspace, items, *tags))
 
     # -- going on
 

@@ -1,4 +1,4 @@
-"""The page of a project in which no dataset is open: what this is for, and the five keys to begin with."""
+"""The dataset tree as rows, and the page of a project in which no dataset is open."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, overload
 
 from tui_evals.datasets.problems import Problem
 from tui_evals.store.records import AnswerStatus
-from tui_evals.tui.lines import Piece, Row, Style, fit, row, status_piece, wrapped
+from tui_evals.tui.latest_statuses import item_key
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, wrapped
 
-from .latest import item_key
 from .outline import DATASET, Key, name_of, turn_count
 
 _KEY = 8
@@ -23,16 +23,16 @@ _PURPOSE = "Write a dataset, say how answers are judged, run it, and see what fa
 _LATER = "Nothing to ask a model with yet? `tui-evals demo` shows all of it on a sample project, offline."
 
 
-def first_page(others: Sequence[Other], width: int) -> list[Row]:
+def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
     """What can be opened, or else what this is for; then the keys."""
     if others:
-        head = [row(("No dataset is open.", "strong")), row(), *listed(others, width)]
+        head = [row(("No dataset is open.", "strong")), row(), *dataset_rows(others, width)]
     else:
         head = [row((line, "strong")) for line in wrapped(_WELCOME, width)]
         head += [row(), *(row(line) for line in wrapped(_PURPOSE, width))]
     rows = [*head, row()]
-    for key, says in _keys(bool(others)):
-        first, *rest = wrapped(says, max(width - _KEY - 2, 10))
+    for key, message in _keys(bool(others)):
+        first, *rest = wrapped(message, max(width - _KEY - 2, 10))
         rows.append(row(" ", fit(key, _KEY, "key"), " ", first))
         rows += [row(" " * (_KEY + 2), line) for line in rest]
     return rows if others else [*rows, row(), *(row((line, "dim")) for line in wrapped(_LATER, width))]
@@ -57,7 +57,7 @@ NO_CATEGORY = "no category"
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class OtherDataset:
     """Another dataset of the project."""
 
     file: Path
@@ -82,7 +82,7 @@ class Tree:
     groups: Mapping[str, Sequence[int]] | None = None
     filtered: int | None = None
     """How many items the filter lets through; None without one."""
-    others: Sequence[Other] = ()
+    others: Sequence[OtherDataset] = ()
 
 
 class TreeRows(Sequence[Row]):
@@ -166,25 +166,25 @@ class TreeRows(Sequence[Row]):
             _mark(marked),
             (" ", ""),
             ("▸ " if name in self.tree.shut else "▾ ", "dim"),
-            Piece(_cut(name or NO_CATEGORY, room), "title" if name else "dim"),
+            Piece(_cut_to(name or NO_CATEGORY, room), "title" if name else "dim"),
             (count, "dim"),
             key=key,
         )
 
 
-def counts(problems: Iterable[Problem]) -> Counts:
+def problem_counts(problems: Iterable[Problem]) -> Counts:
     """How many errors validation found in the dataset, in each item and in each turn, each counting further up too."""
-    found: Counter[Key] = Counter()
+    counts: Counter[Key] = Counter()
     for problem in problems:
         path = problem.path
         if problem.severity != "error":
             continue
-        found[DATASET] += 1
+        counts[DATASET] += 1
         if len(path) > 1 and path[0] == "items":
-            found[path[:2]] += 1
+            counts[path[:2]] += 1
             if len(path) > 3 and path[2] == "turns":
-                found[path[:4]] += 1
-    return found
+                counts[path[:4]] += 1
+    return counts
 
 
 def preview(unit: object, whole: bool = True) -> tuple[str, Style]:
@@ -192,17 +192,17 @@ def preview(unit: object, whole: bool = True) -> tuple[str, Style]:
     if not isinstance(unit, dict):
         return "no object; mend it in the file", "error"
     if isinstance(turns := unit.get("turns"), list):
-        first = preview(turns[0])[0] if whole and turns else _called(unit)
+        first = preview(turns[0])[0] if whole and turns else _name_or_description(unit)
         return " · ".join(filter(None, (f"{len(turns)} turn{'s' * (len(turns) != 1)}", first))), "dim"
     for name in ("prompt", "name", "description"):
         if isinstance(text := unit.get(name), str) and text.strip():
             return " ".join(text[:_PREVIEW].split()), "" if name == "prompt" else "dim"
     if isinstance(values := unit.get("variables"), dict) and values:
-        return ", ".join(f"{name}: {_short(value)}" for name, value in list(values.items())[:8]), "dim"
+        return ", ".join(f"{name}: {_short_value(value)}" for name, value in list(values.items())[:8]), "dim"
     return "no prompt yet", "dim"
 
 
-def _called(unit: Mapping[str, Any]) -> str:
+def _name_or_description(unit: Mapping[str, Any]) -> str:
     names = (unit.get(name) for name in ("name", "description"))
     return next((" ".join(name[:_PREVIEW].split()) for name in names if isinstance(name, str) and name.strip()), "")
 
@@ -210,12 +210,12 @@ def _called(unit: Mapping[str, Any]) -> str:
 def _dataset(tree: Tree, width: int) -> Row:
     total = len(tree.items)
     some = f"{tree.filtered:,} of " if tree.filtered is not None else ""
-    says = f" {some}{total:,} item{'s' * (total != 1)}"
+    message = f" {some}{total:,} item{'s' * (total != 1)}"
     wrong = tree.problems.get(DATASET, 0)
     end = Piece(f" !{wrong}" if wrong else "", "error")
-    room = width - 2 - len(says) - len(end.text)
-    name = Piece(_cut(tree.title, room), "title")
-    return Row((Piece(" "), Piece("•" if tree.unsaved else " ", "warn"), name, Piece(says, "dim"), end), DATASET)
+    room = width - 2 - len(message) - len(end.text)
+    name = Piece(_cut_to(tree.title, room), "title")
+    return Row((Piece(" "), Piece("•" if tree.unsaved else " ", "warn"), name, Piece(message, "dim"), end), DATASET)
 
 
 def _tail(tree: Tree, width: int) -> list[Row]:
@@ -224,10 +224,10 @@ def _tail(tree: Tree, width: int) -> list[Row]:
         rows.append(row(("  nothing fits; esc takes the filter off", "dim")))
     elif not tree.items:
         rows.append(row(("  no items yet: ", "dim"), ("n", "key"), (" makes one", "dim")))
-    return [*rows, *([row(), *listed(tree.others, width)] if tree.others else [])]
+    return [*rows, *([row(), *dataset_rows(tree.others, width)] if tree.others else [])]
 
 
-def listed(others: Iterable[Other], width: int) -> list[Row]:
+def dataset_rows(others: Iterable[OtherDataset], width: int) -> list[Row]:
     """The other datasets, to be opened."""
     return [
         row(" ", ("•" if one.unsaved else " ", "warn"), fit(one.name, width - 2, "dim"), key=("open", str(one.file)))
@@ -248,9 +248,9 @@ def _mark(marked: bool) -> Piece:
     return Piece("▪" if marked else " ", "mark")
 
 
-def _cut(text: str, room: int) -> str:
+def _cut_to(text: str, room: int) -> str:
     return fit(text, room).text.rstrip()
 
 
-def _short(value: object) -> str:
+def _short_value(value: object) -> str:
     return value[:60] if isinstance(value, str) else json.dumps(value)[:60]

@@ -1,4 +1,4 @@
-"""Keeping the statuses beside the items up to date, with every look at the store away from the screen."""
+"""The dataset tree as it is shown, with the latest status of every item kept up to date."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from textual.widgets import Input
 
 from tui_evals.datasets.editing import Editing
 from tui_evals.store.records import AnswerStatus
+from tui_evals.tui.latest_statuses import ItemStatuses, changed_answers, item_key, latest_of
 from tui_evals.tui.messages import ItemShown
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.store_pen import StoreWriter
+from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
-from .latest import ItemStatuses, item_key, latest_of, news
-from .outline import DATASET, Key, Shape
-from .rows import Other, Tree, TreeRows, counts, first_page
+from .outline import DATASET, Key, TreeShape
+from .rows import OtherDataset, Tree, TreeRows, first_page, problem_counts
 
 _PACE = 0.5  # seconds between two looks at runs that are not on screen
 
 
-class Statuses:
+class StatusLoader:
     """How the items of the open file did last; tells `new` when there is another run, `changed` which items changed."""
 
     def __init__(self, pane: Pane, new: Callable[[], None], changed: Callable[[Collection[Hashable]], None]) -> None:
@@ -42,7 +42,7 @@ class Statuses:
         """The statuses by the key of the item; the same object for as long as no other run is read."""
         return self._latest.statuses if self._latest else {}
 
-    def of(self, file: Path | None) -> None:
+    def set_file(self, file: Path | None) -> None:
         """Be about this file."""
         if file != self._file:
             self._file, self._latest = file, None
@@ -56,7 +56,7 @@ class Statuses:
             self._latest = None
             self._look()
         elif self._latest is not None and pulse.rows:
-            self._told(self._latest.take(pulse.rows))
+            self._report_changes(self._latest.take(pulse.rows))
         if pulse.runs and self._timer is None:
             self._timer = self._pane.set_timer(_PACE, self._look_again)
 
@@ -74,18 +74,18 @@ class Statuses:
         space = self._pane.workspace
         known = self._latest
         if known is not None:
-            found = await asyncio.to_thread(news, known, space.root, space.database)
-            if found is not None:
+            changes = await asyncio.to_thread(changed_answers, known, space.root, space.database)
+            if changes is not None:
                 if known is self._latest:
-                    known.seq, rows = found
-                    self._told(known.take(rows))
+                    known.seq, rows = changes
+                    self._report_changes(known.take(rows))
                 return
         latest = await asyncio.to_thread(latest_of, file, space.root, space.database, space.items)
         if file == self._file:
             self._latest = latest
             self._new()
 
-    def _told(self, keys: Collection[Hashable]) -> None:
+    def _report_changes(self, keys: Collection[Hashable]) -> None:
         if keys:
             self._changed(keys)
 
@@ -93,12 +93,12 @@ class Statuses:
 class TreeView(Pane):
     """Rows for the items and turns; the cursor is the place the other panes are about."""
 
-    def __init__(self, workspace: Workspace, watch: Watch, pen: StoreWriter) -> None:
-        super().__init__(workspace, watch, pen)
+    def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:
+        super().__init__(workspace, watch, writer)
         self._lines = Lines(id="tree-lines")
         self._filter = Input(placeholder="words of items to show", id="tree-filter", classes="filter")
-        self._shape = Shape()
-        self._statuses = Statuses(self, self._show, self._redraw)
+        self._shape = TreeShape()
+        self._statuses = StatusLoader(self, self._show, self._redraw)
         self._editing: Editing | None = None
         self._where: Key = DATASET
         self._marks: set[int] = set()
@@ -133,12 +133,12 @@ class TreeView(Pane):
             self._show(went)
         elif went:
             self._lines.to_key(self._shape.row_for(self._where))
-        self._statuses.of(space.editing.document.file if space.editing else None)
+        self._statuses.set_file(space.editing.document.file if space.editing else None)
         self._entitle()
 
     def _enter(self, editing: Editing | None) -> None:
         self._editing = editing
-        self._shape = Shape(by_category=self._shape.by_category)
+        self._shape = TreeShape(by_category=self._shape.by_category)
         self._filter.value, self._filter.display = "", False
 
     def _mark(self) -> tuple[object, ...]:
@@ -157,12 +157,12 @@ class TreeView(Pane):
             return
         shape.lay(space.items, space.item)
         tree = Tree(
-            title=self._called(editing.document.file),
+            title=self._name_in_project(editing.document.file),
             unsaved=editing.dirty,
             items=space.items,
             keys=shape.keys,
             changed=editing.changed_items(),
-            problems=counts(space.report.problems if space.report else ()),
+            problems=problem_counts(space.report.problems if space.report else ()),
             marks=self._marks,
             statuses=self._statuses.by_item,
             folded=shape.folded,
@@ -172,23 +172,25 @@ class TreeView(Pane):
             others=others,
         )
         key = self._lines.key
-        at = shape.row_for(self._where) if went or key is None else self._kept(key)
+        at = shape.row_for(self._where) if went or key is None else self._row_to_stay_on(key)
         self._lines.show(lambda width: TreeRows(tree, width), at=at)
 
-    def _kept(self, key: Hashable) -> Hashable:
+    def _row_to_stay_on(self, key: Hashable) -> Hashable:
         """The row to stay on: a place stands in for itself when what it is folded into has changed."""
         return self._shape.row_for(self._where) if is_unit(key) else key
 
-    def _others(self) -> tuple[Other, ...]:
+    def _others(self) -> tuple[OtherDataset, ...]:
         """The datasets that are not on screen: unsaved ones too that no file holds yet."""
         space = self.workspace
         if self._files[0] is not space.files:
             self._files = (space.files, [file.resolve() for file in space.files])
         here = space.editing.document.file if space.editing else None
         files = sorted({*space.open, *self._files[1]} - {here})
-        return tuple(Other(one, self._called(one), one in space.open and space.open[one].dirty) for one in files)
+        return tuple(
+            OtherDataset(one, self._name_in_project(one), one in space.open and space.open[one].dirty) for one in files
+        )
 
-    def _called(self, file: Path) -> str:
+    def _name_in_project(self, file: Path) -> str:
         return str(file.relative_to(self._root)) if file.is_relative_to(self._root) else str(file)
 
     def _entitle(self) -> None:

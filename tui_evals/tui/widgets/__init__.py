@@ -1,1 +1,1 @@
-"""The three widgets everything is made of: lines, a field, and a bar."""
+"""The widgets everything is made of: lines, fields, forms, dialogs, and the two lines below the panes."""

@@ -1,4 +1,4 @@
-"""The two lines below the panes: what was said last, and the keys of where one is."""
+"""The two lines below the panes: what was said last, and the keys of the pane in front."""
 
 from __future__ import annotations
 

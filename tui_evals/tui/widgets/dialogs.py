@@ -1,4 +1,4 @@
-"""The frame of every dialog: a title, a body, a line of help; it does not dim or redraw what lies below."""
+"""Dialogs: one line of text, a sentence, a yes or no, rows to read, a list to choose from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Maker, Piece, Row, Style, fit, row, wrapped
+from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
 
+from .focus import give_keys
 from .lines import Lines
 
 Outcome = TypeVar("Outcome")
@@ -69,7 +69,7 @@ class Ask(Dialog[str]):
         self._check = check
 
     def body(self) -> list[Widget]:
-        """The line."""
+        """The line to type in."""
         return [Input(self._value, id="line", select_on_focus=False)]
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -105,7 +105,7 @@ class Confirm(Dialog[bool]):
         return [lines]
 
     def action_yes(self) -> None:
-        """Do it."""
+        """Answer yes."""
         self.dismiss(True)
 
 
@@ -114,7 +114,7 @@ class Reading(Dialog[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,question_mark", "leave", "back", show=False)]
 
-    def __init__(self, title: str, maker: Maker) -> None:
+    def __init__(self, title: str, maker: RowMaker) -> None:
         super().__init__(title, "j k scroll · esc back")
         self._maker = maker
 

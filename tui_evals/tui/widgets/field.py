@@ -11,7 +11,8 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui_evals.text.safe import safe, safe_line
-from tui_evals.tui.keyboard import give_keys
+
+from .focus import give_keys
 
 
 class FieldBox(TextArea):

@@ -1,4 +1,4 @@
-"""The line at the bottom of a pane in which one types a filter; what is wrong with it stands above it at once."""
+"""The line at the bottom of a pane to type a filter in; what is wrong with it stands above it at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from textual.widgets import Input, Static
 
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.keyboard import give_keys
+
+from .focus import give_keys
 
 _HELP = 'failed errored flaky status: score:<50 evaluator: category: tag: id: target: turn: !not "words" any*'
 

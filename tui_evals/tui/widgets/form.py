@@ -13,10 +13,10 @@ from textual.widgets import Input
 
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.keyboard import give_keys
-from tui_evals.tui.lines import Row, fit, row, wrapped
+from tui_evals.tui.rows import Row, fit, row, wrapped
 
 from .dialogs import Dialog, Entry, Menu
+from .focus import give_keys
 from .lines import Lines
 
 Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
@@ -130,9 +130,9 @@ class Form(Dialog[dict[str, Any]]):
         marked = set(now or ()) if several else {now}
         entries = [Entry(choice, choice, marked=choice in marked) for choice in one.choices]
 
-        def chosen(found: Any) -> None:
-            if found is not None:
-                self._set(one, list(found) if several else found)
+        def chosen(choice: Any) -> None:
+            if choice is not None:
+                self._set(one, list(choice) if several else choice)
 
         self.app.push_screen(Menu(one.name, entries, several=several), chosen)
 

@@ -17,7 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.lines import GROUNDS, STYLES, Maker, Row, Rows
+from tui_evals.tui.rows import GROUNDS, STYLES, Row, RowMaker, Rows
 
 _KEPT = 400
 """Drawn lines kept, some screens' worth."""
@@ -85,11 +85,11 @@ class Lines(ScrollView, can_focus=True):
     def __init__(self, *, choosing: bool = True, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._choosing = choosing
-        self._maker: Maker = lambda width: ()
+        self._maker: RowMaker = lambda width: ()
         self._rows: Rows = ()
         self._width = 0
-        self._wanted: Hashable = None
-        self._found = ""
+        self._target_key: Hashable = None
+        self._search_text = ""
         self._strip = lru_cache(maxsize=_KEPT)(self._drawn)
         self._plain: RichStyle | None = None
         """The style of a text without one, which takes long to find."""
@@ -98,9 +98,9 @@ class Lines(ScrollView, can_focus=True):
 
     # -- content
 
-    def show(self, maker: Maker, *, at: Hashable = None) -> None:
+    def show(self, maker: RowMaker, *, at: Hashable = None) -> None:
         """Show these rows; the cursor goes to the row with the key `at`, else stays on the key it is on."""
-        self._wanted = self.key if at is None else at
+        self._target_key = self.key if at is None else at
         self._maker = maker
         if self._text_width:
             self._make()
@@ -115,8 +115,8 @@ class Lines(ScrollView, can_focus=True):
     @property
     def key(self) -> Hashable:
         """The key of the row under the cursor, or of the one it will be on once the rows are made."""
-        if self._wanted is not None:
-            return self._wanted
+        if self._target_key is not None:
+            return self._target_key
         return self._rows[self.cursor].key if 0 <= self.cursor < len(self._rows) else None
 
     def refresh_rows(self, numbers: Iterable[int]) -> None:
@@ -130,7 +130,7 @@ class Lines(ScrollView, can_focus=True):
     def to_key(self, key: Hashable) -> None:
         """Put the cursor on the row with a key, if there is one; while out of sight, once the rows are made."""
         if not self._width:
-            self._wanted = key
+            self._target_key = key
             return
         number = self._number_of(key)
         if number is not None:
@@ -143,14 +143,14 @@ class Lines(ScrollView, can_focus=True):
 
     def mark(self, text: str) -> None:
         """Make a text stand out wherever it stands."""
-        self._found = text.casefold()
+        self._search_text = text.casefold()
         self._strip.cache_clear()
         self.refresh()
 
     def search(self, text: str) -> int:
         """Mark a text wherever it stands; returns in how many rows it does."""
         self.mark(text)
-        return sum(1 for row in self._rows if self._found in _plain(row)) if text else 0
+        return sum(1 for row in self._rows if self._search_text in _folded_text(row)) if text else 0
 
     def find_next(self, way: int = 1) -> bool:
         """Go to the next row in which the text that was searched stands; round the end."""
@@ -158,7 +158,7 @@ class Lines(ScrollView, can_focus=True):
         start = self.cursor if self._choosing else self.scroll_offset.y
         for step in range(1, count + 1):
             number = (start + way * step) % count
-            if self._found and self._found in _plain(self._rows[number]):
+            if self._search_text and self._search_text in _folded_text(self._rows[number]):
                 if self._choosing:
                     self.to_row(number)
                 else:
@@ -184,7 +184,7 @@ class Lines(ScrollView, can_focus=True):
 
     def _fit(self) -> None:
         if self._text_width != self._width:
-            self._wanted = self.key if self._wanted is None else self._wanted
+            self._target_key = self.key if self._target_key is None else self._target_key
             self._make()
 
     def _measure(self) -> None:
@@ -195,10 +195,10 @@ class Lines(ScrollView, can_focus=True):
 
     def _make(self) -> None:
         self._width = self._text_width
-        before = self.key if self._wanted is None else self._wanted
+        before = self.key if self._target_key is None else self._target_key
         old = self.cursor
         self._rows = self._maker(self._width)
-        self._wanted = None
+        self._target_key = None
         self._strip.cache_clear()
         self._measure()
         if self._choosing and self._rows:
@@ -248,7 +248,7 @@ class Lines(ScrollView, can_focus=True):
             for text, style in row.pieces
             if text
         ]
-        if self._found:
+        if self._search_text:
             segments = list(self._marked(segments))
         return Strip(segments).adjust_cell_length(self._width, base).extend_cell_length(self.size.width, base)
 
@@ -265,9 +265,9 @@ class Lines(ScrollView, can_focus=True):
             start = 0
             low = text.casefold()
             if len(low) == len(text):
-                while (at := low.find(self._found, start)) >= 0:
+                while (at := low.find(self._search_text, start)) >= 0:
                     yield Segment(text[start:at], style)
-                    start = at + len(self._found)
+                    start = at + len(self._search_text)
                     yield Segment(text[at:start], (style or RichStyle.null()) + mark)
             yield Segment(text[start:], style)
 
@@ -353,5 +353,5 @@ class Lines(ScrollView, can_focus=True):
                 self.action_choose()
 
 
-def _plain(row: Row) -> str:
+def _folded_text(row: Row) -> str:
     return "".join(piece.text for piece in row.pieces).casefold()

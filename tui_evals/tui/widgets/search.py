@@ -1,4 +1,4 @@
-"""A line to search with in a viewer: what is typed stands out at once, n and N go from place to place."""
+"""A line to search a viewer with: what is typed stands out at once, n and N go from place to place."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import asyncio
 from textual.widgets import Input
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.keyboard import give_keys
 from tui_evals.tui.messages import StatusMessage
-from tui_evals.tui.parts import matching
+from tui_evals.tui.rows import rows_with_text
 
+from .focus import give_keys
 from .lines import Lines
 
 
@@ -74,7 +74,7 @@ class SearchLine(Input):
         self.run_worker(self._find(jump), group="search", name="searching", exclusive=True, exit_on_error=False)
 
     async def _find(self, jump: bool) -> None:
-        self._matches = await asyncio.to_thread(matching, self._viewer.rows, self.value)
+        self._matches = await asyncio.to_thread(rows_with_text, self._viewer.rows, self.value)
         if jump and self._matches:
             self.go(1)
 

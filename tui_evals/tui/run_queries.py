@@ -1,4 +1,4 @@
-"""Questions to the store that take long: each has a reader of its own, so that it can be asked away from the screen."""
+"""Slow questions about the answers of a run, each with a reader of its own so that a thread can ask it."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class RunCount:
     """Whether some item has several of them."""
 
 
-def arranged(database: Path, run: RunRow, order: AnswerOrder) -> array[int]:
+def arranged_ids(database: Path, run: RunRow, order: AnswerOrder) -> array[int]:
     """The ids of the answers in an order; FilterError says what is wrong with the filter."""
     with Reader(database) as reader:
         return reader.ids(run.id, order.filter(), order.sort, order.descending)
 
 
-def failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
+def next_failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
     """The next row, round the end, whose answer did not pass; `shown` None is the order of the plan."""
     with Reader(database) as reader:
         bad = set(reader.ids(run.id, _FAILURES))
@@ -69,7 +69,7 @@ def failure(database: Path, run: RunRow, shown: array[int] | None, start: int, w
     return next((row for step in steps if shown[row := (start + way * step) % len(shown)] in bad), None)
 
 
-def counted(database: Path, run: RunRow, known: RunCount | None) -> RunCount | None:
+def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount | None:
     """A run in numbers; None when it is gone."""
     with Reader(database) as reader:
         try:

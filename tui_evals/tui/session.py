@@ -1,4 +1,4 @@
-"""What was on screen last: kept in the store, put back in silence."""
+"""What was on screen last, kept in the store so that the workbench opens where it was left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tui_evals.store.reader import Reader
 
 from .layout import PLACES, WEIGHTS
 from .messages import Place, Severity
-from .store_pen import StoreWriter
+from .store_writer import StoreWriter
 from .watch import Watch
 from .workspace import Workspace
 
@@ -20,27 +20,27 @@ _KEY = "workbench"
 Tell = Callable[[str, Severity], None]
 
 
-class Remembered:
+class Session:
     """Plain values by name; `put` keeps one, and `keep` writes all of them."""
 
-    def __init__(self, root: Path, pen: StoreWriter, reader: Reader) -> None:
+    def __init__(self, root: Path, writer: StoreWriter, reader: Reader) -> None:
         self._root = root
-        self._pen = pen
+        self._writer = writer
         self._reader = reader
         self.values: dict[str, Any] = {}
         self._kept: dict[str, Any] = {}
 
     def load(self) -> None:
         """Read what was kept; what is no object was not written by us."""
-        found = self._reader.session(_KEY)
-        self.values = dict(found) if isinstance(found, dict) else {}
+        values = self._reader.session(_KEY)
+        self.values = dict(values) if isinstance(values, dict) else {}
         self._kept = dict(self.values)
 
     @property
     def weights(self) -> dict[Place, int]:
         """How wide each pane is beside the others."""
-        found = self.values.get("weights")
-        known = found if isinstance(found, dict) else {}
+        kept = self.values.get("weights")
+        known = kept if isinstance(kept, dict) else {}
         return {
             place: known[place] if isinstance(known.get(place), int) else weight for place, weight in WEIGHTS.items()
         }
@@ -64,7 +64,7 @@ class Remembered:
         """Write what has changed since it was written last."""
         if self.values != self._kept:
             values = dict(self.values)
-            await self._pen.write(lambda writer: writer.session_put(_KEY, values))
+            await self._writer.write(lambda writer: writer.session_put(_KEY, values))
             self._kept = values
 
     def restore(self, workspace: Workspace, watch: Watch, dataset: Path | None, word: str | None, tell: Tell) -> Place:
@@ -79,10 +79,10 @@ class Remembered:
         place: Place = front
         return place
 
-    def _open_dataset(self, workspace: Workspace, asked: Path | None, tell: Tell) -> None:
+    def _open_dataset(self, workspace: Workspace, requested: Path | None, tell: Tell) -> None:
         last = self.values.get("dataset")
         kept = Path(last) if isinstance(last, str) and Path(last).is_file() else None
-        file = asked or kept or find_dataset(self._root) or next(iter(workspace.files), None)
+        file = requested or kept or find_dataset(self._root) or next(iter(workspace.files), None)
         if file is None:
             return
         try:
@@ -97,12 +97,12 @@ class Remembered:
 
     def _open_run(self, watch: Watch, word: str | None, tell: Tell) -> None:
         try:
-            found = watch.reader.find_run(word or self.values.get("run") or "last")
+            run = watch.reader.find_run(word or self.values.get("run") or "last")
         except LookupError as problem:
             if word is not None:
                 tell(str(problem.args[0]), "warn")
             return
-        watch.open_run(found.id)
+        watch.open_run(run.id)
         answer = self.values.get("answer")
         if word is None and isinstance(answer, int) and watch.number_of(answer) is not None:
             watch.answer = answer

@@ -1,4 +1,4 @@
-"""What a word of statistics means, from the page of words in the manual."""
+"""What the words of statistics mean, from the manual's page of words; part of the help of a comparison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from importlib.resources import files
 
-from .lines import Row, row, wrapped
+from tui_evals.tui.action_help import help_rows
+from tui_evals.tui.rows import Row, row, wrapped
 
 _PAGE = "words.md"
 _SECTION = re.compile(r"^## +(?P<word>.+?) *\n(?P<text>.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
@@ -21,14 +22,14 @@ def meanings(words: Iterable[str]) -> dict[str, str]:
     """What the manual says of each word; words that it does not have are left out."""
     page = files("tui_evals") / "help" / _PAGE
     known = sections(page.read_text(encoding="utf-8")) if page.is_file() else {}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for word in words:
-        wanted = word.casefold()
-        heading = next((name for name in known if wanted in name.split()), None)
-        heading = heading or next((name for name in known if wanted in name), None)
+        title = word.casefold()
+        heading = next((name for name in known if title in name.split()), None)
+        heading = heading or next((name for name in known if title in name), None)
         if heading is not None and known[heading]:
-            found[word] = known[heading]
-    return found
+            texts[word] = known[heading]
+    return texts
 
 
 def word_rows(words: Iterable[str], width: int) -> list[Row]:
@@ -37,3 +38,11 @@ def word_rows(words: Iterable[str], width: int) -> list[Row]:
     for word, text in meanings(words).items():
         rows += [row(), row((word, "title")), *(row(line) for line in wrapped(text, width))]
     return rows
+
+
+_WORDS = ("McNemar", "interval", "Holm")
+
+
+def help_with_words(width: int) -> list[Row]:
+    """The keys of the screen, then what its words mean."""
+    return [*help_rows("compare", width), *word_rows(_WORDS, width)]

@@ -1,4 +1,4 @@
-"""A text handed to the pager a person has chosen."""
+"""Shows a text in the pager a person has chosen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pager_command(variables: Mapping[str, str]) -> list[str]:
     return shlex.split(variables.get("PAGER", "")) or ["less"]
 
 
-def page(app: App[Any], text: str) -> str | None:
+def show_in_pager(app: App[Any], text: str) -> str | None:
     """Show a text, made safe, until the pager ends; returns why it was not shown."""
     try:
         command = pager_command(os.environ)
@@ -30,12 +30,12 @@ def page(app: App[Any], text: str) -> str | None:
         with tempfile.NamedTemporaryFile("w", prefix="tui-evals-", suffix=".txt", encoding="utf-8") as file:
             file.write(safe(text))
             file.flush()
-            return _lent(app, [*command, file.name])
+            return _run_pager(app, [*command, file.name])
     except OSError as problem:
         return f"there is no room for a file to show: {problem.strerror or problem}"
 
 
-def _lent(app: App[Any], command: list[str]) -> str | None:
+def _run_pager(app: App[Any], command: list[str]) -> str | None:
     """Lend the terminal to a command; ctrl-c in it is meant for it, and a handler is not handed down to it."""
     try:
         with app.suspend():

@@ -1,4 +1,4 @@
-"""Writing into the store from the workbench: opened with the first word, and never on the screen's thread."""
+"""Writing into the store from the workbench: opened with the first write, and never on the screen's thread."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def item_key(item: object) -> Hashable:
     if isinstance(name, str) and name:
         return name
     turns = item.get("turns")
-    asked = [item, *turns] if isinstance(turns, list) else [item]
-    parts = [[unit.get(part) for part in _ASKED] if isinstance(unit, dict) else None for unit in asked]
+    units = [item, *turns] if isinstance(turns, list) else [item]
+    parts = [[unit.get(part) for part in _ASKED] if isinstance(unit, dict) else None for unit in units]
     return (json.dumps(parts, sort_keys=True),)
 
 
@@ -87,8 +87,8 @@ class ItemStatuses:
         """Take in answers that changed; returns the keys of the items that have another status now."""
         touched = set()
         for row in rows:
-            if (asked := self.runs.get(row.run)) is not None:
-                asked.put(row)
+            if (run_statuses := self.runs.get(row.run)) is not None:
+                run_statuses.put(row)
                 touched.add((row.run, row.item))
         changed: set[Hashable] = set()
         for run, item in touched:
@@ -102,21 +102,21 @@ class ItemStatuses:
 
 def latest_of(file: Path, root: Path, database: Path, items: Sequence[Any]) -> ItemStatuses:
     """Read from the store how each item did when it was asked last; slow, so never on the screen's thread."""
-    wanted = {item_key(item) for item in items} - {None}
-    found = ItemStatuses(file)
+    wanted_keys = {item_key(item) for item in items} - {None}
+    latest = ItemStatuses(file)
     with Reader(database) as reader:
-        found.seq = reader.seq()
+        latest.seq = reader.seq()
         answers = 0
         for run in runs_of(reader, file, root):
-            found.newest = found.newest or run.id
-            _add(found, run, reader)
+            latest.newest = latest.newest or run.id
+            _add(latest, run, reader)
             answers += run.total
-            if answers > _MOST_ANSWERS or wanted <= found.statuses.keys():
+            if answers > _MOST_ANSWERS or wanted_keys <= latest.statuses.keys():
                 break
-    return found
+    return latest
 
 
-def news(latest: ItemStatuses, root: Path, database: Path) -> tuple[int, list[AnswerRow]] | None:
+def changed_answers(latest: ItemStatuses, root: Path, database: Path) -> tuple[int, list[AnswerRow]] | None:
     """The answers that changed since `seq`, and the next `seq`; None when another run is the newest: read all again."""
     with Reader(database) as reader:
         newest = next((run.id for run in runs_of(reader, latest.file, root)), 0)
@@ -135,20 +135,20 @@ def runs_of(reader: Reader, file: Path, root: Path) -> Iterable[RunRow]:
             return
 
 
-def _add(found: ItemStatuses, run: RunRow, reader: Reader) -> None:
+def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
     """Count the answers of a run, and take from it the status of every item that no newer run asked."""
-    asked = found.runs[run.id] = RunStatuses()
+    run_statuses = latest.runs[run.id] = RunStatuses()
     names: dict[int, str] = {}
     for row in reader.all_rows(run.id):
-        asked.put(row)
+        run_statuses.put(row)
         names[row.item] = row.name
-    asked.name_items(_keys(run, names, reader))
-    for item, key in asked.keys.items():
-        status = asked.worst(item)
+    run_statuses.name_items(_keys(run, names, reader))
+    for item, key in run_statuses.keys.items():
+        status = run_statuses.worst(item)
         never = status in ("pending", "running") and run.status in _OVER
-        if found.asked_in.get(key, run.id) == run.id and not never:
-            found.statuses[key] = status
-            found.asked_in[key] = run.id
+        if latest.asked_in.get(key, run.id) == run.id and not never:
+            latest.statuses[key] = status
+            latest.asked_in[key] = run.id
 
 
 def _keys(run: RunRow, names: dict[int, str], reader: Reader) -> dict[int, Hashable]:

@@ -1,11 +1,14 @@
-"""The action table as a person reads it: in the help of a pane, and as the page of keys."""
+"""The action table as a person reads it: the help of a pane, and the manual's page of keys.
+
+`python -m tui_evals.tui.action_help` writes that page anew; a test compares it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from .actions import PLACES, Where, key_names, of
-from .lines import Row, fit, row, wrapped
+from .actions import PLACES, Where, actions_at, key_names
+from .rows import Row, fit, row, wrapped
 
 PROSE: Mapping[Where, str] = {
     "everywhere": "",
@@ -60,9 +63,9 @@ def help_rows(where: Where, width: int) -> list[Row]:
     rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
     for place in (where,) if where in _ALONE else dict.fromkeys((where, "everywhere")):
         rows += [row(), row((PLACES[place], "title"))]
-        for action in of(place):
+        for action in actions_at(place):
             keys = fit("  ".join(key_names(action)), _KEYS, "key")
-            first, *more = wrapped(action.says, max(width - _KEYS - 1, 10))
+            first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
             rows.append(row(keys, " ", first))
             rows += [row(" " * (_KEYS + 1), line) for line in more]
     rows += [row(), row((_MOVING, "dim"))]
@@ -72,7 +75,7 @@ def help_rows(where: Where, width: int) -> list[Row]:
 _MOVING = "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter."
 
 
-def page() -> str:
+def keys_page() -> str:
     """The page of keys, as Markdown."""
     parts = [
         "# Keys",
@@ -86,7 +89,19 @@ def page() -> str:
         if PROSE.get(place):
             parts += [PROSE[place], ""]
         parts += ["| key | |", "|---|---|"]
-        for action in of(place):
+        for action in actions_at(place):
             keys = " ".join(f"`{key}`" if key != "|" else "`\\|`" for key in key_names(action))
-            parts.append(f"| {keys} | {action.says} |")
+            parts.append(f"| {keys} | {action.description} |")
     return "\n".join(parts) + "\n"
+
+
+KEYS_PAGE = Path(__file__).parent.parent / "help" / "keys.md"
+
+
+def write_keys_page() -> None:
+    """Write the page."""
+    KEYS_PAGE.write_text(keys_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_keys_page()

@@ -55,22 +55,24 @@ class AnswerCost:
     scripted: bool
 
 
-def beginning_of(document: Document, data: dict[str, Any]) -> ConversationStart:
+def conversation_start(document: Document, data: dict[str, Any]) -> ConversationStart:
     """The beginning that a dataset sets, as it is being edited."""
-    known, tools, wanted = data.get("variables"), data.get("tools"), data.get("response_format")
+    known, tools, response_format = data.get("variables"), data.get("tools"), data.get("response_format")
     sent = ConversationStart(
         known=known if isinstance(known, dict) else {},
         tools=tuple(tool for tool in tools if isinstance(tool, dict)) if isinstance(tools, list) else (),
-        response_format=wanted if wanted in ("text", "json") or isinstance(wanted, dict) else None,
+        response_format=response_format
+        if response_format in ("text", "json") or isinstance(response_format, dict)
+        else None,
     )
     try:
         prompt = _prompt(replace(document, data=data))
         return replace(sent, prompt=prompt, names=_names(prompt) if prompt else ())
     except (DatasetError, TemplateError) as problem:
-        says = str(problem)
+        message = str(problem)
     except ValidationError:
-        says = "the messages of the dataset cannot be sent as they are"
-    return replace(sent, problem=f"the prompt under test cannot be used: {says}. Mend it, then come back")
+        message = "the messages of the dataset cannot be sent as they are"
+    return replace(sent, problem=f"the prompt under test cannot be used: {message}. Mend it, then come back")
 
 
 def _prompt(document: Document) -> PromptUnderTest | None:
@@ -86,10 +88,10 @@ def _prompt(document: Document) -> PromptUnderTest | None:
 
 
 def _names(prompt: PromptUnderTest) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for text in templates(prompt):
-        found |= dict.fromkeys(template_variables(text))
-    return tuple(found)
+        names |= dict.fromkeys(template_variables(text))
+    return tuple(names)
 
 
 def templates(prompt: PromptUnderTest) -> list[str]:
@@ -168,7 +170,7 @@ class Conversation:
             raise CannotTalk(f"{config.name}: {problem}{again}") from None
         except (ConfigurationError, DatasetError) as problem:
             raise CannotTalk(f"{problem} (ctrl+o talks to another target)") from None
-        self.taken[len(self.messages) + 1] = _taken(config, time.monotonic() - started, reply, price)
+        self.taken[len(self.messages) + 1] = _answer_cost(config, time.monotonic() - started, reply, price)
         self.messages += [question, assistant(reply.text, reply.tool_calls)]
 
     def _request(self, chat: Chat) -> Request:
@@ -214,11 +216,13 @@ class Conversation:
             raise CannotTalk("nothing has been said yet: write a question and send it with ctrl+j")
         before = self.opening() if self.beginning.prompt is None else ()
         known = self.beginning.known
-        given = {name: value for name, value in self.values.items() if name not in known or known[name] != value}
-        return item_of_messages([*before, *self.messages], given)
+        variables_of_item = {
+            name: value for name, value in self.values.items() if name not in known or known[name] != value
+        }
+        return item_of_messages([*before, *self.messages], variables_of_item)
 
 
-def _taken(config: TargetConfig, seconds: float, reply: Reply, price: Price | None) -> AnswerCost:
+def _answer_cost(config: TargetConfig, seconds: float, reply: Reply, price: Price | None) -> AnswerCost:
     cost = reply.cost
     if cost is None and price is not None and reply.usage is not None:
         cost = price.cost(reply.usage)

@@ -1,4 +1,4 @@
-"""What of an answer can be copied, by name."""
+"""What can be done with the answer in view, in the results and in its own pane: verdict, copy, item, expectation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tui_evals.datasets.steps import insert_item, set_field
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.messages import AnswerShown, CopyText, ItemShown, ShowPane
-from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
-from .case import Case, Finder, compared, source_file, unified_text, unit_place
-from .rows import name_of
+from .answer_context import AnswerContext, AnswerFinder, answer_title, source_file, unit_place
+from .diff_rows import diff_texts, unified_text
+from .messages import AnswerShown, CopyText, ItemShown, ShowPane
+from .pane import Pane
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Part:
     why_not: str = ""
 
 
-def copies(case: Case) -> dict[str, Part]:
+def copyable_parts(case: AnswerContext) -> dict[str, Part]:
     """Every part of an answer; the diff of long texts is work for a thread."""
     text, reference = case.text, case.reference
-    diff = "" if text is None or reference is None else unified_text(compared(reference, text))
+    diff = "" if text is None or reference is None else unified_text(diff_texts(reference, text))
     request = case.detail.answer.request if case.detail.answer else {}
     return {
         "answer": Part(text or "", "there is no answer" if text is None else "the answer is empty"),
@@ -54,13 +54,13 @@ def copies(case: Case) -> dict[str, Part]:
 
 
 Verdict = Literal["pass", "fail"]
-NOTHING = "no answer is chosen; choose one in the results (4)"
+NO_ANSWER = "no answer is chosen; choose one in the results (4)"
 _VERDICTS: Mapping[str, Verdict | None] = {"good": "pass", "bad": "fail", "back": None}
 
 
 async def give_verdict(pane: Pane) -> None:
     """Say oneself whether the answer is good or bad, with a note."""
-    case = await found(pane)
+    case = await answer_in_view(pane)
     if case is None:
         return
     author = author_here()
@@ -70,7 +70,7 @@ async def give_verdict(pane: Pane) -> None:
         Entry("bad", "bad", "the answer fails"),
         Entry("back", "take back", "no verdict", why_not="" if mine else "you have given none"),
     ]
-    chosen = await pane.app.push_screen_wait(Menu(f"Your verdict on {name_of(case)}", entries))
+    chosen = await pane.app.push_screen_wait(Menu(f"Your verdict on {answer_title(case)}", entries))
     if chosen is None:
         return
     note: str | None = ""
@@ -81,23 +81,23 @@ async def give_verdict(pane: Pane) -> None:
         return
     verdict, text = _VERDICTS[chosen], note
     try:
-        await pane.pen.write(lambda writer: writer.label(case.row.id, verdict, author, note=text))
+        await pane.writer.write(lambda writer: writer.label(case.row.id, verdict, author, note=text))
     except (StoreError, LookupError) as problem:
         pane.say(str(problem), "error")
         return
     done = "your verdict is taken back" if verdict is None else f"you say it is {chosen}"
-    pane.say(f"{name_of(case)}: {done}")
+    pane.say(f"{answer_title(case)}: {done}")
     pane.post_message(AnswerShown())
 
 
 def go_to_item(pane: Pane) -> None:
     """Go to the item of the answer in its dataset."""
-    pane.app.run_worker(_go(pane), group="acts", name="item", exit_on_error=False)
+    pane.app.run_worker(_show_item(pane), group="acts", name="item", exit_on_error=False)
 
 
-async def _go(pane: Pane) -> None:
-    case = await found(pane)
-    place = await _place(pane, case) if case else None
+async def _show_item(pane: Pane) -> None:
+    case = await answer_in_view(pane)
+    place = await _unit_of_answer(pane, case) if case else None
     if place is None:
         return
     pane.workspace.where = place
@@ -107,35 +107,35 @@ async def _go(pane: Pane) -> None:
 
 async def copy_menu(pane: Pane) -> None:
     """Choose what of the answer goes to the clipboard."""
-    case = await found(pane)
+    case = await answer_in_view(pane)
     if case is None:
         return
-    parts = await asyncio.to_thread(copies, case)
+    parts = await asyncio.to_thread(copyable_parts, case)
     entries = [
         Entry(name, name, safe_line(part.text, 60), why_not="" if part.text else part.why_not)
         for name, part in parts.items()
     ]
-    chosen = await pane.app.push_screen_wait(Menu(f"Copy of {name_of(case)}", entries))
+    chosen = await pane.app.push_screen_wait(Menu(f"Copy of {answer_title(case)}", entries))
     if chosen is not None:
         pane.post_message(CopyText(parts[chosen].text, chosen))
 
 
-async def accept(pane: Pane) -> None:
+async def expect_answer(pane: Pane) -> None:
     """Make the answer the expected response of its item, where that is still there."""
-    case = await found(pane)
+    case = await answer_in_view(pane)
     if case is None:
         return
     if not case.text:
         pane.say("there is no text to expect: the answer is empty or missing", "warn")
         return
-    place = await _place(pane, case)
+    place = await _unit_of_answer(pane, case)
     if place is None:
         return
     unit = get_at(pane.workspace.data, place)
     if unit.get("expected_response") == case.text:
         pane.say("the item expects this answer already")
         return
-    called = safe_line(name_of(case), 60)
+    called = safe_line(answer_title(case), 60)
     try:
         data = set_field(pane.workspace.data, place, "expected_response", case.text)
     except CannotEdit as problem:
@@ -148,16 +148,16 @@ async def accept(pane: Pane) -> None:
 
 async def new_item(pane: Pane) -> None:
     """A new item from the conversation of the answer, after the item one is in."""
-    case = await found(pane)
+    case = await answer_in_view(pane)
     if case is None:
         return
-    if pane.workspace.editing is None and await opened(pane, case) is None:
+    if pane.workspace.editing is None and await open_source_dataset(pane, case) is None:
         return
-    said = [] if case.text is None else [{"role": "assistant", "content": case.text}]
+    reply = [] if case.text is None else [{"role": "assistant", "content": case.text}]
     workspace = pane.workspace
     position = len(workspace.items) if workspace.item is None else workspace.item + 1
     try:
-        data = insert_item(workspace.data, position, item_of_messages([*case.messages, *said]))
+        data = insert_item(workspace.data, position, item_of_messages([*case.messages, *reply]))
     except CannotEdit as problem:
         pane.say(str(problem), "warn")
         return
@@ -169,31 +169,31 @@ async def new_item(pane: Pane) -> None:
     pane.say(f"item {position + 1} asks this conversation again; u takes it back, ctrl+s saves it")
 
 
-async def found(pane: Pane) -> Case | None:
+async def answer_in_view(pane: Pane) -> AnswerContext | None:
     """The answer that is looked at, or a sentence that there is none."""
     answer = pane.watching.answer
     if answer is None:
-        pane.say(NOTHING, "warn")
+        pane.say(NO_ANSWER, "warn")
         return None
     try:
-        return await asyncio.to_thread(Finder(pane.watching.database).find, answer)
+        return await asyncio.to_thread(AnswerFinder(pane.watching.database).find, answer)
     except (LookupError, StoreError) as problem:
         pane.say(str(problem), "error")
         return None
 
 
-async def _place(pane: Pane, case: Case) -> Place | None:
+async def _unit_of_answer(pane: Pane, case: AnswerContext) -> Place | None:
     """The unit that was asked in its dataset, which is opened; or a sentence that it is not there."""
-    file = await opened(pane, case)
+    file = await open_source_dataset(pane, case)
     if file is None:
         return None
     place = unit_place(pane.workspace.items, case)
     if place is None:
-        pane.say(f"{name_of(case)} is not in {file.name} any more, or asks something else now", "warn")
+        pane.say(f"{answer_title(case)} is not in {file.name} any more, or asks something else now", "warn")
     return place
 
 
-async def opened(pane: Pane, case: Case) -> Path | None:
+async def open_source_dataset(pane: Pane, case: AnswerContext) -> Path | None:
     """The dataset file a run asked, put on screen; or a sentence why that cannot be."""
     workspace = pane.workspace
     file = source_file(workspace.root, case.run, tuple(workspace.open))

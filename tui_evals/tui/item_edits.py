@@ -1,76 +1,21 @@
-"""One visit of the box a field is edited in: what can be read of the text is applied while it is typed."""
+"""Edits of items and turns that several panes make: new, copied, deleted, moved, and the way to the next one."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
 
 from tui_evals.datasets import steps
-from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import CannotEdit, get_at, same_data
-from tui_evals.tui.workspace import Workspace
+from tui_evals.datasets.paths import CannotEdit, get_at
 
-from .fields import Kind, NotYet, begun, kind_of, place_of, read, value_at, with_value, written
-
-
-@dataclass(frozen=True, slots=True)
-class FieldEdit:
-    """The field that is being edited, and what became of the text so far."""
-
-    editing: Editing
-    where: Place
-    name: str
-    kind: Kind
-    merge: str
-    """One per visit, so that undo takes back a visit and not a letter."""
-    value: Any
-    """What the field holds since the last text that could be read."""
-    fault: str = ""
-    """Why the text in the box is not applied."""
-    given_up: str | None = None
-    """A text that could not be read when one wanted to leave; leaving with it again drops it."""
-
-
-def begin(workspace: Workspace, name: str, number: int) -> tuple[FieldEdit, str]:
-    """A visit of a field where one is, and the text that stands in the box at first."""
-    assert workspace.editing is not None
-    value = value_at(workspace.data, workspace.where, name)
-    kind = kind_of(name, value)
-    merge = f"{workspace.where}.{name} {number}"
-    text = begun(name) if value is None else written(kind, value)
-    return FieldEdit(workspace.editing, workspace.where, name, kind, merge, value), text
-
-
-def typed(workspace: Workspace, visit: FieldEdit, text: str) -> FieldEdit:
-    """Apply a text as far as it can be read; else the field keeps what it held."""
-    try:
-        value = read(visit.kind, text)
-        if same_data(value, visit.value):
-            return replace(visit, fault="")
-        data = with_value(workspace.data, visit.where, visit.name, value)
-    except (NotYet, CannotEdit) as problem:
-        return replace(visit, fault=str(problem))
-    workspace.apply(data, f"edit {visit.name}", visit.merge)
-    return replace(visit, value=value_at(workspace.data, visit.where, visit.name), fault="")
-
-
-def over(workspace: Workspace, visit: FieldEdit) -> bool:
-    """Whether the field is no longer the one it was: one is elsewhere, or something else has changed it."""
-    if workspace.editing is not visit.editing or workspace.where != visit.where:
-        return True
-    return not same_data(value_at(workspace.data, visit.where, visit.name), visit.value)
-
-
-def problem(workspace: Workspace, visit: FieldEdit) -> str:
-    """What is wrong with the text in the box, or else with the field as validation saw it last."""
-    found = workspace.problems_at(place_of(visit.where, visit.name))
-    return visit.fault or next((one.message for one in found), "")
-
+from .messages import ItemShown
+from .pane import Pane
+from .workspace import Workspace
 
 NOT_OPEN = "open a dataset first (1, then enter)"
+
+
 NO_ITEM = "go to an item first; you are at the dataset itself"
 
 
@@ -108,11 +53,11 @@ def duplicate(workspace: Workspace, items: Iterable[int] = ()) -> str:
         _go(workspace, ("items", number, "turns", turn + 1))
         return f"copied turn {turn + 1}"
     chosen = chosen or [number]
-    says = _called(workspace, chosen)
+    message = _items_name(workspace, chosen)
     marks = {mark + bisect_left(chosen, mark) for mark in workspace.marks}
-    workspace.apply(steps.duplicate_items(workspace.data, chosen), f"copy of {says}")
+    workspace.apply(steps.duplicate_items(workspace.data, chosen), f"copy of {message}")
     _go(workspace, ("items", chosen[0] + 1), marks)
-    return f"copied {says}"
+    return f"copied {message}"
 
 
 def conversation(workspace: Workspace) -> str:
@@ -135,41 +80,41 @@ def remove(workspace: Workspace, items: Iterable[int] = ()) -> str:
         workspace.apply(steps.remove_turn(workspace.data, number, turn), "delete a turn")
         return f"deleted turn {turn + 1}; u brings it back"
     chosen = chosen or [number]
-    says, where = _called(workspace, chosen), workspace.where
+    message, where = _items_name(workspace, chosen), workspace.where
     marks = {mark - bisect_left(chosen, mark) for mark in workspace.marks.difference(chosen)}
-    workspace.apply(steps.remove_items(workspace.data, chosen), f"delete {says}")
+    workspace.apply(steps.remove_items(workspace.data, chosen), f"delete {message}")
     if where:
         place = number - bisect_left(chosen, number)
         rest = () if number in chosen else where[2:]
         where = ("items", min(place, len(workspace.items) - 1), *rest)
     _go(workspace, where, marks)
-    return f"deleted {says}; u brings {'them' if len(chosen) > 1 else 'it'} back"
+    return f"deleted {message}; u brings {'them' if len(chosen) > 1 else 'it'} back"
 
 
 def move(workspace: Workspace, way: int, items: Iterable[int] = ()) -> str:
     """Move these items, else the turn or item one is in; one goes along."""
     chosen = sorted(items)
     number, turn = _item(workspace, chosen), turn_of(workspace.where)
-    says = "down" if way > 0 else "up"
+    message = "down" if way > 0 else "up"
     if turn is not None and not chosen:
         count = len(turns_of(workspace, number) or ())
         there = min(max(turn + way, 0), count - 1)
-        workspace.apply(steps.move_turn(workspace.data, number, turn, way), f"move a turn {says}")
+        workspace.apply(steps.move_turn(workspace.data, number, turn, way), f"move a turn {message}")
         _go(workspace, ("items", number, "turns", there))
         return f"turn {there + 1} of {count}"
     chosen = chosen or [number]
     count = len(workspace.items)
     by = min(max(way, -chosen[0]), count - 1 - chosen[-1])
-    called, where = _called(workspace, chosen), workspace.where
+    called, where = _items_name(workspace, chosen), workspace.where
     moved = _moved(chosen, by, count)
-    workspace.apply(steps.move_items(workspace.data, chosen, by), f"move {called} {says}")
+    workspace.apply(steps.move_items(workspace.data, chosen, by), f"move {called} {message}")
     if where:
         where = ("items", moved.get(number, number), *where[2:])
     _go(workspace, where, {moved.get(mark, mark) for mark in workspace.marks})
-    return f"moved {called} {says}" if by else f"{called} cannot go further {says}"
+    return f"moved {called} {message}" if by else f"{called} cannot go further {message}"
 
 
-def neighbour(workspace: Workspace, way: int) -> Place | None:
+def neighbour_unit(workspace: Workspace, way: int) -> Place | None:
     """The item or turn after or before where one is, in the order of the file; before the first comes the dataset."""
     number, turn = workspace.item, turn_of(workspace.where)
     if number is None:
@@ -201,7 +146,7 @@ def turns_of(workspace: Workspace, number: int) -> list[object] | None:
 
 
 def _moved(chosen: list[int], by: int, count: int) -> dict[int, int]:
-    """Where each position went: the chosen by a distance, the others around them in their order."""
+    """Place each position went: the chosen by a distance, the others around them in their order."""
     there = {one + by for one in chosen}
     free = iter([place for place in range(count) if place not in there])
     gone = frozenset(chosen)
@@ -228,5 +173,20 @@ def _go(workspace: Workspace, where: Place, marks: Iterable[int] | None = None) 
     workspace.go(where, None if marks is None else frozenset(marks))
 
 
-def _called(workspace: Workspace, chosen: list[int]) -> str:
+def _items_name(workspace: Workspace, chosen: list[int]) -> str:
     return f"{len(chosen)} items" if len(chosen) > 1 else f"item {workspace.name_of(chosen[0])}"
+
+
+def go_to(pane: Pane, where: Place) -> None:
+    """Go to an item or turn, or to the dataset itself."""
+    pane.workspace.where = where
+    pane.post_message(ItemShown())
+
+
+def step_to_neighbour(pane: Pane, way: int) -> None:
+    """Go to the next item or turn, or the one before."""
+    there = neighbour_unit(pane.workspace, way)
+    if there is not None:
+        go_to(pane, there)
+    else:
+        pane.say("this is the last" if way > 0 else "this is the dataset itself, nothing comes before it")

@@ -1,4 +1,4 @@
-"""One key at a time: over a slow line several arrive at once, and each must meet the screen the one before it made."""
+"""Handles one key at a time: over a slow line several arrive at once, and each must meet what the last one made."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ from tui_evals.tui.widgets.lines import MOVES, Lines
 _PATIENCE = 1.0
 _GLANCE = 0.002
 Forward = Callable[[Key | Paste], Awaitable[None]]
-
-
-def give_keys(widget: Widget) -> None:
-    """Put the keys into a widget at once; `Widget.focus` would do it after the keys that are waiting already."""
-    widget.screen.set_focus(widget)
 
 
 class KeyQueue:
@@ -51,7 +46,7 @@ class KeyQueue:
             focused = self._app.focused
             await self._forward(event)
             following = None if self._typed.empty() else self._typed.get_nowait()
-            if _held(event, following, focused):
+            if _is_repeat(event, following, focused):
                 continue
             await self._settled(before, focused)
             if following is None and self._typed.empty():
@@ -62,7 +57,7 @@ class KeyQueue:
     async def _settled(self, before: set[Any], focused: Widget | None) -> None:
         """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture."""
         app, screen = self._app, self._app.screen
-        await settled(_concerned(app))
+        await wait_until_handled(_concerned(app))
         begun = [worker for worker in app.workers if worker.group == "acts" and worker not in before]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
@@ -70,10 +65,10 @@ class KeyQueue:
                     await asyncio.sleep(_GLANCE)
         if app.is_running and app.focused is not focused:
             await _drawn(app.screen)
-            await settled(_concerned(app))
+            await wait_until_handled(_concerned(app))
 
 
-def _held(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
+def _is_repeat(event: Key | Paste, following: Key | Paste | None, focused: Widget | None) -> bool:
     """Whether a key comes again that only moves in a list: it need not wait, or the list would go on after its end."""
     if not isinstance(event, Key) or not isinstance(following, Key) or not isinstance(focused, Lines):
         return False
@@ -85,7 +80,7 @@ def _concerned(app: App[Any]) -> list[MessagePump]:
     return list(app.focused.ancestors_with_self if app.focused else [app.screen, app])
 
 
-async def settled(nodes: Iterable[MessagePump]) -> None:
+async def wait_until_handled(nodes: Iterable[MessagePump]) -> None:
     """Wait until these have handled what was sent to them, and what that made them send to themselves."""
     for node in nodes:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Having tests or an inverse rule made anew: the command line does it, in a process that says how it goes."""
+"""Makes tests or an inverse rule anew: the command line does it, in a process that says how it goes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RegenerationProgress:
     remake: Regeneration
     editing: Editing
     began: float = field(default_factory=time.monotonic)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     code: int | None = None
     """How it ended; None while it is under way."""
@@ -79,16 +79,16 @@ class RegenerationProgress:
             text = line.strip().removesuffix(_AGAIN)
             if text and _KEYS not in text:
                 self.problems.append(text)
-                self.said.append(text)
+                self.messages.append(text)
         elif event["event"] == "note":
-            self.said.append(str(event.get("text", "")))
+            self.messages.append(str(event.get("text", "")))
         elif event["event"] == "step" and event.get("step") != "labels" and event.get("state") in _WORDS:
             state = str(event["state"])
             about = event.get("text") if state == "made" and not event.get("file") else ""
-            self.said.append(f"{event.get('step')}: {about or _WORDS[state]}")
+            self.messages.append(f"{event.get('step')}: {about or _WORDS[state]}")
 
 
-async def price(root: Path, database: Path, remake: Regeneration, values: Mapping[str, Any]) -> str:
+async def price_regeneration(root: Path, database: Path, remake: Regeneration, values: Mapping[str, Any]) -> str:
     """What it will take, as a sentence; NotStarted says why it cannot be done."""
     done = await asyncio.to_thread(
         subprocess.run,
@@ -106,7 +106,7 @@ async def price(root: Path, database: Path, remake: Regeneration, values: Mappin
     return costs({"answers": plan["calls"], "judge_calls": 0, "cost": plan["cost"]})
 
 
-async def make(
+async def run_regeneration(
     making: RegenerationProgress, root: Path, database: Path, values: Mapping[str, Any], news: Callable[[], None]
 ) -> None:
     """Start it and listen until it ends; it goes on when nobody listens any more."""
@@ -134,13 +134,13 @@ def _begin(making: RegenerationProgress, root: Path, database: Path, values: Map
         stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 1_000_000}"
         log = logs / f"generate-{stamp}.log"
         with open(log, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
-            making.process = _started(_command(making.remake, values), root, database, stream)
+            making.process = _start_process(_command(making.remake, values), root, database, stream)
     except OSError as problem:
         raise NotStarted(f"the generation could not be started: {problem.strerror or problem}") from None
     return log
 
 
-def _started(command: list[str], root: Path, database: Path, out: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start_process(command: list[str], root: Path, database: Path, out: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command,
         cwd=root,

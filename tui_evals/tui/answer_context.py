@@ -1,0 +1,210 @@
+"""An answer with what belongs to it: run, item as it was asked, conversation, and its place in the dataset now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui_evals.compare.diff import Diff
+from tui_evals.datasets.layout import Path as Place
+from tui_evals.runs.prompting import asked_text
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.store.rows import Detail, expected_of
+from tui_evals.text import strictjson
+
+from .diff_rows import diff_texts
+
+Unit = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerContext:
+    """One answer and what belongs to it."""
+
+    run: RunRow
+    detail: Detail
+    item: Unit
+    """The item as it was when it was asked; empty where the snapshot has none."""
+    turns: tuple[Detail, ...]
+    """The answers of the same conversation in order, this one among them."""
+
+    @property
+    def row(self) -> AnswerRow:
+        """The answer as lists show it."""
+        return self.detail.row
+
+    @property
+    def text(self) -> str | None:
+        """What was answered; None where there is no answer."""
+        return text_of(self.detail)
+
+    @property
+    def reference(self) -> str | None:
+        """What was expected."""
+        return expected_of(unit_of(self.item, self.row.turn))
+
+    @property
+    def prompt(self) -> str:
+        """What was asked."""
+        return prompt_of(self.item, self.detail)
+
+    @property
+    def messages(self) -> list[Unit]:
+        """The chat that was sent."""
+        return messages_of(self.detail)
+
+
+@dataclass
+class ComparedAnswer:
+    """A case with the diffs that were made of it."""
+
+    case: AnswerContext
+    _diffs: dict[tuple[int, bool], Diff] = field(default_factory=dict)
+
+    def diff(self, turn: Detail, raw: bool) -> Diff | None:
+        """How a turn differs from what was expected; None where one of the two is missing."""
+        reference, text = expected_of(unit_of(self.case.item, turn.row.turn)), text_of(turn)
+        if reference is None or text is None:
+            return None
+        key = (turn.row.turn, raw)
+        if key not in self._diffs:
+            self._diffs[key] = diff_texts(reference, text, raw)
+        return self._diffs[key]
+
+    def size(self) -> int:
+        """How many characters are compared first; none where that has been done or there is nothing to compare."""
+        reference, text = self.case.reference, self.case.text
+        return 0 if reference is None or text is None or self._diffs else len(reference) + len(text)
+
+
+class AnswerFinder:
+    """Finds cases; of the datasets that were asked, which are large, it keeps the last one."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._digest = ""
+        self._items: Sequence[Any] = ()
+
+    def find(self, answer: int) -> AnswerContext:
+        """An answer with what belongs to it, read away from the screen's thread; LookupError if it is gone."""
+        with Reader(self._database) as reader:
+            detail = reader.detail(answer)
+            row, run = detail.row, reader.run(detail.row.run)
+            if run.snapshot != self._digest:
+                self._items = _items(reader, run.snapshot)
+                self._digest = run.snapshot
+            item: Any = self._items[row.item] if row.item < len(self._items) else {}
+            item = item if isinstance(item, dict) else {}
+            start, count = row.pos - row.turn, len(units(item))
+            cell = [one for one in reader.window(run.id, start, count) if one.cell == row.cell]
+            turns = tuple(detail if one.id == answer else reader.detail(one.id) for one in cell)
+            return AnswerContext(run, detail, item, turns)
+
+
+def _items(reader: Reader, digest: str) -> Sequence[Any]:
+    """The items of a dataset that was asked; a run without a snapshot has none."""
+    items = reader.snapshot(digest).get("items") if digest else ()
+    return items if isinstance(items, list) else ()
+
+
+def units(item: Unit) -> Sequence[Unit]:
+    """The turns of an item, or the item itself."""
+    turns = item.get("turns")
+    return [turn if isinstance(turn, dict) else {} for turn in turns] if isinstance(turns, list) and turns else [item]
+
+
+def unit_of(item: Unit, turn: int) -> Unit:
+    """One turn of an item."""
+    turns = units(item)
+    return turns[turn] if turn < len(turns) else {}
+
+
+def text_of(detail: Detail) -> str | None:
+    """What was answered."""
+    return detail.answer.text if detail.answer else None
+
+
+def messages_of(detail: Detail) -> list[Unit]:
+    """The chat that was sent."""
+    sent = detail.answer.request.get("messages") if detail.answer else None
+    return [message for message in sent if isinstance(message, dict)] if isinstance(sent, list) else []
+
+
+def prompt_of(item: Unit, detail: Detail) -> str:
+    """What a turn asks: its prompt, else the last thing the user said."""
+    prompt = unit_of(item, detail.row.turn).get("prompt")
+    return prompt if isinstance(prompt, str) else asked_text(tuple(messages_of(detail)))
+
+
+def source_file(root: Path, run: RunRow, known: Sequence[Path] = ()) -> Path | None:
+    """The dataset file a run asked; None where it asked something else, or the file is gone and not open either."""
+    file = (root / run.source).resolve()
+    return file if file in known or file.is_file() else None
+
+
+def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
+    """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
+    name = item.get("testId")
+    if isinstance(name, str) and name:
+        named = [number for number, one in enumerate(items) if isinstance(one, dict) and one.get("testId") == name]
+        if len(named) == 1:
+            return named[0]
+    questions = _question_of(item)
+    if position < len(items) and _question_of(items[position]) == questions:
+        return position
+    alike = [number for number, one in enumerate(items) if _question_of(one) == questions]
+    return alike[0] if len(alike) == 1 else None
+
+
+def unit_place(items: Sequence[Any], case: AnswerContext) -> Place | None:
+    """The path of the unit that was asked in items as they are now."""
+    number = place_of(items, case.item, case.row.item)
+    if number is None:
+        return None
+    turns = items[number].get("turns")
+    if not isinstance(turns, list):
+        return ("items", number) if case.row.turn == 0 else None
+    return ("items", number, "turns", case.row.turn) if case.row.turn < len(turns) else None
+
+
+def _question_of(item: Any) -> Any:
+    """What of an item is put to a target."""
+    if not isinstance(item, dict):
+        return None
+    own = [item.get("prompt"), item.get("messages"), item.get("variables")]
+    return own + [[turn.get("prompt"), turn.get("messages")] for turn in units(item)]
+
+
+_INLINE = 60
+
+
+def pretty(value: object) -> str:
+    """A value as JSON a person can read: on one line where it is short."""
+    line = json.dumps(value, ensure_ascii=False)
+    return line if len(line) <= _INLINE else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def arguments_of(call: Mapping[str, Any]) -> str:
+    """The arguments of a tool call, as JSON where they are."""
+    arguments = call.get("arguments", "")
+    if not isinstance(arguments, str):
+        return pretty(arguments)
+    try:
+        return pretty(strictjson.loads(arguments))
+    except (strictjson.JsonError, RecursionError):
+        return arguments
+
+
+def answer_title(case: AnswerContext) -> str:
+    """How an answer is called: its item, its turn and its repeat where there are several."""
+    turn = f" · turn {case.row.turn + 1} of {len(units(case.item))}" if _several(case) else ""
+    repeat = f" · repeat {case.row.repeat + 1}" if case.row.repeat else ""
+    return f"{case.row.name}{turn}{repeat}"
+
+
+def _several(case: AnswerContext) -> bool:
+    return len(units(case.item)) > 1 or case.row.turn > 0

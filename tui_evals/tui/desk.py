@@ -1,0 +1,134 @@
+"""What panes, screens and commands know of the application: a protocol, so that none of them imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from textual.geometry import Size
+from textual.message import Message
+from textual.screen import Screen
+
+from .messages import Place, Severity
+from .pane import Pane
+from .session import Session
+from .store_writer import StoreWriter
+from .watch import Watch
+from .workspace import Workspace
+
+Answer = TypeVar("Answer")
+
+
+class Desk(Protocol):
+    """The state everybody shares, the panes, and the ways to say, ask and show something."""
+
+    workspace: Workspace
+    watching: Watch
+    writer: StoreWriter
+    session: Session
+    front: Place
+    """The pane that has the keys."""
+    visited: list[Place]
+    """The panes that were in front before, the last one at the end."""
+    zoomed: bool
+    """Whether only the pane in front is shown."""
+    followed_run: str | None
+    """The key of a run seen going on, whose end is to be announced."""
+
+    @property
+    def size(self) -> Size:
+        """How large the terminal is."""
+
+    @property
+    def is_headless(self) -> bool:
+        """Whether there is no terminal."""
+
+    @property
+    def theme(self) -> str:
+        """The theme on screen."""
+
+    @property
+    def available_themes(self) -> Mapping[str, object]:
+        """The themes there are, by name."""
+
+    def set_theme(self, name: object) -> None:
+        """Change the theme, if there is one of that name."""
+
+    # -- panes
+
+    def pane(self, place: Place) -> Pane:
+        """The pane at a place."""
+
+    def bring(self, place: Place, *, returning: bool = False) -> None:
+        """Put a pane in front and the keys into it."""
+
+    def arrange(self) -> None:
+        """Show the panes that fit the width."""
+
+    # -- commands
+
+    def why_not(self, name: str) -> str | None:
+        """Why a command that works everywhere cannot be done now."""
+
+    def action_act(self, name: str) -> None:
+        """Do a command that works everywhere, or say why not."""
+
+    # -- saying, asking, showing
+
+    def tell(self, text: str, kind: Severity = "info") -> None:
+        """A sentence in the status line."""
+
+    def post_message(self, message: Message) -> bool:
+        """Send a message of `tui.messages`."""
+
+    async def push_screen_wait(self, screen: Screen[Answer]) -> Answer:
+        """Show a dialog and wait for its answer."""
+
+    def push_screen(self, screen: Screen[Any] | str) -> object:
+        """Show a screen."""
+
+    def install_screen(self, screen: Screen[Any], name: str) -> None:
+        """Keep a screen under a name while it is not shown."""
+
+    def is_screen_installed(self, screen: str) -> bool:
+        """Whether a screen is kept under a name."""
+
+    def bell(self) -> None:
+        """Ring the terminal."""
+
+    # -- work
+
+    def run_worker(
+        self,
+        work: Coroutine[Any, Any, None],
+        name: str | None,
+        group: str,
+        *,
+        exit_on_error: bool,
+        exclusive: bool = False,
+    ) -> object:
+        """Do something in the background."""
+
+    async def keep_drafts(self) -> None:
+        """Write unsaved edits and what is on screen into the store."""
+
+    def exit(self, result: str | None = None) -> None:
+        """Close the workbench; the result is printed on the terminal."""
+
+
+def never_refused(desk: Desk) -> str | None:
+    """The reason of a command that can be done at any time."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What an action of the table's part "everywhere" does, and why it cannot be done now."""
+
+    run: Callable[[Desk], Coroutine[Any, Any, None] | None]
+    why_not: Callable[[Desk], str | None] = never_refused
+
+
+Commands = Mapping[str, Command]
+"""The commands of a feature, by the name of their action."""

@@ -1,0 +1,165 @@
+"""The application as its panes and commands know it: the state they share, the panes on screen, the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+
+from tui_evals.text.safe import safe
+from tui_evals.tui.widgets.bar import Keys, Status
+
+from . import layout
+from .actions import bindings, footer_actions
+from .desk import Commands
+from .drafts import Drafts
+from .messages import Place, Severity
+from .pane import Pane
+from .session import Session
+from .store_writer import StoreWriter
+from .watch import Watch
+from .workspace import Workspace
+
+_LIVE = ("running", "paused", "stopping")
+_PANES_BY_KEY = "1 dataset  2 item  3 evaluators  4 results  5 answer  6 runs"
+
+
+class DeskApp(App[str]):
+    """Implements `Desk`: composes the panes over one shared state, and does the commands that work in all of them."""
+
+    CSS_PATH = "styles/app.tcss"
+    TITLE = "tui-evals"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("everywhere")]
+
+    def __init__(self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.workspace = Workspace(root, database)
+        self.watching = Watch(database)
+        self.writer = StoreWriter(database, lambda: self.workspace.variables)
+        self.session = Session(root, self.writer, self.watching.reader)
+        self.front: Place = "tree"
+        self.visited: list[Place] = []
+        self.zoomed = False
+        self.followed_run: str | None = None
+        self.drafts = Drafts(self.workspace, self.writer)
+        self._pane_types = panes
+        self._commands = commands
+
+    def compose(self) -> ComposeResult:
+        """The panes, and two lines below them."""
+        with Horizontal(id="panes"):
+            yield from (pane(self.workspace, self.watching, self.writer) for pane in self._pane_types)
+        yield Status()
+        yield Keys()
+
+    def set_theme(self, name: object) -> None:
+        """Change the theme, if there is one of that name."""
+        if isinstance(name, str) and name in self.available_themes:
+            self.theme = name
+
+    async def keep_drafts(self) -> None:
+        """Write unsaved edits and what is on screen into the store."""
+        await self.drafts.keep()
+        self.session.note(self.workspace, self.watching, self.front)
+        await self.session.keep()
+
+    # -- panes
+
+    def pane(self, place: Place) -> Pane:
+        """The pane at a place."""
+        return self.query_one(f"#{place}", Pane)
+
+    def present_panes(self, places: Collection[Place] = ()) -> list[Pane]:
+        """The panes that exist: while the screen is being left, messages still come and panes have gone."""
+        return [pane for pane in self.query(Pane) if not places or pane.place in places]
+
+    def sync(self, *places: Place) -> None:
+        """Have panes show the state as it is now."""
+        for pane in self.present_panes(places):
+            pane.sync()
+
+    def bring(self, place: Place, *, returning: bool = False) -> None:
+        """Put a pane in front and the keys into it."""
+        if place != self.front and not returning:
+            self.visited = [*self.visited[-20:], self.front]
+        self.front = place
+        self.arrange()
+        self.pane(place).focus_lines()
+        self.offer_keys()
+
+    def arrange(self) -> None:
+        """Show the panes that fit the width."""
+        shown = layout.visible_places(self.front, self.size.width, self.zoomed)
+        for place in layout.PLACES:
+            pane = self.pane(place)
+            pane.display = place in shown
+            pane.styles.width = f"{self.session.weights[place]}fr"
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another width shows other panes."""
+        self.arrange()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """A click puts another pane in front as well."""
+        for node in event.widget.ancestors_with_self:
+            if isinstance(node, Pane) and node.place != self.front:
+                self.visited = [*self.visited[-20:], self.front]
+                self.front = node.place
+                self.offer_keys()
+
+    # -- the two lines below the panes
+
+    def offer_keys(self) -> None:
+        """Show the keys of the pane in front."""
+        if not self.present_panes((self.front,)):
+            return
+        pane = self.pane(self.front)
+        self.query_one(Keys).offer(
+            footer_actions(self.front),
+            lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
+        )
+        self.show_resting_status()
+
+    def show_resting_status(self) -> None:
+        """What stands in the status line while nothing is said."""
+        for status in self.query(Status):
+            status.rest(resting_status(self.watching, self.front))
+
+    def tell(self, text: str, kind: Severity = "info") -> None:
+        """A sentence in the status line; an error also as a toast."""
+        for status in self.query(Status):  # there is none any more while the screen is being left
+            status.tell(text, kind)
+        if kind == "error" and self.is_running:
+            self.notify(safe(text), severity="error", markup=False, timeout=8)
+
+    # -- commands
+
+    def why_not(self, name: str) -> str | None:
+        """Why a command that works everywhere cannot be done now."""
+        return self._commands[name].why_not(self)
+
+    def action_act(self, name: str) -> None:
+        """Do a command that works everywhere, or say why not."""
+        reason = self.why_not(name)
+        if reason:
+            self.tell(reason, "warn")
+            return
+        work = self._commands[name].run(self)
+        if work is not None:
+            self.run_worker(work, group="acts", name=name, exit_on_error=False)
+
+
+def resting_status(watch: Watch, front: Place) -> str:
+    """Where the panes are, and the run on screen that goes on while its table is not in sight."""
+    run, totals = watch.run, watch.totals
+    if run is None or front in layout.LOOKING or run.status not in _LIVE:
+        return _PANES_BY_KEY
+    done = "" if totals is None else f" {totals.total - totals.pending - totals.running}/{totals.total}"
+    return f"▸ {run.name} {run.status}{done}, 4 shows it  ·  {_PANES_BY_KEY}"

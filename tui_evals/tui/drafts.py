@@ -1,0 +1,115 @@
+"""Unsaved edits are kept in the store as drafts: every few seconds and on leaving; the next start offers them."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+from tui_evals.datasets.document import load
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.problems import DatasetError
+from tui_evals.store.database import StoreError
+from tui_evals.store.rows import Draft
+from tui_evals.store.writer import Writer
+from tui_evals.tui.widgets.dialogs import Entry, Menu
+
+from .desk import Command, Commands, Desk
+from .messages import StateChanged
+from .store_writer import StoreWriter
+from .workspace import Workspace
+
+_POSTPONED = "\t"
+"""Stands in the name of a draft that is to be offered again, before the time it was written at."""
+
+
+class Drafts:
+    """Writes the unsaved edits of all open datasets, each version once."""
+
+    def __init__(self, workspace: Workspace, writer: StoreWriter) -> None:
+        self._workspace = workspace
+        self._writer = writer
+        self._written: dict[Path, tuple[int, str]] = {}
+
+    async def keep(self) -> None:
+        """Write what has changed since the last time; a dataset without unsaved edits needs no draft."""
+        for file, editing in list(self._workspace.open.items()):
+            version = (editing.version, editing.document.digest)
+            if self._written.get(file, (0, editing.document.digest)) == version:
+                continue
+            if editing.dirty:
+                await self._writer.write(partial(_put, file=file, digest=editing.document.digest, text=editing.draft()))
+            else:
+                await self._writer.write(partial(_drop, file=file))
+            self._written[file] = version
+
+
+def _put(writer: Writer, *, file: Path, digest: str, text: str) -> None:
+    writer.draft_put(str(file), digest, text)
+
+
+def _drop(writer: Writer, *, file: Path) -> None:
+    writer.draft_drop(str(file))
+
+
+async def offer_drafts(desk: Desk) -> None:
+    """Offer back what was not saved when the workbench ended last."""
+    for draft in desk.watching.reader.drafts():
+        await _offer(desk, draft)
+
+
+async def _offer(desk: Desk, draft: Draft) -> None:
+    file = Path(draft.file.partition(_POSTPONED)[0])
+    try:
+        editing = desk.workspace.open.get(file) or _editing_of(file)
+    except DatasetError as problem:
+        desk.tell(f"a draft of {file.name} is kept, but {problem}", "warn")
+        return
+    stale = editing.document.digest != draft.digest
+    choice = await desk.push_screen_wait(
+        Menu(
+            f"unsaved edits of {file.name} were kept",
+            [
+                Entry(
+                    "take", "take them up", "the file has changed since; u shows it" if stale else "u takes them off"
+                ),
+                Entry("later", "ask me again later", "they stay kept"),
+                Entry("drop", "forget them", "they are lost"),
+            ],
+        )
+    )
+    if choice == "take":
+        await asyncio.to_thread(editing.restore, draft.data)
+        desk.workspace.enter(editing)
+        desk.post_message(StateChanged())
+        desk.tell("edits recovered; ctrl+s saves them")
+    elif choice != "drop":
+        # Under a name of its own, so that new edits of the file do not take its place.
+        later = f"{file}{_POSTPONED}{draft.time}"
+        await desk.writer.write(lambda writer: writer.draft_put(later, draft.digest, draft.data))
+    if choice != "take" or _POSTPONED in draft.file:
+        await desk.writer.write(lambda writer: writer.draft_drop(draft.file))
+
+
+def _editing_of(file: Path) -> Editing:
+    return Editing(load(file)) if file.exists() else Editing.new_file(file)
+
+
+async def leave(desk: Desk) -> None:
+    """Close the workbench: drafts are kept first, runs go on."""
+    unsaved = [file.name for file, editing in desk.workspace.open.items() if editing.dirty]
+    try:
+        await desk.keep_drafts()
+        await desk.writer.close()
+    except StoreError as problem:
+        if unsaved:
+            desk.tell(f"the edits of {', '.join(unsaved)} could not be kept, so this stays open: {problem}", "error")
+            return
+    remarks = [f"unsaved edits of {', '.join(unsaved)} are kept and will be offered next time"] if unsaved else []
+    run = desk.watching.run
+    if run is not None and run.status in ("running", "paused", "stopping"):
+        remarks.append(f"run {run.key} goes on; `tui-evals watch {run.key}` follows it")
+    desk.exit("\n".join(remarks))
+
+
+COMMANDS: Commands = {"quit": Command(leave)}

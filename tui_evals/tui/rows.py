@@ -1,0 +1,291 @@
+"""What every list and viewer shows: rows of styled pieces of text, and long documents whose rows are made lazily."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import accumulate
+from typing import Generic, Literal, NamedTuple, TypeVar, get_args, overload
+
+from rich.cells import cell_len, set_cell_size
+
+from tui_evals.store.records import AnswerStatus
+from tui_evals.text.safe import safe, safe_line
+
+Style = Literal[
+    "",
+    "dim",
+    "strong",
+    "accent",
+    "title",
+    "key",
+    "pass",
+    "fail",
+    "partial",
+    "error",
+    "running",
+    "warn",
+    "added",
+    "removed",
+    "changed",
+    "mark",
+]
+STYLES: tuple[Style, ...] = get_args(Style)
+Ground = Literal["", "title", "added", "removed", "changed"]
+GROUNDS: tuple[Ground, ...] = get_args(Ground)
+
+
+class Piece(NamedTuple):
+    """Some text in one style; whatever it holds, it is made safe where it is drawn."""
+
+    text: str
+    style: Style = ""
+
+
+class Row(NamedTuple):
+    """One line. Rows with a key can be chosen; `ground` colours the whole line."""
+
+    pieces: tuple[Piece, ...] = ()
+    key: Hashable = None
+    ground: Ground = ""
+
+
+Rows = Sequence[Row]
+RowMaker = Callable[[int], Rows]
+"""Makes the rows for a width; the sequence may be lazy, and may have a method `find(key) -> int | None`."""
+
+GLYPHS: dict[AnswerStatus, tuple[str, Style]] = {
+    "pending": ("·", "dim"),
+    "running": ("▸", "running"),
+    "answered": ("…", "running"),
+    "pass": ("✓", "pass"),
+    "fail": ("✗", "fail"),
+    "partial": ("◐", "partial"),
+    "error": ("!", "error"),
+}
+
+
+def status_piece(status: AnswerStatus, width: int = 0) -> Piece:
+    """A status as glyph and word, padded to a width."""
+    glyph, style = GLYPHS[status]
+    return Piece(f"{glyph} {status}".ljust(width), style)
+
+
+def row(*pieces: Piece | str | tuple[str, Style], key: Hashable = None, ground: Ground = "") -> Row:
+    """A row of pieces; a bare text has no style."""
+    made = (Piece(piece) if isinstance(piece, str) else Piece(*piece) for piece in pieces)
+    return Row(tuple(made), key, ground)
+
+
+def fit(text: str, width: int, style: Style = "", *, right: bool = False) -> Piece:
+    """Text in a column exactly `width` cells wide: cut with an ellipsis, or filled with spaces."""
+    if width <= 0:
+        return Piece("", style)
+    line = safe_line(text, width * 2 + 2)
+    length = cell_len(line)
+    if length > width:
+        return Piece(set_cell_size(line, width - 1) + "…", style)
+    space = " " * (width - length)
+    return Piece(space + line if right else line + space, style)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text of any length, made safe, none wider than `width` cells, broken between words if possible."""
+    lines: list[str] = []
+    for line in safe(text).split("\n"):
+        lines += [line[start:stop] for start, stop in line_breaks(line, max(width, 1))]
+    return lines
+
+
+def line_breaks(line: str, width: int) -> Sequence[tuple[int, int]]:
+    """Where a line is broken: the first and last place of each part; a space between two parts belongs to neither."""
+    if len(line) <= width and (line.isascii() or cell_len(line) <= width):
+        return ((0, len(line)),)
+    parts: list[tuple[int, int]] = []
+    start = 0
+    while start < len(line):
+        stop = start + _cells(line, start, width)
+        if stop < len(line):
+            space = line.rfind(" ", start + 1, stop + 1)
+            if space > start:
+                parts.append((start, space))
+                start = space + 1
+                continue
+        parts.append((start, stop))
+        start = stop
+    return parts
+
+
+def _cells(line: str, start: int, width: int) -> int:
+    """How many characters from `start` fit into `width` cells; at least one."""
+    part = line[start : start + width]
+    if part.isascii() or (cell_len(part[0]) < 2 and cell_len(part) <= width):
+        return len(part)
+    used = 0
+    for number, character in enumerate(part):
+        used += cell_len(character)
+        if used > width:
+            return max(number, 1)
+    return len(part)
+
+
+TAB = "    "
+Source = TypeVar("Source")
+_LONG, _NEAR = 500, 200
+
+
+class LazyRows(Sequence[Row]):
+    """Rows that are made one by one when they are asked for: `row_at` gives the one with a number."""
+
+    def row_at(self, number: int) -> Row:
+        """The row with a number from 0."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, number: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, number: int | slice) -> Row | Sequence[Row]:
+        if isinstance(number, slice):
+            return [self.row_at(place) for place in range(*number.indices(len(self)))]
+        place = number + len(self) if number < 0 else number
+        if not 0 <= place < len(self):
+            raise IndexError(number)
+        return self.row_at(place)
+
+
+class TextRows(LazyRows):
+    """The lines of a text, indented and in one style."""
+
+    def __init__(self, lines: Sequence[str], style: Style = "", indent: int = 0) -> None:
+        self._lines = lines
+        self._style = style
+        self._space = Piece(" " * indent)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def row_at(self, number: int) -> Row:
+        """A line."""
+        return Row((self._space, Piece(self._lines[number], self._style)))
+
+
+class JoinedRows(LazyRows):
+    """Parts one below the other."""
+
+    def __init__(self, parts: Sequence[Rows]) -> None:
+        self._parts = parts
+        self._ends = list(accumulate(map(len, parts)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for part in self._parts:
+            yield from part
+
+    def row_at(self, number: int) -> Row:
+        """The row of the part it lies in."""
+        part = bisect_right(self._ends, number)
+        return self._parts[part][number - (self._ends[part - 1] if part else 0)]
+
+
+class BlockRows(LazyRows, Generic[Source]):
+    """Things of some lines each, made into rows when they come into view."""
+
+    # Rows of a long diff, if kept, are so many objects that a pass of the garbage collector stops the screen.
+
+    def __init__(self, sources: Sequence[Source], make: Callable[[Source], Rows]) -> None:
+        self._sources = sources
+        self._make = make
+        self._long: dict[int, Rows] = {}
+        self._near: dict[int, Rows] = {}
+        self._ends = array("q", accumulate(self._height(number) for number in range(len(sources))))
+
+    def _height(self, number: int) -> int:
+        rows = self._make(self._sources[number])
+        if len(rows) > _LONG:
+            self._long[number] = rows
+        return len(rows)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for number in range(len(self._sources)):
+            yield from self._block(number)
+
+    def row_at(self, number: int) -> Row:
+        """The row of the thing it belongs to."""
+        block = bisect_right(self._ends, number)
+        return self._block(block)[number - (self._ends[block - 1] if block else 0)]
+
+    def _block(self, number: int) -> Rows:
+        rows = self._long.get(number) or self._near.get(number)
+        if rows is None:
+            rows = self._make(self._sources[number])
+            if len(self._near) >= _NEAR:
+                self._near = {}
+            self._near[number] = rows
+        return rows
+
+
+def paragraph(text: str, width: int, style: Style = "", indent: int = 0) -> TextRows:
+    """A text of any length wrapped to a width, with what stands for its tabs."""
+    return TextRows(wrapped(text.replace("\t", TAB), max(width - indent, 1)), style, indent)
+
+
+def heading(text: str) -> list[Row]:
+    """The title of a section, after an empty line."""
+    return [row(), row((text, "title"), ground="title")]
+
+
+class StyledLines:
+    """Safe texts in styles, which follow each other without a break, cut into lines no wider than a width."""
+
+    __slots__ = ("_parts", "_slices", "_starts")
+
+    def __init__(self, parts: Sequence[tuple[str, Style]], width: int) -> None:
+        self._parts = parts
+        self._starts = [0, *accumulate(len(text) for text, _ in parts[:-1])] if len(parts) > 1 else (0,)
+        whole = "".join(text for text, _ in parts) if len(parts) > 1 else parts[0][0] if parts else ""
+        self._slices = _slices(whole, max(width, 1))
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+    def __getitem__(self, number: int) -> tuple[Piece, ...]:
+        start, stop = self._slices[number]
+        place = bisect_right(self._starts, start) - 1
+        pieces: list[Piece] = []
+        while place < len(self._parts) and self._starts[place] < stop:
+            text, style = self._parts[place]
+            offset = self._starts[place]
+            pieces.append(Piece(text[max(start - offset, 0) : stop - offset], style))
+            place += 1
+        return tuple(pieces)
+
+
+def _slices(text: str, width: int) -> Sequence[tuple[int, int]]:
+    if "\n" not in text:
+        return line_breaks(text, width)
+    parts: list[tuple[int, int]] = []
+    start = 0
+    for line in text.split("\n"):
+        parts += [(start + a, start + b) for a, b in line_breaks(line, width)]
+        start += len(line) + 1
+    return parts
+
+
+def row_text(shown: Row) -> str:
+    """A row as text."""
+    return "".join(piece.text for piece in shown.pieces)
+
+
+def rows_with_text(rows: Rows, text: str) -> list[int]:
+    """The numbers of the rows in which a text stands, however it is capitalised."""
+    needle = text.casefold()
+    return [number for number, shown in enumerate(rows) if needle in row_text(shown).casefold()] if needle else []

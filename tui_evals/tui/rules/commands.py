@@ -1,0 +1,21 @@
+"""The command that opens the rules."""
+
+from __future__ import annotations
+
+from tui_evals.tui.dataset_files import why_none_open
+from tui_evals.tui.desk import Command, Commands, Desk
+
+_SCREEN = "rules"
+
+
+def open_rules(desk: Desk) -> None:
+    """Show the rules; the screen stays as it was left."""
+    if not desk.is_screen_installed(_SCREEN):
+        # Imported when it is wanted, because it would hold up every first picture.
+        from .screen import RulesScreen
+
+        desk.install_screen(RulesScreen(desk), _SCREEN)
+    desk.push_screen(_SCREEN)
+
+
+COMMANDS: Commands = {"rules": Command(open_rules, why_none_open)}

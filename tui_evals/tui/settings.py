@@ -1,0 +1,91 @@
+"""The form over `.evals/config.toml`; what it does not show stays in the file as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import Settings
+from tui_evals.tui.widgets.form import Faults, Field, Form, Values
+
+from .desk import Command, Commands, Desk
+from .messages import StateChanged
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "theme": ("ui", "theme"),
+    "mouse": ("ui", "mouse"),
+    "bell": ("ui", "bell"),
+    "targets": ("run", "targets"),
+    "judge": ("judge", "target"),
+    "concurrency": ("run", "concurrency"),
+    "repeats": ("run", "repeats"),
+    "budget": ("run", "max_cost"),
+}
+"""The place in the file of each field of the form."""
+
+
+async def edit_settings(desk: Desk) -> None:
+    """Show the form, write the fields that were changed, and use them from now on."""
+    before = _current_values(desk.workspace.settings, desk.theme)
+    shown = {name: value for name, value in before.items() if value is not None}
+    fields = _fields(desk.workspace.settings, tuple(sorted(desk.available_themes)))
+    form = Form("settings of this project: .evals/config.toml", fields, shown, check=_faults, done="write them")
+    values = await desk.push_screen_wait(form)
+    if values is None:
+        return
+    changed = [name for name in _KEYS if values.get(name) != before[name]]
+    if not changed:
+        desk.tell("nothing was changed")
+        return
+    try:
+        # Imported here, because loading the style-preserving editor would hold up every first picture.
+        from tui_evals.targets.config_file import write_setting
+
+        for name in changed:
+            await asyncio.to_thread(write_setting, desk.workspace.root, _KEYS[name], values.get(name))
+        remarks = desk.workspace.configure()
+    except ConfigurationError as problem:
+        desk.tell(str(problem), "error")
+        return
+    desk.set_theme(desk.workspace.settings.ui.get("theme", desk.theme))
+    desk.post_message(StateChanged())
+    desk.tell(remarks[0] if remarks else "written to .evals/config.toml")
+
+
+def _current_values(settings: Settings, theme: str) -> dict[str, Any]:
+    return {
+        "theme": theme,
+        "mouse": settings.ui.get("mouse"),
+        "bell": settings.ui.get("bell"),
+        "targets": list(settings.run.targets) or None,
+        "judge": settings.judge,
+        "concurrency": settings.run.concurrency,
+        "repeats": settings.run.repeats,
+        "budget": settings.run.max_cost,
+    }
+
+
+def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
+    targets = tuple(dict.fromkeys((*settings.targets, "demo")))
+    return (
+        Field("theme", "choice", "ansi-dark and ansi-light use the terminal's own 16 colours.", themes),
+        Field("mouse", "yes", "Whether the mouse works, from the next start on.", default="yes"),
+        Field("bell", "yes", "Whether the terminal rings when a run ends.", default="yes"),
+        Field("targets", "several", "What answers where a run names nothing.", targets),
+        Field("judge", "choice", "The target that judges.", targets),
+        Field("concurrency", "whole", "Calls in flight at once, per target.", default="10"),
+        Field("repeats", "whole", "How often each item is asked."),
+        Field("budget", "number", "Stop a run before it spends more US dollars.", default="none"),
+    )
+
+
+def _faults(values: Values) -> Faults:
+    return {
+        name: "more than 0"
+        for name in ("concurrency", "repeats", "budget")
+        if values.get(name) is not None and values[name] <= 0
+    }
+
+
+COMMANDS: Commands = {"settings": Command(edit_settings)}

@@ -1,0 +1,112 @@
+"""Categories and tags of many items at once: asked for, and written as one edit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tui_evals.datasets.paths import CannotEdit, Data, set_at, unit_at, with_field
+from tui_evals.text.safe import safe_line
+from tui_evals.tui.pane import Pane
+from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+from tui_evals.tui.workspace import Workspace
+
+from .outline import category_of
+
+
+def categorise(workspace: Workspace, items: Sequence[int], category: str) -> str:
+    """Put items into a category, or into none when it is empty."""
+    name = category.strip()
+    message = _items_name(workspace, items)
+    _each(workspace, items, "category", lambda _: name or None, f"category of {message}")
+    return f"{message}: category {name}" if name else f"{message}: no category"
+
+
+def common_tags(workspace: Workspace, items: Sequence[int]) -> list[str]:
+    """The tags that all of the items have, in the order of the first; one with a comma cannot be typed in a list."""
+    first, *rest = (_tags(workspace.items[number], number) for number in items)
+    return [tag for tag in first if "," not in tag and all(tag in other for other in rest)]
+
+
+def set_tags(workspace: Workspace, items: Sequence[int], before: Sequence[str], after: Sequence[str]) -> str:
+    """Give items these tags in place of those they had in common; each keeps its others."""
+
+    def tagged(unit: Data) -> list[Any] | None:
+        kept = [tag for tag in unit.get("tags") or [] if tag not in before]
+        return [*dict.fromkeys([*kept, *after])] or None
+
+    message = _items_name(workspace, items)
+    for number in items:
+        _tags(workspace.items[number], number)
+    _each(workspace, items, "tags", tagged, f"tags of {message}")
+    return f"{message}: " + (f"tagged {', '.join(after)}" if after else "common tags taken away")
+
+
+def _each(workspace: Workspace, items: Sequence[int], field: str, value_of: Callable[[Data], Any], what: str) -> None:
+    data = workspace.data
+    changed = list(workspace.items)
+    for number in items:
+        unit = unit_at(data, ("items", number))
+        value = value_of(unit)
+        if value is None:
+            changed[number] = {name: kept for name, kept in unit.items() if name != field}
+        else:
+            changed[number] = with_field(unit, field, value)
+    workspace.apply(set_at(data, ("items",), changed), what)
+
+
+def _tags(item: object, number: int) -> list[Any]:
+    tags = item.get("tags") if isinstance(item, dict) else None
+    if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
+        raise CannotEdit(f"the tags of item {number + 1} are no list of texts; mend them in the editor (2) first")
+    return tags or []
+
+
+def _items_name(workspace: Workspace, items: Sequence[int]) -> str:
+    return f"{len(items)} items" if len(items) > 1 else f"item {workspace.name_of(items[0])}"
+
+
+_NONE = ("none",)
+
+
+async def ask_category(pane: Pane, items: Sequence[int]) -> str | None:
+    """A category of the dataset, another one, or none as an empty text; None when one thinks better of it."""
+    known = frozenset(map(category_of, pane.workspace.items))
+
+    def another(text: str) -> Entry | None:
+        name = text.strip()
+        return Entry(name, name, "another category") if name and name not in known else None
+
+    entries, empty = _categories(pane.workspace, items), "no item has a category yet; type the name of one"
+    choice = await pane.app.push_screen_wait(Menu(_heading("category", items), entries, empty=empty, typed=another))
+    if choice is None:
+        return None
+    return "" if choice == _NONE else str(choice)
+
+
+def _categories(workspace: Workspace, items: Sequence[int]) -> list[Entry]:
+    counts = Counter(category_of(item) for item in workspace.items)
+    counts.pop("", None)
+    entries = [Entry(name, name, f"{count} item{'s' * (count != 1)}") for name, count in sorted(counts.items())]
+    if any(category_of(workspace.items[number]) for number in items):
+        entries.append(Entry(_NONE, "no category", "take it away"))
+    return entries
+
+
+async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[str]] | None:
+    """The tags that the items had in common and those that they are to have; None when one thinks better of it."""
+    before = common_tags(pane.workspace, items)
+    spelled = {safe_line(tag).strip(): tag for tag in before}
+    hint = "separate tags by commas · enter takes them · esc leaves them"
+    if len(items) > 1:
+        hint = f"tags that all {len(items)} have in common; {hint}"
+    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), ", ".join(spelled), hint=hint))
+    if entered is None:
+        return None
+    words = [word.strip() for word in entered.split(",")]
+    return before, [spelled.get(word, word) for word in words if word]
+
+
+def _heading(what: str, items: Sequence[int]) -> str:
+    return f"{what} of {len(items)} item{'s' * (len(items) != 1)}"
