@@ -53,16 +53,16 @@ class _Function(Evaluator):
     async def score(self, evidence: Evidence) -> Score:
         """What the function says of the evidence."""
         given = {one: getattr(evidence, field) for one, field in self.wanted.items()}
-        said = type(self).function(**given)
-        if inspect.isawaitable(said):
-            said = await said
-        if isinstance(said, Score):
-            return said
-        if isinstance(said, bool):
-            return verdict_score(said, f"{self.name} says {'yes' if said else 'no'}")
-        if isinstance(said, int | float):
-            return measured_score(float(said), 0.5, f"{self.name} gives {said:g}")
-        raise TypeError(f"{self.name} returned {type(said).__name__}, not True, False, a number or a Score")
+        verdict = type(self).function(**given)
+        if inspect.isawaitable(verdict):
+            verdict = await verdict
+        if isinstance(verdict, Score):
+            return verdict
+        if isinstance(verdict, bool):
+            return verdict_score(verdict, f"{self.name} says {'yes' if verdict else 'no'}")
+        if isinstance(verdict, int | float):
+            return measured_score(float(verdict), 0.5, f"{self.name} gives {verdict:g}")
+        raise TypeError(f"{self.name} returned {type(verdict).__name__}, not True, False, a number or a Score")
 
 
 Answers = Callable[..., Any]
@@ -212,18 +212,18 @@ def _several(target: TargetLike | Sequence[TargetLike] | None) -> list[TargetLik
 
 def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tuple[TargetConfig, Target | None]]:
     """Each target's configuration, and the target itself where it is a function at hand."""
-    found: list[tuple[TargetConfig, Target | None]] = []
+    configured: list[tuple[TargetConfig, Target | None]] = []
     for one in given:
         if isinstance(one, str):
-            found.append((find_target(one, settings), None))
+            configured.append((find_target(one, settings), None))
             continue
         name = str(getattr(one, "name", None) or getattr(one, "__name__", type(one).__name__))
         place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', type(one).__qualname__)}"
-        found.append((TargetConfig(name=name, model=f"python:{place}"), _target_of(one, name)))
-    names = [config.name for config, _ in found]
+        configured.append((TargetConfig(name=name, model=f"python:{place}"), _target_of(one, name)))
+    names = [config.name for config, _ in configured]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigurationError(f"two targets are called {twice}; give the functions names of their own")
-    return found
+    return configured
 
 
 def _target_of(given: Target | Answers, name: str) -> Target:

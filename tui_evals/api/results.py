@@ -69,13 +69,13 @@ class Run:
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row for each answer, with the score and the result of each evaluator."""
-        found = []
+        rows = []
         for answer in self.answers:
             row = {name: getattr(answer, name) for name in _PLAIN}
             for key, record in answer.scores.items():
                 row |= {f"{key}.score": record.score, f"{key}.result": record.result}
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
     def to_frame(self) -> Any:
         """The rows as a pandas frame; ImportError where pandas is not installed."""
