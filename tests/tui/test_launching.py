@@ -36,9 +36,10 @@ def test_an_order_says_all_its_values(tmp_path):
 
 
 def test_what_a_run_costs_is_a_sentence():
-    assert price_words(Estimate(1, 0, 0.0)) == "1 answer and 0 judge calls, free"
-    assert price_words(Estimate(20, 40, 1.234)) == "20 answers and 40 judge calls, about $1.23"
-    assert price_words(Estimate(2, 0, None)) == "2 answers and 0 judge calls, cost unknown: a price is missing"
+    assert price_words(Estimate(1, 0, 0.0)) == "1 call, free"
+    assert price_words(Estimate(20, 40, 1.234)) == "20 calls and 40 of the judge, about $1.23"
+    assert price_words(Estimate(2, 0, None)) == "2 calls, cost unknown: a price is missing"
+    assert price_words(Estimate(0, 1, 0.0)) == "1 call of the judge, free"
 
 
 def test_an_order_is_priced_without_a_process_or_a_store(tmp_path):

@@ -22,8 +22,11 @@ def estimated_cost(cost: float | None) -> str:
 
 
 def estimate_sentence(answers: int, judge_calls: int, cost: float | None) -> str:
-    """What a run will take."""
-    return f"{counted(answers, 'answer')} and {counted(judge_calls, 'judge call')}, {estimated_cost(cost)}"
+    """What a run will take: calls of its targets, calls of its judges, money."""
+    calls = [counted(answers, "call")] if answers or not judge_calls else []
+    if judge_calls:
+        calls.append(f"{judge_calls:,} of the judge" if calls else f"{counted(judge_calls, 'call')} of the judge")
+    return f"{' and '.join(calls)}, {estimated_cost(cost)}"
 
 
 def duration(seconds: float) -> str:
