@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.store.records import RunRow
-from tui_evals.tui.runs.ending import why_stopped
 from tui_evals.tui.runs.starting import (
     WITHOUT,
     NotStarted,
@@ -70,40 +68,6 @@ async def test_a_missing_judge_is_told_by_the_name_of_the_evaluator(tmp_path):
     with pytest.raises(NotStarted) as found:
         await ask_command_line(tmp_path, tmp_path / "evals.db", ["run", str(file), "--target", "demo", "--plan"])
     assert found.value.unjudged == "Relevance"
-
-
-# -- why a run stopped
-
-
-def ended(tmp_path, log, *, heartbeat=None, status="interrupted"):
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "abc123.log").write_text(log, encoding="utf-8", errors="surrogateescape")
-    fields = dict.fromkeys(RunRow.__dataclass_fields__, None)
-    run = RunRow(**{**fields, "key": "abc123", "status": status, "heartbeat": heartbeat})
-    return why_stopped(tmp_path / "evals.db", run)
-
-
-def test_a_run_that_stopped_says_why_as_its_log_does(tmp_path):
-    log = "abc123 stopped: earlier. `tui-evals resume abc123` goes on\nabc123 stopped: main: No answer\nfrom there. "
-    assert ended(tmp_path, log + "`tui-evals resume abc123` goes on\n") == "main: No answer from there"
-
-
-@pytest.mark.parametrize(
-    ("log", "given"),
-    [
-        ("abc123 stopped: stopped before the end. `tui-evals resume abc123` goes on\n", {}),
-        ("abc123 stopped: main: No answer. `tui-evals resume abc123` goes on\n", {"heartbeat": 4e9}),
-        ("abc123 stopped: main: No answer. `tui-evals resume abc123` goes on\n", {"status": "running"}),
-        ("", {}),
-    ],
-    ids=["somebody stopped it", "it was killed later", "it goes on", "nothing was said"],
-)
-def test_nothing_is_said_where_nobody_knows_why(tmp_path, log, given):
-    assert ended(tmp_path, log, **given) == ""
-
-
-def test_the_end_of_a_log_of_any_kind_and_length_is_said(tmp_path):
-    assert ended(tmp_path, "x" * 9_000 + "\udcff\nTraceback\nBoom: it broke.\n") == "Boom: it broke"
 
 
 async def test_a_refusal_is_the_sentence_of_the_command_line(tmp_path):

@@ -38,11 +38,16 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     line = safe_line(text, width * 2 + 2)
     length = cell_width(line)
     if length > width:
-        start = line[: _characters(line, 0, width - 1)] if width > 1 else ""
-        # A wide sign may neither fit nor leave a gap.
-        return f"{start}{' ' * (width - 1 - cell_width(start))}…" if cell_width(start) < width else "…".rjust(width)
+        head = beginning(line, width - 1)
+        return f"{head}{' ' * (width - 1 - cell_width(head))}…"
     space = " " * (width - length)
     return space + line if right else line + space
+
+
+def beginning(line: str, width: int) -> str:
+    """As many signs of a line as fit."""
+    head = line[: _characters(line, 0, width)] if width > 0 else ""
+    return head if cell_width(head) <= width else ""
 
 
 def cut(text: str, room: int | None) -> str:
