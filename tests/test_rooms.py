@@ -41,7 +41,7 @@ FOREIGN = {
     "store": SCREEN | HEAVY | {"click"},
     "runs": SCREEN | HEAVY | {"click"},
     "compare": SCREEN | HEAVY | {"click"},
-    "present": {"textual"} | HEAVY | {"click"},  # rich.cells knows how wide a sign is drawn
+    "present": SCREEN | HEAVY | {"click"},
     "generate": SCREEN | HEAVY | {"click"},
     "reports": SCREEN | HEAVY | {"click"},
     "imports": SCREEN | HEAVY | {"click"},

@@ -3,26 +3,44 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rich.cells import cell_len
+from wcwidth import wcswidth
 
 from tui_evals.present.columns import breaks, cell_width, cut, fit, table, wrap
 
 HEART = "❤\ufe0f"
 """One sign of two cells, made of characters of one cell and of none."""
+SIGNS = [HEART, "👩\u200d💻", "🇩🇪", "👍🏽", "#\ufe0f\u20e3", "図", "한", "é", "e\u0301", "a"]
+"""A joined pair of people, a flag, a skin tone, a keycap, wide letters, and accents in one character and in two."""
 
 
-@given(st.text(max_size=60), st.integers(0, 30), st.booleans())
+@given(
+    st.one_of(st.text(max_size=60), st.lists(st.sampled_from(SIGNS)).map("".join)), st.integers(0, 30), st.booleans()
+)
 @example(HEART * 9, 5, False)
+@example("図" * 9, 2, False)
 def test_what_is_fitted_is_exactly_as_wide_as_it_should_be(text, width, right):
-    assert cell_len(fit(text, width, right=right)) == width
+    assert wcswidth(fit(text, width, right=right)) == width
 
 
-@given(st.lists(st.sampled_from([*"ab 図é\t\n", HEART]), max_size=80).map("".join), st.integers(2, 30))
+@given(st.lists(st.sampled_from([*"b \t\n", *SIGNS]), max_size=80).map("".join), st.integers(2, 30))
 @example(f"{HEART * 5} {HEART * 5}", 4)
 def test_what_is_wrapped_is_never_wider_than_the_room_and_loses_nothing_but_spaces(text, room):
     lines = wrap(text, room)
-    assert all(cell_len(line) <= room for line in lines)
+    assert all(wcswidth(line) <= room for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_no_sign_is_cut_in_two(sign):
+    size = cell_width(sign)
+    assert fit(sign * 9, 2 * size + 1) == sign * 2 + "…"
+    assert wrap(sign * 5, 2 * size) == [sign * 2, sign * 2, sign]
+
+
+def test_a_wide_sign_that_does_not_fit_leaves_a_gap():
+    assert fit("図図図", 4) == "図 …"
+    assert fit("図図図", 2) == " …"
+    assert fit("図図図", 1) == "…"
 
 
 def test_lines_break_between_words_and_a_space_between_them_belongs_to_neither():

@@ -1,4 +1,4 @@
-"""One run, many faces: the command line, JSON, HTML, Markdown and JUnit state the same of it.
+"""One run, many faces: the command line, JSON, HTML, Markdown, JUnit and the workbench state the same of it.
 
 Each face has one function that reads back what it states; another face is one more entry in FACES.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,10 +19,17 @@ from tests.cli.helpers import Shell
 from tests.present.conftest import Project
 from tui_evals.present.figures import duration
 from tui_evals.present.runs import Cost
-from tui_evals.present.status import RUN_LOOKS, status_phrase
+from tui_evals.present.status import ANSWER_LOOKS, RUN_LOOKS, status_phrase
 from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import Totals
+from tui_evals.tui.answer.rows import AnswerView, answer_rows
+from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
+from tui_evals.tui.results.totals import totals_rows
+from tui_evals.tui.rows import row_text
+from tui_evals.tui.run_queries import count_run
+from tui_evals.tui.runs.history import ListedRun
+from tui_evals.tui.runs.rows import about_lines, run_line
 
 STATES = {
     "finished": ("finished", {"pass": 1, "fail": 1, "error": 1}, "$0.140"),
@@ -38,6 +46,7 @@ STATES = {
 """The status, the counts and the cost of each run; nothing is in flight in a run that is over."""
 REASONS = {"dead target": "refuses connections", "budget spent": "resume with a larger --max-cost"}
 """Of what the store keeps about a run that was stopped, a part."""
+_WIDE = 600
 PHRASES = {status_phrase(status): status for status in ("partial", "error", "answered", "running", "pending")}
 
 
@@ -63,6 +72,15 @@ class Shown:
     def report(self, kind: str) -> str:
         with Reader(self.project.store) as reader:
             return write(kind, reader, [reader.find_run(self.key)])
+
+    def answer(self, item: str) -> str:
+        """What the workbench shows of an answer."""
+        with Reader(self.project.store) as reader:
+            run = reader.find_run(self.key)
+            answer = next(row.id for row in reader.all_rows(run.id) if row.name == item)
+        case = AnswerFinder(self.project.store).find(answer)
+        rows = answer_rows(ComparedAnswer(case), AnswerView(layout="unified"), _WIDE)
+        return "\n".join(row_text(row) for row in rows)
 
 
 def counts_of(sentence: str) -> dict[str, int]:
@@ -150,6 +168,31 @@ def by_junit(shown: Shown) -> Stated:
     return Stated(status, reason, counts_of(counts), cost, took)
 
 
+def by_workbench(shown: Shown) -> Stated:
+    """The rows that stand above the results, and those that are listed and told of the run."""
+    with Reader(shown.project.store) as reader:
+        run = reader.find_run(shown.key)
+        listed = ListedRun(run, reader.totals(run.id))
+    totals = count_run(shown.project.store, run, None).totals
+    first, second, *third = map(row_text, totals_rows(run, totals, None, time.time(), _WIDE))
+    status, took = headline_of(first.partition("  ")[0])
+    groups = second.split("  ")
+    counts = [re.fullmatch(r"(\S) ([\d,]+) (\w+)", group) for group in groups]
+    assert all(ANSWER_LOOKS[found[3]].glyph == found[1] for found in counts if found)
+    reason = "".join(third).strip().removeprefix("stopped: ")
+    line = row_text(run_line(listed, _WIDE, shown=False, marked=False, now=time.time()))
+    assert RUN_LOOKS[status].text in line and " ".join(reason.split()) in line
+    about = "\n".join(row_text(row).rstrip() for row in about_lines(listed, "", _WIDE))
+    assert reason in about
+    return Stated(
+        status,
+        reason,
+        {found[3]: int(found[2]) for found in counts if found and int(found[2])},
+        next(group for group in groups if re.match(r"<?\$", group)),
+        took,
+    )
+
+
 FACES: Mapping[str, Callable[[Shown], Stated]] = {
     "show": by_command,
     "show --json": by_json_command,
@@ -157,6 +200,7 @@ FACES: Mapping[str, Callable[[Shown], Stated]] = {
     "HTML": by_page,
     "Markdown": by_markdown,
     "JUnit": by_junit,
+    "workbench": by_workbench,
 }
 
 
@@ -203,24 +247,27 @@ def test_the_lists_of_runs_name_the_status_and_why_it_stopped(shown):
     ],
     indirect=["shown"],
 )
-def test_the_facts_of_an_answer_are_the_same_on_the_page_and_in_the_terminal(shown, item, facts):
+def test_the_facts_of_an_answer_are_the_same_on_the_page_in_the_terminal_and_in_the_workbench(shown, item, facts):
     said = shown.shell("show", shown.key, "--item", item).out.splitlines()[-1].strip()
     assert re.fullmatch(facts, said)
     page = unescape(re.sub(r"<[^>]+>", " ", shown.report("html")))
     for part in said.split(" · "):
         assert part in page
+    assert said in shown.answer(item)
 
 
 @pytest.mark.parametrize("shown", ["finished"], indirect=True)
 def test_of_a_call_that_never_came_to_an_answer_no_face_invents_figures(shown):
     said = shown.shell("show", shown.key, "--item", "lost").out
     assert "no answer today" in said
-    assert not re.search(r"\b0 ms|0 \+ 0|tokens|unpriced", said)
+    for text in (said, shown.answer("lost")):
+        assert not re.search(r"\b0 ms|0 \+ 0|tokens in|unpriced", text)
 
 
 @pytest.mark.parametrize("shown", ["conversation"], indirect=True)
 def test_every_face_shows_all_that_was_expected(shown):
     texts = [shown.shell("show", shown.key, "--item", "talk").out]
     texts.append(unescape(re.sub(r"<[^>]+>", "", shown.report("html"))))
+    texts.append(re.sub(r"^[-+~] ?", "", shown.answer("talk"), flags=re.MULTILINE))
     for text in texts:
         assert re.search(r"Yes\s+yes", text)

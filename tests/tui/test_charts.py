@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.tui.comparisons import against, comparison, line, passes, side
 from tests.tui.stored_runs import HOSTILE, text_of
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
+from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.compare.charts import (
     category_rows,
@@ -23,7 +23,7 @@ from tui_evals.tui.compare.glossary import meanings, sections, word_rows
 
 
 def fits(rows, width):
-    return all(cell_len(safe_line(text)) <= width for text in text_of(rows))
+    return all(cell_width(safe_line(text)) <= width for text in text_of(rows))
 
 
 # -- the table of tests
@@ -133,7 +133,7 @@ def test_every_score_is_somewhere_on_the_grid(points, width):
     rows = text_of(scatter_rows(points, "B", width))
     cells = "".join(row.split("│", 1)[1] for row in rows[:12])
     assert 1 <= sum(cells.count(shade) for shade in "·░▒▓█") <= len(points)
-    assert all(cell_len(row) <= max(width, 24) for row in rows)
+    assert all(cell_width(row) <= max(width, 24) for row in rows)
 
 
 # -- all of it

@@ -128,7 +128,6 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
         cost=0.00012,
         latency_ms=812.0,
         attempts=2,
-        scripted=True,
         tool_calls=({"id": "1", "name": "lookup", "arguments": '{"city": "Lyon"}'},),
         diagnostics={"shard": 7},
     )
@@ -149,8 +148,7 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
     text = project.text(0, 120)
     order = [
         "✗ fail 0.25  capital",
-        "answered by gpt-x-2024",
-        "scripted, not a model · 812 ms · 12 tokens in, 5 out · $0.0001 · ended with stop · 2 attempts",
+        "812 ms · 12 tokens in, 5 out · $0.0001 · answered by gpt-x-2024 · 2 attempts",
         "Expected and answer, side by side",
         "~ 1 line changed",
         "Lyon is the capital.",
@@ -270,7 +268,7 @@ async def test_a_conversation_shows_every_turn_against_what_was_expected(project
 async def test_an_answer_that_is_only_tool_calls_says_so(project):
     await project.answer(1, answered("", tool_calls=({"id": "1", "name": "go", "arguments": "not json"},)))
     text = project.text(1)
-    assert "The answer is empty; the tool calls stand below." in text
+    assert "The answer is empty. The tool calls stand below." in text
     assert "→ go\n  not json" in text
 
 
@@ -794,6 +792,7 @@ async def test_a_long_question_stands_above_its_answer_in_three_lines(tmp_path):
 
 async def test_an_answer_that_a_stopped_run_left_open_says_how_it_goes_on(project):
     project.write(lambda writer: writer.running(project.rows[:1], 1.0))
-    project.write(lambda writer: writer.run_status(project.run, "interrupted"))
+    reason = {"message": "the budget is spent", "code": "budget"}
+    project.write(lambda writer: writer.run_status(project.run, "interrupted", **reason))
     text = project.text(0)
-    assert text.startswith("· pending") and "p lets it go on" in text
+    assert text.startswith("· pending") and "answered: the budget is spent; p lets it go on" in text

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
+from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.diff_rows import SideBySideRows, column_titles, diff_summary, diff_texts, unified_rows, unified_text
 from tui_evals.tui.rows import JoinedRows, StyledLines, TextRows, paragraph, row_text, rows_with_text
@@ -32,8 +32,8 @@ def columns(rows, width):
         text = row_text(shown)
         assert text.count("│") == 1
         one, other = text.split("│")
-        assert cell_len(safe_line(one)) == half + 1
-        assert cell_len(safe_line(other)) <= half + 1
+        assert cell_width(safe_line(one)) == half + 1
+        assert cell_width(safe_line(other)) <= half + 1
         left.append(one)
         right.append(other)
     return left, right
@@ -127,7 +127,7 @@ def test_hostile_texts_keep_the_columns(width):
 def test_cutting_loses_nothing_but_the_spaces_it_breaks_at(parts, width):
     lines = list(map(StyledLines(parts, width).__getitem__, range(len(StyledLines(parts, width)))))
     texts = ["".join(piece.text for piece in line) for line in lines]
-    assert all(cell_len(text) <= max(width, 2) for text in texts)
+    assert all(cell_width(text) <= max(width, 2) for text in texts)
     for style in ("", "added"):
         kept = "".join(piece.text for line in lines for piece in line if piece.style == style)
         assert "".join(kept.split()) == "".join("".join(text for text, of in parts if of == style).split())

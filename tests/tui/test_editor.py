@@ -7,7 +7,6 @@ from time import monotonic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 from textual import events
 from textual.app import App
 
@@ -16,6 +15,7 @@ from tui_evals import tui
 from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.problems import Problem
 from tui_evals.datasets.validate import ValidationReport
+from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits
 from tui_evals.tui.item import fields
@@ -142,7 +142,7 @@ def test_no_row_is_wider_than_the_pane(tmp_path, width):
     item = {**SINGLE, "prompt": STRANGE * 20, "notes": "日本語" * 60, STRANGE: {STRANGE: [STRANGE]}}
     made = workspace(tmp_path, item, TALK, where=("items", 0))
     for row in page_rows(made, width):
-        assert sum(cell_len(safe_line(piece.text)) for piece in row.pieces) <= width, row
+        assert sum(cell_width(safe_line(piece.text)) for piece in row.pieces) <= width, row
 
 
 def test_nothing_open_says_what_belongs_here(tmp_path):

@@ -9,7 +9,6 @@ from typing import ClassVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.cells import cell_len
 from textual import events
 from textual.app import App
 
@@ -18,6 +17,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.base import Evidence, ToolCall, evaluate
 from tui_evals.evaluators.registry import Registry, built_in
+from tui_evals.present.columns import cell_width
 from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import RunDefaults, Settings
 from tui_evals.tui.messages import ShowPane, StateChanged
@@ -636,7 +636,7 @@ async def test_an_answer_of_a_megabyte_is_wrapped_away_from_the_screen(tmp_path,
         await pilot.press("pagedown")
         await until(pilot, lambda: screen.lines.scroll_offset.y > 0)
         await pilot.resize_terminal(60, 20)
-        await until(pilot, lambda: max(cell_len(line) for line in plain(screen.lines.rows[:50])) <= 58)
+        await until(pilot, lambda: max(cell_width(line) for line in plain(screen.lines.rows[:50])) <= 58)
     assert threading.main_thread().name not in threads and threads
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 from textual.app import App
 from textual.widgets import Input
 
 from tests.store.helpers import cells, judged, new_run, said
 from tests.tui.test_totals import NOW, a_run, an_answer
+from tui_evals.present.columns import cell_width
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.runlock import hold, run_lock
@@ -127,8 +127,8 @@ def test_every_row_and_the_heading_fill_the_width_exactly(width, keys, offset, s
     made = answer_row(row, scores, columns, now=NOW, marked=True, verdict="pass")
     floor = sum(column.width + 1 for column in columns.fixed)
     for line in (made, heading(columns, "score", True)):
-        assert cell_len(text(line)) == max(width, floor) or status in ("pending", "running")
-        assert cell_len(text(line)) <= max(width, floor)
+        assert cell_width(text(line)) == max(width, floor) or status in ("pending", "running")
+        assert cell_width(text(line)) <= max(width, floor)
 
 
 # -- a row
@@ -446,6 +446,7 @@ async def test_nothing_is_drawn_or_measured_anew_while_results_arrive(world, mon
 
 async def test_the_age_of_a_call_grows_by_the_clock_alone(world, writer):
     world.plan(3)
+    writer.run_status(world.run.id, "running", host="elsewhere")
     writer.running([world.ids[1]], NOW - 5)
     writer.flush()
     async with world.bench() as pilot:

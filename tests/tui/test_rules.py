@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.ruled import INVERSE, ITEMS, RULES, add_verdicts, case_of, dataset, ruled_project
@@ -15,6 +14,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.generate.shapes import Test, UnreadableFile, parse_rows, renumber_tests
+from tui_evals.present.columns import cell_width
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
@@ -333,7 +333,7 @@ def shown(data, width, targets=("demo", "other")):
 @pytest.mark.parametrize("width", [30, 60, 80, 160])
 def test_no_row_is_wider_than_the_screen(width):
     for line in text_of(shown(dataset(), width)):
-        assert cell_len(line) <= width, line
+        assert cell_width(line) <= width, line
 
 
 def test_a_narrow_list_says_which_models_have_no_room():

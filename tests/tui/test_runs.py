@@ -5,12 +5,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 from textual.app import App
 
 from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_of, until
 from tui_evals import tui
 from tui_evals.compare.trend import draw_bars
+from tui_evals.present.columns import cell_width
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.runlock import hold, run_lock
@@ -22,7 +22,7 @@ from tui_evals.tui.runs import pane as run_loading
 from tui_evals.tui.runs.edits import tags_of, why_no_baseline
 from tui_evals.tui.runs.history import ListedRun, RunHistory, RunList, choose_runs
 from tui_evals.tui.runs.pane import RunsPane
-from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, run_cost, run_line
+from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, run_line
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Ask, Confirm
@@ -35,6 +35,7 @@ PASS, FAIL = ("pass", "yes"), ("fail", "no")
 def run(id=1, **given):
     fields = dict.fromkeys(RunRow.__dataclass_fields__, "")
     fields |= {"status": "finished", "targets": ("demo",), "prompts": ("",), "tags": (), "parent": None, "created": 0.0}
+    fields |= {"started": None, "finished": None, "config": {}}
     return RunRow(**{**fields, "id": id, "key": f"key{id}", "name": f"run {id}", "total": 10, **given})
 
 
@@ -74,8 +75,13 @@ def test_rates_become_bars_from_low_to_high():
 
 
 def test_money_says_when_not_all_of_it_is_known():
-    assert [run_cost(None), run_cost(totals()), run_cost(totals(cost=2.0, judge_cost=0.5))] == ["…", "$0.00", "$2.50"]
-    assert run_cost(totals(cost=0.0123, unpriced=1)) == "$0.0123+"
+    for numbers, cost in (
+        (None, "…"),
+        (totals(), "$0"),
+        (totals(cost=2.0, judge_cost=0.5), "$2.50"),
+        (totals(cost=0.0123, unpriced=1), "$0.0123+"),
+    ):
+        assert cost in text_of([run_line(ListedRun(run(), numbers), 110, False, False, 0.0)])[0].split()
 
 
 def test_runs_are_grouped_by_suite_and_else_by_file_under_the_trend_of_what_finished():
@@ -105,7 +111,7 @@ def test_only_the_last_twelve_runs_make_the_trend():
 def test_a_row_fits_its_width_whatever_the_run_is_called(width):
     for one in (past(name=HOSTILE, tags=(HOSTILE,), targets=(HOSTILE,), note=HOSTILE, parent=3), past()):
         (line,) = text_of([run_line(one, width, True, True, 60.0)])
-        assert cell_len(safe_line(line)) <= max(width, 29)
+        assert cell_width(safe_line(line)) <= max(width, 29)
         assert "\x1b" not in safe_line(line)
 
 
@@ -114,7 +120,16 @@ def test_a_narrow_row_says_how_it_stands_in_a_word_and_a_wide_one_says_more():
     narrow, wide = (text_of([run_line(one, width, True, True, 180.0)])[0] for width in (37, 110))
     assert narrow.startswith("▪›3 min  run 1")
     assert "! interrupted" in narrow and "70 %" in narrow and "↳✎" in narrow
-    assert "(7/10)" in wide and "$0.5000" in wide and "#slow demo" in wide
+    assert "(7/10)" in wide and "$0.500" in wide and "#slow demo" in wide
+
+
+def test_a_run_that_stopped_says_why_beside_its_status_and_in_full_below_the_list():
+    why = "the next call could cost $0.0700 and $0.0300 of $0.100 are left; resume with a larger --max-cost"
+    one = ListedRun(run(status="interrupted", code="budget", message=why, tags=("slow",)), totals(cost=0.07))
+    narrow, wide, widest = (text_of([run_line(one, width, False, False, 0.0)])[0] for width in (50, 110, 300))
+    assert "the next" not in narrow and "the next call co…" in wide and "#slow demo" in wide
+    assert why in widest and "#slow demo" in widest
+    assert why in " ".join(text_of(about_lines(one, "", 40)))
 
 
 def test_totals_that_are_not_counted_yet_are_left_open_and_no_rate_is_no_zero():
@@ -129,8 +144,8 @@ def test_a_run_that_goes_on_says_how_far_it_is():
 
 def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
     one = past(tags=("slow", "ci"), note="mind the gap", targets=("small", "large"))
-    text = "\n".join(text_of(about_lines(one, "run 0", 30)))
-    for part in ("run 1", "key1", "small · large", "7 passed", "#slow #ci", "↳ run 0", "✎ mind the gap"):
+    text = " ".join(line.rstrip() for line in text_of(about_lines(one, "run 0", 30)))
+    for part in ("run 1", "key1", "small · large", "7 of 10 pass", "#slow #ci", "↳ run 0", "✎ mind the gap"):
         assert part in text
     assert about_lines(None, "", 30) == []
 

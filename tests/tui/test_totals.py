@@ -1,4 +1,4 @@
-"""A run in two lines: what fits, what is left out, the pace, and totals that go on between two counts."""
+"""A run in two lines: what fits, what is left out, and totals that go on between two counts."""
 
 import asyncio
 import threading
@@ -6,11 +6,12 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
+from tui_evals.present.columns import cell_width
+from tui_evals.present.status import final_count
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.tui.results.table import RunCounter
-from tui_evals.tui.results.totals import LiveTotals, Pace, final_count, totals_rows
+from tui_evals.tui.results.totals import LiveTotals, totals_rows
 from tui_evals.tui.run_queries import RunCount
 from tui_evals.tui.watch import StoreChange
 
@@ -95,7 +96,7 @@ def test_a_run_that_goes_on_says_how_far_it_is_how_fast_and_when_it_will_be_over
     first, second = lines(a_run(), totals, 12.34)
     assert first.startswith("▸ running  ▰▰▰▰▰▰▰▰▰▱▱▱")
     assert "412/1,000  12.3/s  48 s left  nightly k3fa9z" in first
-    assert second.startswith("✓ 300 pass  ✗ 80 fail  78.9 % pass (75–83)  ! 12 error  ◐ 20 partial  … 3 answered")
+    assert second.startswith("✓ 300 pass  ✗ 80 fail  78.9 % pass (75–83)  ◐ 20 partial  ! 12 error  … 3 answered")
     assert "▸ 8 running  · 577 pending  $0" in second
 
 
@@ -104,9 +105,9 @@ def test_what_did_not_happen_takes_no_room_but_pass_and_fail_always_stand():
     assert second == "✓ 0 pass  ✗ 0 fail  · 1,000 pending  $0"
 
 
-def test_money_names_judges_and_answers_without_a_price():
+def test_money_holds_that_of_judges_and_names_it_and_calls_without_a_price():
     totals = some(pending=1000, cost=1.5, judge_cost=0.02, unpriced=3)
-    assert "$1.50 + $0.0200 judges + 3 unpriced" in lines(a_run(), totals)[1]
+    assert "$1.52 and 3 unpriced  of it judges $0.0200" in lines(a_run(), totals)[1]
 
 
 @pytest.mark.parametrize("given", [{"status": "paused"}, {"status": "finished", "finished": NOW}])
@@ -117,7 +118,14 @@ def test_only_a_run_that_runs_has_a_rate(given):
 
 
 def test_a_finished_run_says_how_long_it_took():
-    assert "took 1m 40s" in lines(a_run(status="finished", finished=NOW), some(passed=1000))[0]
+    assert lines(a_run(status="finished", finished=NOW), some(passed=1000))[0].startswith("■ finished in 1m 40s  ")
+
+
+def test_a_run_that_stopped_says_why_in_a_line_of_its_own():
+    stopped = a_run(status="interrupted", code="budget", message="the budget is spent")
+    first, _, third = lines(stopped, some(passed=1, pending=999))
+    assert first.startswith("! interrupted") and third.rstrip() == "stopped: the budget is spent"
+    assert len(lines(a_run(), None)) == 2
 
 
 @pytest.mark.parametrize(
@@ -151,55 +159,12 @@ def test_a_run_without_answers_is_no_division_by_nothing():
 def test_the_lines_never_exceed_the_width(width, name, passed, failed):
     totals = some(total=passed + failed + 5, passed=passed, failed=failed, running=5, cost=123.4, unpriced=9)
     for row in totals_rows(a_run(name=name), totals, 33.3, NOW, width):
-        assert cell_len(text(row)) <= width
+        assert cell_width(text(row)) <= width
 
 
 def test_the_bar_is_full_only_at_the_end():
     assert "▱" in lines(a_run(), some(passed=999, pending=1))[0]
     assert "▱" not in lines(a_run(), some(passed=1000))[0]
-
-
-# -- pace
-
-
-def noted(*samples):
-    pace = Pace()
-    for now, count in samples:
-        pace.note(now, count)
-    return pace.rate()
-
-
-def test_the_rate_hides_until_five_results_have_come():
-    assert noted() is None
-    assert noted((0, 0)) is None
-    assert noted((0, 0), (2, 4)) is None
-    assert noted((0, 0), (2, 5)) == 2.5
-
-
-def test_the_rate_is_that_of_the_last_ten_seconds():
-    samples = [(second / 2, second * 5) for second in range(41)] + [
-        (20 + second / 2, 200 + second) for second in range(41)
-    ]
-    assert noted(*samples) == pytest.approx(2.0, rel=0.1)
-
-
-def test_a_slow_run_has_a_rate_over_a_longer_time():
-    assert noted(*[(second, second // 10) for second in range(101)]) == pytest.approx(0.1, rel=0.25)
-
-
-def test_a_count_that_falls_begins_anew():
-    assert noted((0, 0), (1, 100), (2, 3)) is None
-
-
-def test_a_run_that_stalls_slows_down_and_keeps_few_samples():
-    pace = Pace()
-    for half in range(20):
-        pace.note(half / 2, half * 10)
-    quick = pace.rate()
-    for half in range(20, 4000):
-        pace.note(half / 2, 190)
-    assert pace.rate() < quick / 50
-    assert len(pace._seen) < 30
 
 
 # -- between two counts

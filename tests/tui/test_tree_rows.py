@@ -5,9 +5,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tui_evals.datasets.problems import Problem
+from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.tree.outline import (
@@ -199,7 +199,7 @@ def test_an_empty_pane_says_what_belongs_here_and_the_keys():
 @pytest.mark.parametrize("others", [[], [OtherDataset("/x/b.json", "日本" * 40, True)]])
 def test_the_first_page_fits_its_pane(width, others):
     for row in first_page(others, width):
-        assert sum(cell_len(safe_line(piece.text)) for piece in row.pieces) <= width
+        assert sum(cell_width(safe_line(piece.text)) for piece in row.pieces) <= width
 
 
 def test_what_an_item_without_a_prompt_asks_is_shown_otherwise():
@@ -234,4 +234,4 @@ def test_whatever_a_dataset_holds_each_row_fits_the_width(items, by_category, wi
     statuses = {item_key(item): "answered" for item in items}
     tree = laid(TreeShape(by_category=by_category, words=words), items, keep=0 if items else None, statuses=statuses)
     for text in texts(tree, width):
-        assert cell_len(safe_line(text)) <= width
+        assert cell_width(safe_line(text)) <= width

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.store.helpers import cells, new_run, worker
 from tests.tui.stored_runs import HOSTILE, add_run, fresh, text_of
 from tests.tui.story import at_the_workbench
+from tui_evals.present.columns import cell_width
 from tui_evals.store.reader import Reader
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.workers import WorkerTotals, together
@@ -74,7 +74,7 @@ def test_of_workers_that_are_gone_the_line_says_what_they_did():
 @given(st.lists(st.sampled_from(["alive", "silent", "gone"]), min_size=1), st.integers(20, 200))
 def test_the_line_fits_and_names_the_states_in_words(states, width):
     text = line([worker(str(n), state=state, cells=n, calls=n * 10**6) for n, state in enumerate(states)], width)
-    assert cell_len(text) <= width or "  " not in text
+    assert cell_width(text) <= width or "  " not in text
     assert "worker" in text
 
 
@@ -101,7 +101,7 @@ def test_a_narrow_list_keeps_what_matters_most():
 def test_no_row_is_wider_than_the_list_whatever_a_worker_is_called(width, name):
     rows = [worker(name, calls=10**9, cells=10**5), worker("b", state="gone", seen=0.0)]
     for text in (*listed(rows, width), *text_of([heading(width)]), *text_of(no_workers_rows(width))):
-        assert cell_len(safe_line(text)) <= max(width, 18)
+        assert cell_width(safe_line(text)) <= max(width, 18)
 
 
 def test_only_the_rows_that_are_seen_are_made():

@@ -10,8 +10,9 @@ from typing import Any
 from tui_evals.runs.prompting import asked_text
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label, references
+from tui_evals.text.money import money
 
-from .figures import duration, money, tokens
+from .figures import duration, tokens
 
 Unit = Mapping[str, Any]
 """An item, or a turn of one."""

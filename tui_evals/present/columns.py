@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
-from rich.cells import cell_len, set_cell_size
+from wcwidth import iter_graphemes, wcswidth, wcwidth
 
 from tui_evals.text.safe import safe, safe_line
 
@@ -14,13 +15,20 @@ Break = tuple[int, int]
 
 TAB = "    "
 _GAP = "  "
+_WINDOW = 8
+"""Characters that are looked at for each cell: a sign may be made of several."""
+_PLAIN = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2500-\u25fc]*")
+"""Characters that are a sign of one cell each, for which nobody has to look: most of western text and all borders."""
 _LEAST = 8
 """Cells that a column keeps, however narrow the room is."""
 
 
 def cell_width(text: str) -> int:
     """How many cells a text takes on a line."""
-    return len(text) if text.isascii() else cell_len(text)
+    if text.isascii():
+        return len(text)
+    width = wcswidth(text)
+    return width if width >= 0 else sum(max(wcwidth(sign), 0) for sign in text)  # a control character is not drawn
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
@@ -30,9 +38,16 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     line = safe_line(text, width * 2 + 2)
     length = cell_width(line)
     if length > width:
-        return set_cell_size(line, width - 1) + "…"
+        head = beginning(line, width - 1)
+        return f"{head}{' ' * (width - 1 - cell_width(head))}…"
     space = " " * (width - length)
     return space + line if right else line + space
+
+
+def beginning(line: str, width: int) -> str:
+    """As many signs of a line as fit."""
+    head = line[: _characters(line, 0, width)] if width > 0 else ""
+    return head if cell_width(head) <= width else ""
 
 
 def cut(text: str, room: int | None) -> str:
@@ -68,17 +83,18 @@ def breaks(line: str, width: int) -> Sequence[Break]:
 
 
 def _characters(line: str, start: int, width: int) -> int:
-    """How many characters from `start` fit into `width` cells; at least one."""
-    part = line[start : start + width]
-    if part.isascii() or (cell_len(part[0]) < 2 and cell_len(part) <= width):
-        return len(part)
+    """How many characters from `start` fit into `width` cells without cutting a sign in two; at least one."""
+    part = line[start : start + width + 1]
+    if _PLAIN.fullmatch(part):  # the next character too, so that it belongs to no sign before it
+        return min(len(part), width)
+    part = line[start : start + _WINDOW * (width + 1)]
     used = count = 0
-    for character in part:
-        used += cell_len(character)
+    for sign in iter_graphemes(part):
+        used += cell_width(sign)
         if used > width:
             break
-        count += 1
-    while count > 1 and cell_len(part[:count]) > width:  # some signs are wider together than one by one
+        count += len(sign)
+    while count > 1 and cell_width(part[:count]) > width:  # some signs are wider together than one by one
         count -= 1
     return max(count, 1)
 

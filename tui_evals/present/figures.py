@@ -1,17 +1,10 @@
-"""Numbers as people read them: money, durations, tokens, scores, differences, moments."""
+"""Numbers as people read them: costs, durations, tokens, scores, differences, moments."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-
-def money(amount: float) -> str:
-    """US dollars with as many decimals as tell something."""
-    if amount == 0:
-        return "$0"
-    if amount < 0.00005:
-        return "<$0.0001"
-    return f"${amount:.4f}" if amount < 0.1 else f"${amount:.3f}" if amount < 1 else f"${amount:,.2f}"
+from tui_evals.text.money import money
 
 
 def estimated_cost(cost: float | None) -> str:

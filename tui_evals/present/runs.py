@@ -11,8 +11,9 @@ from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import interval_percent
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.records import RunRow, Totals
+from tui_evals.text.money import money
 
-from .figures import duration, money
+from .figures import duration
 from .status import Look, run_look, status_counts
 
 Column = tuple[int, int]

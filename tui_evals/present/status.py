@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tui_evals.store.records import AnswerStatus, RunRow, RunStatus, Totals
+from tui_evals.store.records import LIVE_STATUSES, OVER_STATUSES, AnswerStatus, RunRow, RunStatus, Totals
 
 Tone = Literal["", "ok", "bad", "warn", "error", "busy", "dim"]
 """What a face gives a colour to."""
@@ -25,9 +25,9 @@ class Look(NamedTuple):
         return f"{self.glyph} {self.word}"
 
 
-LIVE: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
+LIVE = LIVE_STATUSES
 """Somebody executes such a run."""
-OVER: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
+OVER = OVER_STATUSES
 """Nothing comes of such a run any more unless it is resumed; `planned` is neither live nor over."""
 FINAL: frozenset[AnswerStatus] = frozenset(("pass", "fail", "partial", "error"))
 """Such an answer changes no more."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tui_evals.targets.base import Price
 from tui_evals.text import strictjson
+from tui_evals.text.money import money
 
 ANSWER_TOKENS = 4096
 """The longest answer a call may give under a budget where the configuration names no max_tokens."""
@@ -54,8 +55,8 @@ class Budget:
         """BudgetSpent when a call could not be paid even if no other cost anything."""
         if self.most is not None and self.spent + cost > self.most:
             raise BudgetSpent(
-                f"the next call could cost {cost:.4f} USD and {max(self.most - self.spent, 0):.4f} of "
-                f"{self.most:g} are left; resume with a larger --max-cost"
+                f"the next call could cost {money(cost)} and {money(max(self.most - self.spent, 0))} of "
+                f"{money(self.most)} are left; resume with a larger --max-cost"
             )
 
     def settle(self, reserved: float, cost: float | None) -> None:

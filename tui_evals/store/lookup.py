@@ -10,7 +10,7 @@ from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
 
-from .records import RunRow, ScoreRecord, WorkerRow
+from .records import OVER_STATUSES, RunRow, ScoreRecord, WorkerRow
 from .rows import (
     ANSWER_COLUMNS,
     CALL_COLUMNS,
@@ -59,7 +59,7 @@ def workers(ask: Ask, run: RunRow) -> list[WorkerRow]:
     """The workers of a run by name; of a run that is over they are as they were, and none of them is there any more."""
     rows = ask(f"SELECT {_WORKER} FROM workers WHERE run = ? ORDER BY name", [run.id])
     found = [WorkerRow(*row) for row in rows]
-    if run.status in ("interrupted", "finished"):
+    if run.status in OVER_STATUSES:
         return [replace(row, state="gone", cells=0, rate=0.0) for row in found]
     return found
 

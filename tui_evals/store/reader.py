@@ -306,8 +306,9 @@ class Reader:
         return run
 
     def _in_flight(self, run: int) -> bool:
-        """Whether what is stored as running can still be answered."""
-        return self.run(run).status in LIVE_STATUSES
+        """Whether what is stored as running can still be answered; not so in a run that was deleted."""
+        rows = self.query(f"{lookup.RUN} AND id = ?", [run])
+        return any(self._run(row).status in LIVE_STATUSES for row in rows)
 
     def _settle(self, rows: list[AnswerRow]) -> list[AnswerRow]:
         """The rows, with questions that a dead process left behind pending again."""

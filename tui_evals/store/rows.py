@@ -238,8 +238,3 @@ def references(unit: Mapping[str, Any]) -> Sequence[str]:
     ideal = unit.get("ideal")
     given = (unit.get("expected_response"), *(ideal if isinstance(ideal, list) else (ideal,)))
     return [text for text in given if isinstance(text, str)]
-
-
-def expected_of(unit: Mapping[str, Any]) -> str | None:
-    """The first of them; None where there is none."""
-    return next(iter(references(unit)), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Any
 
 from tui_evals.compare.diff import Diff
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.runs.prompting import asked_text
+from tui_evals.present.answers import pretty_json, prompt_text, reference_text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
-from tui_evals.store.rows import Detail, expected_of
+from tui_evals.store.rows import Detail
 from tui_evals.text import strictjson
 
 from .diff_rows import diff_texts
@@ -44,8 +43,8 @@ class AnswerContext:
 
     @property
     def reference(self) -> str | None:
-        """What was expected."""
-        return expected_of(unit_of(self.item, self.row.turn))
+        """What the answer is held against."""
+        return reference_text(unit_of(self.item, self.row.turn), self.text)
 
     @property
     def prompt(self) -> str:
@@ -67,7 +66,8 @@ class ComparedAnswer:
 
     def diff(self, turn: Detail, raw: bool) -> Diff | None:
         """How a turn differs from what was expected; None where one of the two is missing."""
-        reference, text = expected_of(unit_of(self.case.item, turn.row.turn)), text_of(turn)
+        text = text_of(turn)
+        reference = reference_text(unit_of(self.case.item, turn.row.turn), text)
         if reference is None or text is None:
             return None
         key = (turn.row.turn, raw)
@@ -136,8 +136,7 @@ def messages_of(detail: Detail) -> list[Unit]:
 
 def prompt_of(item: Unit, detail: Detail) -> str:
     """What a turn asks: its prompt, else the last thing the user said."""
-    prompt = unit_of(item, detail.row.turn).get("prompt")
-    return prompt if isinstance(prompt, str) else asked_text(tuple(messages_of(detail)))
+    return prompt_text(unit_of(item, detail.row.turn), detail.answer)
 
 
 def source_file(root: Path, run: RunRow, known: Sequence[Path] = ()) -> Path | None:
@@ -179,22 +178,13 @@ def _question_of(item: Any) -> Any:
     return own + [[turn.get("prompt"), turn.get("messages")] for turn in units(item)]
 
 
-_INLINE = 60
-
-
-def pretty(value: object) -> str:
-    """A value as JSON a person can read: on one line where it is short."""
-    line = json.dumps(value, ensure_ascii=False)
-    return line if len(line) <= _INLINE else json.dumps(value, ensure_ascii=False, indent=2)
-
-
 def arguments_of(call: Mapping[str, Any]) -> str:
     """The arguments of a tool call, as JSON where they are."""
     arguments = call.get("arguments", "")
     if not isinstance(arguments, str):
-        return pretty(arguments)
+        return pretty_json(arguments)
     try:
-        return pretty(strictjson.loads(arguments))
+        return pretty_json(strictjson.loads(arguments))
     except (strictjson.JsonError, RecursionError):
         return arguments
 

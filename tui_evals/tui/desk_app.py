@@ -11,6 +11,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 
+from tui_evals.present.status import LIVE
 from tui_evals.text.safe import safe
 from tui_evals.tui.widgets.bar import Keys, Status
 
@@ -25,7 +26,6 @@ from .store_writer import StoreWriter
 from .watch import Watch
 from .workspace import Workspace
 
-_LIVE = ("running", "paused", "stopping")
 _PANES_BY_KEY = "1 dataset  2 item  3 evaluators  4 results  5 answer  6 runs"
 
 
@@ -159,7 +159,7 @@ class DeskApp(App[str]):
 def resting_status(watch: Watch, front: Place) -> str:
     """Where the panes are, and the run on screen that goes on while its table is not in sight."""
     run, totals = watch.run, watch.totals
-    if run is None or front in layout.LOOKING or run.status not in _LIVE:
+    if run is None or front in layout.LOOKING or run.status not in LIVE:
         return _PANES_BY_KEY
     done = "" if totals is None else f" {totals.total - totals.pending - totals.running}/{totals.total}"
     return f"▸ {run.name} {run.status}{done}, 4 shows it  ·  {_PANES_BY_KEY}"

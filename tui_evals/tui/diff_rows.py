@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from rich.cells import cell_len
-
 from tui_evals.compare.diff import Diff, DiffGap, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.compare.diff import DiffRow as Facing
+from tui_evals.present.columns import TAB, cell_width
 from tui_evals.text.safe import safe, safe_line, spell_out
 
-from .rows import TAB, BlockRows, Ground, LazyRows, Piece, Row, Rows, Style, StyledLines, fit, row
+from .rows import BlockRows, Ground, LazyRows, Piece, Row, Rows, Style, StyledLines, fit, row
 
 Layout = Literal["sides", "unified", "answer"]
 
@@ -171,5 +170,5 @@ def side_parts(side: DiffSide, style: Style, ends_alike: bool) -> _Parts:
 
 def filled_up(pieces: tuple[Piece, ...], width: int) -> tuple[Piece, ...]:
     """Pieces with spaces up to a width, as wide as they will be drawn."""
-    used = sum(len(piece.text) if piece.text.isascii() else cell_len(safe_line(piece.text)) for piece in pieces)
+    used = sum(cell_width(safe_line(piece.text)) for piece in pieces)
     return (*pieces, Piece(" " * max(width - used, 0)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import Draft
 from tui_evals.store.writer import Writer
@@ -107,7 +108,7 @@ async def leave(desk: Desk) -> None:
             return
     remarks = [f"unsaved edits of {', '.join(unsaved)} are kept and will be offered next time"] if unsaved else []
     run = desk.watching.run
-    if run is not None and run.status in ("running", "paused", "stopping"):
+    if run is not None and run.status in LIVE:
         remarks.append(f"run {run.key} goes on; `tui-evals watch {run.key}` follows it")
     desk.exit("\n".join(remarks))
 

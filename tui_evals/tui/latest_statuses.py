@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from tui_evals.present.status import OVER, WORST_FIRST
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 
-_WORST: tuple[AnswerStatus, ...] = ("error", "partial", "fail", "running", "answered", "pending", "pass")
 _CODES: dict[AnswerStatus, int] = {status: code for code, status in enumerate(get_args(AnswerStatus), 1)}
 _NAMES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
 _ASKED = ("prompt", "messages", "variables")
-_OVER = ("interrupted", "finished")
 _PAGE = 20
 _MOST_RUNS = 60
 _MOST_ANSWERS = 200_000
@@ -67,7 +66,7 @@ class RunStatuses:
     def worst(self, item: int) -> AnswerStatus:
         """The status of an item: the worst of its answers; what is still open weighs less than what went wrong."""
         counts = self.counts[item]
-        return next(status for status in _WORST if counts[_CODES[status]])
+        return next(status for status in WORST_FIRST if counts[_CODES[status]])
 
 
 @dataclass(slots=True)
@@ -145,7 +144,7 @@ def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
     run_statuses.name_items(_keys(run, names, reader))
     for item, key in run_statuses.keys.items():
         status = run_statuses.worst(item)
-        never = status in ("pending", "running") and run.status in _OVER
+        never = status in ("pending", "running") and run.status in OVER
         if latest.asked_in.get(key, run.id) == run.id and not never:
             latest.statuses[key] = status
             latest.asked_in[key] = run.id

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
-from rich.cells import cell_len, set_cell_size
-
+from tui_evals.present import columns
+from tui_evals.present.status import ANSWER_LOOKS, Look, Tone
 from tui_evals.store.records import AnswerStatus
-from tui_evals.text.safe import safe, safe_line
 
 Style = Literal[
     "",
@@ -22,7 +21,6 @@ Style = Literal[
     "key",
     "pass",
     "fail",
-    "partial",
     "error",
     "running",
     "warn",
@@ -55,21 +53,30 @@ Rows = Sequence[Row]
 RowMaker = Callable[[int], Rows]
 """Makes the rows for a width; the sequence may be lazy, and may have a method `find(key) -> int | None`."""
 
-GLYPHS: dict[AnswerStatus, tuple[str, Style]] = {
-    "pending": ("·", "dim"),
-    "running": ("▸", "running"),
-    "answered": ("…", "running"),
-    "pass": ("✓", "pass"),
-    "fail": ("✗", "fail"),
-    "partial": ("◐", "partial"),
-    "error": ("!", "error"),
+_TONES: Mapping[Tone, Style] = {
+    "": "",
+    "ok": "pass",
+    "bad": "fail",
+    "warn": "warn",
+    "error": "error",
+    "busy": "running",
+    "dim": "dim",
 }
 
 
+def tone_style(tone: Tone) -> Style:
+    """The style in which the workbench draws a tone."""
+    return _TONES[tone]
+
+
+def look_piece(look: Look, width: int = 0) -> Piece:
+    """A status or kind as glyph and word, padded to a width."""
+    return Piece(look.text.ljust(width), tone_style(look.tone))
+
+
 def status_piece(status: AnswerStatus, width: int = 0) -> Piece:
-    """A status as glyph and word, padded to a width."""
-    glyph, style = GLYPHS[status]
-    return Piece(f"{glyph} {status}".ljust(width), style)
+    """The status of an answer as glyph and word, padded to a width."""
+    return look_piece(ANSWER_LOOKS[status], width)
 
 
 def row(*pieces: Piece | str | tuple[str, Style], key: Hashable = None, ground: Ground = "") -> Row:
@@ -80,57 +87,14 @@ def row(*pieces: Piece | str | tuple[str, Style], key: Hashable = None, ground: 
 
 def fit(text: str, width: int, style: Style = "", *, right: bool = False) -> Piece:
     """Text in a column exactly `width` cells wide: cut with an ellipsis, or filled with spaces."""
-    if width <= 0:
-        return Piece("", style)
-    line = safe_line(text, width * 2 + 2)
-    length = cell_len(line)
-    if length > width:
-        return Piece(set_cell_size(line, width - 1) + "…", style)
-    space = " " * (width - length)
-    return Piece(space + line if right else line + space, style)
+    return Piece(columns.fit(text, width, right=right), style)
 
 
 def wrapped(text: str, width: int) -> list[str]:
     """The lines of a text of any length, made safe, none wider than `width` cells, broken between words if possible."""
-    lines: list[str] = []
-    for line in safe(text).split("\n"):
-        lines += [line[start:stop] for start, stop in line_breaks(line, max(width, 1))]
-    return lines
+    return columns.wrap(text, width)
 
 
-def line_breaks(line: str, width: int) -> Sequence[tuple[int, int]]:
-    """Where a line is broken: the first and last place of each part; a space between two parts belongs to neither."""
-    if len(line) <= width and (line.isascii() or cell_len(line) <= width):
-        return ((0, len(line)),)
-    parts: list[tuple[int, int]] = []
-    start = 0
-    while start < len(line):
-        stop = start + _cells(line, start, width)
-        if stop < len(line):
-            space = line.rfind(" ", start + 1, stop + 1)
-            if space > start:
-                parts.append((start, space))
-                start = space + 1
-                continue
-        parts.append((start, stop))
-        start = stop
-    return parts
-
-
-def _cells(line: str, start: int, width: int) -> int:
-    """How many characters from `start` fit into `width` cells; at least one."""
-    part = line[start : start + width]
-    if part.isascii() or (cell_len(part[0]) < 2 and cell_len(part) <= width):
-        return len(part)
-    used = 0
-    for number, character in enumerate(part):
-        used += cell_len(character)
-        if used > width:
-            return max(number, 1)
-    return len(part)
-
-
-TAB = "    "
 Source = TypeVar("Source")
 _LONG, _NEAR = 500, 200
 
@@ -234,8 +198,8 @@ class BlockRows(LazyRows, Generic[Source]):
 
 
 def paragraph(text: str, width: int, style: Style = "", indent: int = 0) -> TextRows:
-    """A text of any length wrapped to a width, with what stands for its tabs."""
-    return TextRows(wrapped(text.replace("\t", TAB), max(width - indent, 1)), style, indent)
+    """A text of any length wrapped to a width."""
+    return TextRows(wrapped(text, width - indent), style, indent)
 
 
 def heading(text: str) -> list[Row]:
@@ -269,13 +233,13 @@ class StyledLines:
         return tuple(pieces)
 
 
-def _slices(text: str, width: int) -> Sequence[tuple[int, int]]:
+def _slices(text: str, width: int) -> Sequence[columns.Break]:
     if "\n" not in text:
-        return line_breaks(text, width)
-    parts: list[tuple[int, int]] = []
+        return columns.breaks(text, width)
+    parts: list[columns.Break] = []
     start = 0
     for line in text.split("\n"):
-        parts += [(start + a, start + b) for a, b in line_breaks(line, width)]
+        parts += [(start + a, start + b) for a, b in columns.breaks(line, width)]
         start += len(line) + 1
     return parts
 

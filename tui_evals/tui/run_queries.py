@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui_evals.store.filters import Filter, parse_filter
@@ -73,7 +73,10 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
     """A run in numbers; None when it is gone."""
     with Reader(database) as reader:
         try:
+            unpriced = reader.spent(run.id)[1]
             totals = reader.totals(run.id)
+            # Calls of judges can lack a price as well; the answers do not know of those.
+            totals = replace(totals, unpriced=max(totals.unpriced, unpriced))
             # Asked after the totals, so that no answer beyond it is in them already and would count twice.
             seq = reader.seq()
             means = reader.evaluator_means(run.id)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tui_evals.present.status import LIVE, OVER
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean
@@ -128,7 +129,6 @@ class AnswerWindows:
 
 _MOST = 2_000
 """Changes told one by one; after more of them everything is fetched again."""
-_LIVE = frozenset(("running", "paused", "stopping"))
 
 
 class Watch:
@@ -250,7 +250,7 @@ class Watch:
     def _died(self) -> bool:
         """A run whose process was killed changes its status without a commit."""
         run = self.run
-        if run is None or run.status not in _LIVE:
+        if run is None or run.status not in LIVE:
             return False
         try:
             return self.reader.run(run.id).status != run.status
@@ -267,7 +267,7 @@ class Watch:
     def row(self, number: int) -> AnswerRow | None:
         """The answer in a row; None where it has been deleted. Nobody is asked by a run that is over."""
         answer = self._windows.row(number, self._fetch) if 0 <= number < len(self) else None
-        over = self.run is not None and self.run.status in ("interrupted", "finished")
+        over = self.run is not None and self.run.status in OVER
         if answer is not None and answer.status == "running" and over:
             return replace(answer, status="pending", started=None)
         return answer

@@ -33,7 +33,7 @@ from tui_evals.compare.statistics import Interval, percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.present.columns import table, wrap
-from tui_evals.present.figures import counted, estimated_cost, money
+from tui_evals.present.figures import counted, estimated_cost
 from tui_evals.present.pace import Pace, pace_parts
 from tui_evals.runs.battle import Battle, DueBout, estimate_battle
 from tui_evals.runs.budget import Budget
@@ -47,6 +47,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.opening import identity
+from tui_evals.text.money import money
 
 _EVERY = 0.5
 _PAIR, _PAIRS = "pair of answers", "pairs of answers"

@@ -19,7 +19,7 @@ from tui_evals.present.answers import (
     score_text,
 )
 from tui_evals.present.columns import table
-from tui_evals.present.figures import local_time, mean_text, money
+from tui_evals.present.figures import local_time, mean_text
 from tui_evals.present.runs import run_data, run_facts, standing_data, stop_reason, totals_sentence
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
 from tui_evals.runs.status import GENERATION
@@ -27,6 +27,7 @@ from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
+from tui_evals.text.money import money
 
 _LISTED = 20
 

@@ -12,9 +12,10 @@ from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
-from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError
+from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError
 from tui_evals.targets.config import find_target
 from tui_evals.targets.opening import open_target
+from tui_evals.text.money import money
 
 
 def list_targets(env_name: str | None) -> None:
@@ -29,9 +30,13 @@ def list_targets(env_name: str | None) -> None:
         marks = [word for word, on in _roles(config, here).items() if on]
         key = f"key {config.api_key}" if config.api_key else ""
         price = price_for(config)
-        cost = "unpriced" if price is None else f"{price.input_per_million:g} + {price.output_per_million:g} USD/M"
+        cost = "unpriced" if price is None else _price_text(price)
         parts = [config.model, config.base_url or "", key, cost, f"{config.concurrency} at once", ", ".join(marks)]
         say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
+
+
+def _price_text(price: Price) -> str:
+    return f"{money(price.input_per_million)} + {money(price.output_per_million)} per million tokens"
 
 
 def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:

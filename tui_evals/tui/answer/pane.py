@@ -12,6 +12,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
@@ -219,7 +220,7 @@ class DetailPane(Pane):
             return
         case, run = self._presenter.case, self.watching.run
         concerned = {turn.row.id for turn in case.turns} if case else {self._presenter.answer}
-        calm = run is None or run.status in ("finished", "interrupted", "planned")
+        calm = run is None or run.status not in LIVE
         if calm or pulse.run or pulse.reload or any(row.id in concerned for row in pulse.rows):
             self._presenter.again()
 

@@ -6,10 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.present.figures import duration, money, number
-from tui_evals.store.records import AnswerRow, AnswerStatus, CallRecord, ScoreRecord
-from tui_evals.store.rows import Detail, Label, expected_of
+from tui_evals.present.answers import answer_facts, error_text, missing_text, pretty_json, reference_text
+from tui_evals.present.figures import duration, number, tokens
+from tui_evals.present.runs import stop_reason
+from tui_evals.present.status import result_look
+from tui_evals.store.records import CallRecord, RunRow, ScoreRecord
+from tui_evals.store.rows import Detail, Label
 from tui_evals.targets.answers import content_text
+from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line, spell_out
 from tui_evals.tui.answer_context import (
     AnswerContext,
@@ -17,7 +21,6 @@ from tui_evals.tui.answer_context import (
     answer_title,
     arguments_of,
     messages_of,
-    pretty,
     prompt_of,
     text_of,
     unit_of,
@@ -25,16 +28,17 @@ from tui_evals.tui.answer_context import (
 )
 from tui_evals.tui.diff_rows import NARROWEST, Layout, SideBySideRows, column_titles, diff_summary, unified_rows
 from tui_evals.tui.rows import (
-    GLYPHS,
     JoinedRows,
     Piece,
     Row,
     Rows,
     Style,
+    fit,
     heading,
     paragraph,
     row,
     status_piece,
+    tone_style,
     wrapped,
 )
 
@@ -73,7 +77,7 @@ def request_rows(detail: Detail, width: int) -> Iterator[Rows]:
                 yield from _call_rows(call, width)
     for name, value in detail.answer.request.items():
         if name != "messages" and value not in (None, [], {}):
-            yield paragraph(f"{name}: {pretty(value)}", width, "dim")
+            yield paragraph(f"{name}: {pretty_json(value)}", width, "dim")
 
 
 def _content(message: Mapping[str, Any]) -> str:
@@ -88,7 +92,7 @@ def attempt_rows(detail: Detail, width: int) -> Iterator[Rows]:
     """What else the target told, and every call that was made for the answer, judges included."""
     if detail.answer is not None and detail.answer.diagnostics:
         yield heading("Diagnostics")
-        yield paragraph(pretty(detail.answer.diagnostics), width, "dim")
+        yield paragraph(pretty_json(detail.answer.diagnostics), width, "dim")
     if detail.calls:
         yield heading("Attempts")
     for call in detail.calls:
@@ -100,7 +104,7 @@ def _attempt_rows(call: CallRecord, width: int) -> Rows:
         f"{'!' if call.code else '✓'} {call.kind} {call.target}",
         f"attempt {call.attempt}" if call.attempt > 1 else "",
         "from the cache" if call.from_cache else duration(call.latency_ms / 1000),
-        f"{call.input_tokens or 0} tokens in, {call.output_tokens or 0} out" if call.input_tokens is not None else "",
+        tokens(call.input_tokens, call.output_tokens),
         "" if call.cost is None else money(call.cost),
         f"{call.code}: {call.message or ''}" if call.code else "",
     ]
@@ -108,7 +112,6 @@ def _attempt_rows(call: CallRecord, width: int) -> Rows:
     return rows if len(rows) else [row()]
 
 
-_RESULTS: dict[str, AnswerStatus] = {"pass": "pass", "fail": "fail", "error": "error"}
 _NOTHING: tuple[object, ...] = ("", [], {})
 
 
@@ -158,26 +161,24 @@ def _score(record: ScoreRecord, width: int) -> Iterator[Rows]:
         yield paragraph(record.reason, width, "", 2)
     for name, value in record.details.items():
         if value is not None and value not in _NOTHING:
-            yield paragraph(f"{name}: {value if isinstance(value, str) else pretty(value)}", width, "dim", 2)
+            yield paragraph(f"{name}: {value if isinstance(value, str) else pretty_json(value)}", width, "dim", 2)
 
 
 def _result(result: str | None) -> Piece:
-    if result in _RESULTS:
-        return status_piece(_RESULTS[result], 10)
-    return Piece(f"- {safe_line(result or 'scored', 7)}".ljust(10), "dim")
+    look = result_look(result)
+    return fit(look.text, 10, tone_style(look.tone))
 
 
 def _short_score(record: ScoreRecord) -> str:
-    glyph = GLYPHS[_RESULTS[record.result]][0] if record.result in _RESULTS else "-"
-    return f"{glyph} {record.result or 'scored'}" + ("" if record.score is None else f" {_points(record.score)}")
+    return result_look(record.result).text + ("" if record.score is None else f" {_points(record.score)}")
 
 
 def _label(label: Label, width: int) -> Rows:
-    glyph, style = GLYPHS[label.verdict]
+    look = result_look(label.verdict)
     about = f" of {label.evaluator}" if label.evaluator else ""
     word = "good" if label.verdict == "pass" else "bad"
     note = f": {label.note}" if label.note else ""
-    return paragraph(f"{glyph} {label.author} says it is {word}{about}{note}", width, style)
+    return paragraph(f"{look.glyph} {label.author} says it is {word}{about}{note}", width, tone_style(look.tone))
 
 
 def _points(score: float) -> str:
@@ -186,11 +187,6 @@ def _points(score: float) -> str:
 
 LAYOUTS: tuple[Layout, ...] = ("sides", "unified", "answer")
 LAYOUT_NAMES: dict[Layout, str] = {"sides": "side by side", "unified": "unified", "answer": "only the answer"}
-_WAITING: dict[AnswerStatus, str] = {
-    "pending": "Nobody has been asked yet.",
-    "running": "The target has been asked and has not answered yet.",
-}
-_LEFT = "The run stopped before this was answered; p lets it go on."
 _MORE = "       … all of it stands below"
 _ASKED = 3
 """Lines of the question that stand above its answer."""
@@ -237,7 +233,7 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
     """The facts of an answer, and why there is none."""
     record, answer = case.row, case.detail.answer
     score = "" if record.score is None else f" {number(record.score)}"
-    left = case.run.status == "interrupted" and record.status in _WAITING
+    left = case.run.status == "interrupted" and record.status in ("pending", "running")
     yield [
         row(
             status_piece("pending" if left else record.status),
@@ -250,37 +246,22 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
     who = [
         run.targets[record.target] if record.target < len(run.targets) else "",
         prompt[record.prompt] if len(prompt) > 1 and record.prompt < len(prompt) else "",
-        f"answered by {answer.model}" if answer and answer.model else "",
         f"category {record.category}" if record.category else "",
     ]
     yield paragraph(" · ".join(safe_line(part, 120) for part in who if part), width)
-    yield paragraph(" · ".join(part for part in _facts(record, case.detail) if part), width, "dim")
-    if answer is None:
-        waiting = _LEFT if left else _WAITING.get(record.status, "There is no answer in the store.")
-        yield paragraph(waiting, width, "warn" if left else "running")
-    elif answer.code or answer.message:
-        yield paragraph(f"! {answer.code or 'error'}: {answer.message or 'no more is known'}", width, "error")
+    if facts := answer_facts(record, answer, len(case.detail.calls)).text:
+        yield paragraph(facts, width, "dim")
+    if left:
+        yield paragraph(_left_text(case.run), width, "warn")
+    elif answer is None:
+        yield paragraph(missing_text(record, answer), width, "running")
+    elif problem := error_text(answer):
+        yield paragraph(f"! {problem}", width, "error")
 
 
-def _facts(record: AnswerRow, detail: Detail) -> Iterator[str]:
-    answer = detail.answer
-    if record.scripted:
-        yield "scripted, not a model"
-    yield (
-        "from the cache"
-        if record.from_cache
-        else ""
-        if record.latency_ms is None
-        else duration(record.latency_ms / 1000)
-    )
-    if record.input_tokens is not None or record.output_tokens is not None:
-        yield f"{record.input_tokens or 0} tokens in, {record.output_tokens or 0} out"
-    if answer is not None:
-        yield money(record.cost) if record.cost is not None else "" if answer.code else "unpriced"
-    if answer is not None and answer.finish_reason:
-        yield f"ended with {safe_line(answer.finish_reason, 40)}"
-    if record.attempts > 1:
-        yield f"{record.attempts} attempts"
+def _left_text(run: RunRow) -> str:
+    reason = f": {stop_reason(run)}" if stop_reason(run) else ""
+    return f"The run stopped before this was answered{reason}; p lets it go on."
 
 
 def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
@@ -302,7 +283,8 @@ def _turn_rows(
     def title(text: str) -> Rows:
         return heading(text + (" · raw" if view.raw else "")) if titled else ()
 
-    text, reference = text_of(turn), expected_of(unit_of(compared.case.item, turn.row.turn))
+    text = text_of(turn)
+    reference = reference_text(unit_of(compared.case.item, turn.row.turn), text)
     if text is None:
         if reference is not None:
             yield title("Expected")
@@ -331,9 +313,9 @@ def _turn_rows(
 
 
 def _text_rows(text: str, turn: Detail, raw: bool, width: int) -> Rows:
-    if not text:
-        calls = "; the tool calls stand below" if turn.answer and turn.answer.tool_calls else ""
-        return [row((f"The answer is empty{calls}.", "dim"))]
+    if not text or not (raw or text.strip()):
+        calls = " The tool calls stand below." if turn.answer and turn.answer.tool_calls else ""
+        return [row((missing_text(turn.row, turn.answer) + calls, "dim"))]
     return paragraph(spell_out(text) if raw else text, width)
 
 
@@ -350,8 +332,8 @@ def _conversation_rows(compared: ComparedAnswer, view: AnswerView, width: int) -
         if turn.row.id == case.row.id:
             yield [row(("its answer stands above", "dim"))]
         elif turn.answer is not None and turn.answer.code:
-            yield paragraph(f"! {turn.answer.code}: {turn.answer.message or ''}", width, "error")
+            yield paragraph(f"! {error_text(turn.answer)}", width, "error")
         elif turn.answer is None:
-            yield [row(("no answer yet", "dim"))]
+            yield paragraph(missing_text(turn.row, turn.answer), width, "dim")
         else:
             yield from _turn_rows(compared, turn, view, width, titled=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, Self
@@ -11,10 +11,10 @@ from tui_evals.compare.diff import Diff, DiffSide, Kind
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
 from tui_evals.compare.verdicts import NAMES
+from tui_evals.present.status import result_look
 from tui_evals.store.records import ScoreRecord
 from tui_evals.tui.diff_rows import NARROWEST, SIGNS, SideBySideRows, diff_texts, filled_up, side_parts, unified_rows
 from tui_evals.tui.rows import (
-    GLYPHS,
     BlockRows,
     Ground,
     JoinedRows,
@@ -27,6 +27,7 @@ from tui_evals.tui.rows import (
     fit,
     paragraph,
     row,
+    tone_style,
     wrapped,
 )
 
@@ -132,7 +133,6 @@ BESIDE: tuple[Beside, ...] = ("runs", "first", "later")
 THREE_COLUMNS_FROM = 120
 """Cells from which three columns can be read."""
 
-_RESULTS: Mapping[str, tuple[str, Style]] = {"pass": GLYPHS["pass"], "fail": GLYPHS["fail"], "error": GLYPHS["error"]}
 _REASON, _REASON_LINES = 600, 3
 
 
@@ -210,9 +210,9 @@ def _judged_lines(judged: JudgedLine, later: int, width: int) -> list[Row]:
 def _result(record: ScoreRecord | None) -> Piece:
     if record is None:
         return Piece("–", "dim")
-    glyph, style = _RESULTS.get(record.result or "", ("·", "dim"))
+    look = result_look(record.result)
     number = "" if record.score is None else f" {score_text(record.score)}"
-    return Piece(f"{glyph} {record.result or 'no result'}{number}", style)
+    return Piece(f"{look.text}{number}", tone_style(look.tone))
 
 
 # -- the texts

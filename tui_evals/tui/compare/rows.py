@@ -13,18 +13,9 @@ from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence, power_sentence
-from tui_evals.tui.rows import GLYPHS, LazyRows, Piece, Row, Style, fit, row, status_piece, wrapped
-
-KIND_GLYPHS: Mapping[Kind, tuple[str, Style]] = {
-    "broken": ("✗", "fail"),
-    "fixed": ("✓", "pass"),
-    "changed": ("~", "warn"),
-    "same": ("=", "dim"),
-    "gone": ("‹", "accent"),
-    "new": ("›", "accent"),
-    "not comparable": ("?", "dim"),
-}
-"""The glyph and the style of each kind."""
+from tui_evals.present.comparisons import KIND_LOOKS, direction, stop_notes
+from tui_evals.present.status import ANSWER_LOOKS
+from tui_evals.tui.rows import LazyRows, Piece, Row, Style, fit, look_piece, row, tone_style, wrapped
 
 _UNBROKEN = "\u00a0"
 _SAYS = 3
@@ -36,8 +27,7 @@ _ITEM = 16
 
 def kind_piece(kind: Kind, width: int = 0) -> Piece:
     """A kind as glyph and word."""
-    glyph, style = KIND_GLYPHS[kind]
-    return Piece(f"{glyph} {kind}".ljust(width), style)
+    return look_piece(KIND_LOOKS[kind], width)
 
 
 def kind_shown(line: ComparedLine, kinds: Collection[Kind]) -> Kind:
@@ -59,6 +49,7 @@ def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
         for name, against in zip(NAMES[1:], comparison.against, strict=False):
             rows += [row((line, verdict_style(against.passes))) for line in verdict(against, name, width, tall)]
     rows.append(_counts(comparison, width))
+    rows += [row(fit(note, width, "error")) for note in stop_notes(side.run for side in comparison.sides)]
     shown = [(name, test) for name, one in zip(NAMES[1:], comparison.against, strict=False) for test in one.tests]
     shown = [(name, test) for name, test in shown if test.shown]
     if tall:
@@ -78,7 +69,8 @@ def verdict(difference: RunDifference, name: str, width: int, whole: bool = True
 
 def verdict_style(test: MeasuredDifference) -> Style:
     """Shown differences stand out, as better or worse."""
-    return "" if not test.shown else "fail" if test.worse() else "pass" if test.direction else "strong"
+    tones: Mapping[str, Style] = {"better": "pass", "worse": "fail"}
+    return tones.get(direction(test), "strong") if test.shown else ""
 
 
 def _run_line(number: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
@@ -100,7 +92,7 @@ def _run_line(number: int, side: RunSide, against: RunDifference | None, width: 
 def _short_verdict(difference: RunDifference) -> str:
     """A verdict in a few words, for a line among others."""
     counts = [
-        f"{KIND_GLYPHS[kind][0]}{difference.counts[kind]}"
+        f"{KIND_LOOKS[kind].glyph}{difference.counts[kind]}"
         for kind in ("broken", "fixed")
         if difference.counts.get(kind)
     ]
@@ -118,9 +110,10 @@ def _counts(comparison: Comparison, width: int) -> Row:
     pieces: list[Piece] = []
     left = width
     for kind in KINDS:
-        text = f"{KIND_GLYPHS[kind][0]} {counts[kind]:,} {kind}"
+        look = KIND_LOOKS[kind]
+        text = f"{look.glyph} {counts[kind]:,} {look.word}"
         if kind in counts and len(text) <= left:
-            pieces.append(Piece(text + "   "[: max(left - len(text), 0)], KIND_GLYPHS[kind][1]))
+            pieces.append(Piece(text + "   "[: max(left - len(text), 0)], tone_style(look.tone)))
             left -= len(text) + 3
     return Row(tuple(pieces))
 
@@ -215,8 +208,8 @@ def status_pieces(answers: Sequence[Answer | None], width: int = _STATUS) -> lis
 def _status(answer: Answer | None, width: int) -> Piece:
     if answer is None:
         return fit("–", width, "dim")
-    glyph, style = GLYPHS[answer.status]
-    return status_piece(answer.status, width) if width >= _STATUS else fit(glyph, width, style)
+    look = ANSWER_LOOKS[answer.status]
+    return look_piece(look, width) if width >= _STATUS else fit(look.glyph, width, tone_style(look.tone))
 
 
 def score_words(answers: Sequence[Answer | None]) -> str:

@@ -11,10 +11,11 @@ from typing import Any
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, read_comparison
+from tui_evals.present.answers import expected_text
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
-from tui_evals.store.rows import Detail, expected_of
+from tui_evals.store.rows import Detail
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.tui.answer_context import messages_of, unit_of
 
@@ -112,7 +113,7 @@ class ComparedItemFinder:
             self._items[digest] = items if isinstance(items, list) else ()
         items = self._items.get(digest, ())
         item = items[detail.row.item] if detail and detail.row.item < len(items) else None
-        return expected_of(unit_of(item, detail.row.turn)) if detail and isinstance(item, dict) else None
+        return (expected_text(unit_of(item, detail.row.turn)) or None) if detail and isinstance(item, dict) else None
 
 
 def answer_as_text(answer: AnswerRecord | None) -> str:

@@ -7,12 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.cells import cell_len
-
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import Problem, path_text
 from tui_evals.datasets.validate import ValidationReport
+from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, spell_out
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
@@ -180,9 +179,9 @@ def field_rows(name: str, value: Any, width: int, *, dim: bool = False, lit: boo
         beside = [Row((fit(name, _COLUMN - 1, label), Piece(" "), *first), name)]
         return [*beside, *(Row((Piece(" " * _COLUMN), *line)) for line in rest)]
     lines = preview(name, value, width - 2, base)
-    called = fit(name, min(cell_len(safe(name)), width), label)
-    room = width - cell_len(called.text) - 2
-    if len(lines) == 1 and sum(cell_len(piece.text) for piece in lines[0]) <= room:
+    called = fit(name, min(cell_width(safe(name)), width), label)
+    room = width - cell_width(called.text) - 2
+    if len(lines) == 1 and sum(cell_width(piece.text) for piece in lines[0]) <= room:
         return [Row((called, Piece("  "), *lines[0]), name)]
     return [Row((called,), name), *(Row((Piece("  "), *line)) for line in lines)]
 
@@ -213,7 +212,7 @@ def _entry(one: Any, width: int, style: Style) -> Line:
         content = f"calls {_json_head(one['tool_calls'])}"
     text = content if isinstance(content, str) else _json_head(content)
     who = f"{role[:12]}: "
-    return (Piece(who, "dim" if style else "accent"), fit(text, width - cell_len(safe(who)), style))
+    return (Piece(who, "dim" if style else "accent"), fit(text, width - cell_width(safe(who)), style))
 
 
 def _more_line(count: int, what: str) -> list[Line]:

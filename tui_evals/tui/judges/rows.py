@@ -103,7 +103,7 @@ _RESULTS: Mapping[str | None, tuple[str, Style]] = {
     "fail": ("✗ fail", "fail"),
     "error": ("! error", "error"),
     "skipped": ("– skipped", "dim"),
-    None: ("· no verdict", "partial"),
+    None: ("· no verdict", "warn"),
 }
 _LABEL = 8
 _LONGEST_VALUE = 80

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tui_evals.present.figures import duration, money
+from tui_evals.present.figures import duration
 from tui_evals.targets.answers import content_text
+from tui_evals.text.money import money
 from tui_evals.tui.actions import actions_at, key_names
 from tui_evals.tui.answer_context import arguments_of
 from tui_evals.tui.rows import JoinedRows, Row, Rows, Style, fit, paragraph, row, wrapped

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from tui_evals.present.status import OVER
 from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
@@ -21,7 +22,6 @@ from tui_evals.tui.workspace import Selection
 
 from .sorting import PLAN, order_after_choice, sort_columns
 from .table import ResultsTable
-from .totals import LIVE
 
 _NEED_ANSWER = frozenset(("mark", "verdict", "item", "copy"))
 
@@ -45,7 +45,7 @@ class ResultsPane(ResultsTable):
             return "there are no columns further left"
         if action == "right" and not self._more:
             return "there are no columns further right"
-        if action == "follow" and self._following is None and run.status not in LIVE:
+        if action == "follow" and self._following is None and run.status in OVER:
             return f"the run is {run.status}; one can follow answers while they come"
         return None
 

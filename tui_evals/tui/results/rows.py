@@ -6,13 +6,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, overload
 
-from rich.cells import cell_len, set_cell_size
-
-from tui_evals.present.figures import compact, duration, money, number
+from tui_evals.present.columns import beginning, cell_width
+from tui_evals.present.figures import compact, duration, number
+from tui_evals.present.status import result_look
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece
+from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, tone_style
 
 _PREVIEW = 12
 _WIDE = 70
@@ -91,18 +92,18 @@ def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: 
     if several.turns:
         yield Column("turn", "turn", 4, True)
     if len(targets) > 1:
-        yield Column("target", "target", max(6, min(max(map(cell_len, targets)), wide)))
+        yield Column("target", "target", max(6, min(max(map(cell_width, targets)), wide)))
     if several.repeats:
         yield Column("repeat", "rep", 3, True)
     if len(prompts) > 1:
-        yield Column("prompt", "prompt", max(6, min(max(map(cell_len, prompts)), wide)))
+        yield Column("prompt", "prompt", max(6, min(max(map(cell_width, prompts)), wide)))
     yield Column("status", "status", 10)
     yield Column("score", "score", 5, True)
 
 
 def _shifting(keys: Iterable[str]) -> Iterable[Column]:
     for key in keys:
-        yield Column(f"evaluator:{key}", key, max(6, min(cell_len(safe_line(key, 20)), 10)))
+        yield Column(f"evaluator:{key}", key, max(6, min(cell_width(safe_line(key, 20)), 10)))
     yield Column("latency_ms", "latency", 7, True)
     yield Column("output_tokens", "tokens", 9, True)
     yield Column("cost", "cost", 8, True)
@@ -122,7 +123,7 @@ def heading(shown: Layout, sort: str | None = None, descending: bool = False) ->
         word = fit(column.word, column.width, "strong", right=column.right)
         if column.by and column.by == sort:
             name = safe_line(column.word, 20)
-            name = name if cell_len(name) < column.width else set_cell_size(name, column.width - 1)
+            name = name if cell_width(name) < column.width else beginning(name, column.width - 1)
             word = fit(name + ("▼" if descending else "▲"), column.width, "accent", right=column.right)
         pieces += [word, Piece(" ")]
     if shown.first:
@@ -135,12 +136,6 @@ def heading(shown: Layout, sort: str | None = None, descending: bool = False) ->
 
 _LEAST_PREVIEW = 8
 _VERDICTS: Mapping[str, str] = {"pass": "+", "fail": "-"}
-_GLYPHS: Mapping[str | None, tuple[str, Style]] = {
-    "pass": ("✓", "pass"),
-    "fail": ("✗", "fail"),
-    "error": ("!", "error"),
-    "skipped": ("–", "dim"),
-}
 
 
 class AnswerSource(Protocol):
@@ -176,7 +171,7 @@ def sample_extent(answers: AnswerSource, count: int = 64) -> RunExtent:
         keys = {key for row in rows for key in answers.scores(row)}
     except StoreError:
         return RunExtent()
-    longest = max((cell_len(safe_line(row.name, 40)) for row in rows), default=0)
+    longest = max((cell_width(safe_line(row.name, 40)) for row in rows), default=0)
     if any(row.name.startswith("#") for row in rows):
         longest = max(longest, len(f"#{len(answers)}"))
     several = {"turns": any(row.turn for row in rows), "repeats": any(row.repeat for row in rows)}
@@ -318,12 +313,13 @@ def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
     """What an evaluator made of an answer, in a few signs."""
     if record is None:
         return "", ""
-    glyph, style = _GLYPHS.get(record.result, ("", ""))
-    plain = record.threshold is None and record.score in (0, 1) and glyph
+    look = result_look(record.result)
+    judged = record.result is not None
+    plain = record.threshold is None and record.score in (0, 1) and judged
     figure = "" if record.score is None or plain else number(record.score)
-    if not glyph and not figure:
-        figure = record.label or ""
-    return f"{glyph} {figure}".strip(), style
+    if not judged:
+        return figure or record.label or "", ""
+    return f"{look.glyph} {figure}".strip(), tone_style(look.tone)
 
 
 def _merged(pieces: Iterable[Piece]) -> Iterable[Piece]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from textual.app import ComposeResult
 
+from tui_evals.present.pace import Pace
+from tui_evals.present.status import FINAL, OVER, final_count
 from tui_evals.store.filters import FilterError
 from tui_evals.store.records import Totals
 from tui_evals.tui.messages import AnswerShown
@@ -25,7 +27,7 @@ from tui_evals.tui.workspace import Workspace
 
 from .rows import AnswerTable, RunExtent, heading, layout, sample_extent
 from .sorting import no_answers_rows, order_words
-from .totals import FINAL, LIVE, LiveTotals, Pace, final_count, totals_rows
+from .totals import LiveTotals, totals_rows
 from .workers import workers_line
 
 _SHARE = 100
@@ -90,7 +92,7 @@ class RunCounter:
 
 _TICK = 0.5
 _HEAD = 3
-"""Lines above the answers: two of totals and one of words; one more where a run has workers."""
+"""Lines above the answers: two of totals and one of words; one more where a run stopped or has workers."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
 
 
@@ -230,7 +232,7 @@ class ResultsTable(Pane):
             self._lines.refresh_rows(-1 if place is None else place for place in places)
         if pulse.run or pulse.reload:
             self._shown = self._shown[:1]
-            if watch.run is not None and watch.run.status not in LIVE:
+            if watch.run is not None and watch.run.status in OVER:
                 self._following = None
                 if self._outdated:
                     self._later(self._arrange(watch.order), "putting the answers in order")

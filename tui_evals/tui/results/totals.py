@@ -1,61 +1,21 @@
-"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost."""
+"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost; a third says why it stopped."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rich.cells import cell_len
-
 from tui_evals.compare.statistics import wilson
-from tui_evals.present.figures import duration, money
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
-from tui_evals.tui.rows import GLYPHS, Piece, Row, Style, fit
+from tui_evals.present.columns import cell_width
+from tui_evals.present.figures import duration
+from tui_evals.present.pace import pace_parts
+from tui_evals.present.runs import run_cost, run_duration, stop_reason
+from tui_evals.present.status import FINAL, final_count, run_look, status_counts
+from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
 
-LIVE = frozenset(("planned", "running", "paused", "stopping"))
-FINAL = frozenset(("pass", "fail", "partial", "error"))
-_OVER = 10.0
-_ENOUGH = 5
 _STUCK = 30.0
-_RUN_GLYPHS: dict[str, tuple[str, Style]] = {
-    "planned": ("·", "dim"),
-    "running": ("▸", "running"),
-    "paused": ("‖", "warn"),
-    "stopping": ("▪", "warn"),
-    "interrupted": ("!", "error"),
-    "finished": ("✓", "pass"),
-}
-
-
-def final_count(totals: Totals) -> int:
-    """How many answers are judged, or will never be."""
-    return totals.passed + totals.failed + totals.partial + totals.errored
-
-
-class Pace:
-    """How fast answers become final: over the last ten seconds, or longer where fewer than five came in them."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def note(self, now: float, count: int) -> None:
-        """Remember how many were final by now."""
-        seen = self._seen
-        if seen and count < seen[-1][1]:
-            seen.clear()
-        if len(seen) > 1 and seen[-1][1] == count == seen[-2][1]:
-            seen.pop()
-        seen.append((now, count))
-        while len(seen) > 2 and now - seen[1][0] >= _OVER and count - seen[1][1] >= _ENOUGH:
-            seen.popleft()
-
-    def rate(self) -> float | None:
-        """Answers per second; None until five have come."""
-        if len(self._seen) < 2:
-            return None
-        (first, before), (last, now) = self._seen[0], self._seen[-1]
-        return (now - before) / (last - first) if now - before >= _ENOUGH and last > first else None
 
 
 class LiveTotals:
@@ -77,9 +37,9 @@ class LiveTotals:
 
     def note(self, rows: Iterable[AnswerRow]) -> None:
         """Answers that changed."""
-        for row in rows:
-            if row.status in FINAL and row.seq > self._seq:
-                self._later[row.id] = row
+        for answer in rows:
+            if answer.status in FINAL and answer.seq > self._seq:
+                self._later[answer.id] = answer
                 self._known = None
 
     @property
@@ -115,25 +75,22 @@ class LiveTotals:
 
 
 def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: float, width: int) -> list[Row]:
-    """The two lines, with as much of each as fits."""
-    first = [_state(run), *_stuck(run, now)]
+    """The two lines, with as much of each as fits, and why the run stopped if it did."""
+    look = run_look(run)
+    took = run_duration(run)
+    state = Piece(f"{look.text} in {took}" if took else look.text, tone_style(look.tone))
+    first = [[state], *_stuck(run, now)]
     second: list[list[Piece]] = []
     if totals is None:
         first.append([Piece(f"{run.total:,} answers", "dim")])
     else:
         first += _progress(run, totals, rate, width)
-        second += [*_counts(totals), _money(totals)]
-    if run.status == "finished" and run.started is not None and run.finished is not None:
-        first.append([Piece(f"took {duration(run.finished - run.started)}")])
+        second += [*_counts(totals), *_money(totals)]
     name = fit(run.name, min(24, max(width // 4, 6)), "strong")
     first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
-    return [join_fitting(first, width), join_fitting(second, width)]
-
-
-def _state(run: RunRow) -> list[Piece]:
-    glyph, style = _RUN_GLYPHS[run.status]
-    requested = {"pause": "pausing", "stop": "stopping"}.get(run.control, "") if run.status == "running" else ""
-    return [Piece(f"{glyph} {requested or run.status}", style)]
+    reason = stop_reason(run)
+    stopped = [row(fit(f"stopped: {reason}", width, "error"))] if reason else []
+    return [join_fitting(first, width), join_fitting(second, width), *stopped]
 
 
 def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
@@ -148,43 +105,27 @@ def _progress(run: RunRow, totals: Totals, rate: float | None, width: int) -> li
     cells = max(5, min(width // 6, 24))
     full = cells * ready // totals.total if totals.total else cells
     groups = [[Piece("▰" * full, "accent"), Piece("▱" * (cells - full), "dim"), Piece(f" {ready:,}/{totals.total:,}")]]
-    if rate and run.status == "running":
-        groups.append([Piece(f"{rate:.1f}/s")])
-        left = totals.total - ready
-        groups += [[Piece(f"{duration(left / rate)} left")]] if left else []
+    if run.status == "running":
+        groups += [[Piece(part)] for part in pace_parts(rate, totals.total - ready)]
     return groups
 
 
 def _counts(totals: Totals) -> Iterable[list[Piece]]:
     judged = totals.passed + totals.failed
-    counts: Sequence[tuple[AnswerStatus, int, bool]] = (
-        ("pass", totals.passed, True),
-        ("fail", totals.failed, True),
-        ("error", totals.errored, False),
-        ("partial", totals.partial, False),
-        ("answered", totals.answered, False),
-        ("running", totals.running, False),
-        ("pending", totals.pending, False),
-    )
-    for status, count, always in counts:
-        glyph, style = GLYPHS[status]
-        if count or always:
-            yield [Piece(f"{glyph} {count:,} {status}", style if count else "dim")]
-        if status == "fail" and (interval := wilson(totals.passed, judged)) is not None:
+    for one in status_counts(totals):
+        if one.count or one.status in ("pass", "fail"):
+            yield [Piece(f"{one.short} {one.status}", tone_style(one.look.tone) if one.count else "dim")]
+        if one.status == "fail" and (interval := wilson(totals.passed, judged)) is not None:
             share = 100 * totals.passed / judged
-            yield [
-                Piece(f"{share:.1f} % pass", "strong"),
-                Piece(f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})"),
-            ]
+            ends = f" ({100 * interval.low:.0f}–{100 * interval.high:.0f})"
+            yield [Piece(f"{share:.1f} % pass", "strong"), Piece(ends)]
 
 
-def _money(totals: Totals) -> list[Piece]:
-    pieces = [Piece(money(totals.cost))]
-    if totals.judge_cost:
-        pieces.append(Piece(f" + {money(totals.judge_cost)} judges"))
-    if totals.unpriced:
-        pieces.append(Piece(f" + {totals.unpriced:,} unpriced", "warn"))
-    return pieces
+def _money(totals: Totals) -> Iterable[list[Piece]]:
+    cost = run_cost(totals)
+    yield [Piece(cost.text, "warn" if cost.unpriced else "")]
+    if cost.judge_text:
+        yield [Piece(cost.judge_text, "dim")]
 
 
 def join_fitting(groups: Iterable[Sequence[Piece]], width: int) -> Row:
@@ -193,7 +134,7 @@ def join_fitting(groups: Iterable[Sequence[Piece]], width: int) -> Row:
     used = 0
     for group in groups:
         text = "".join(piece.text for piece in group)
-        size = cell_len(text) + (2 if pieces else 0)
+        size = cell_width(text) + (2 if pieces else 0)
         if pieces and used + size > width:
             continue
         if pieces:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from tui_evals.present.status import OVER
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.tui.latest_statuses import runs_of
@@ -14,7 +15,6 @@ from tui_evals.tui.latest_statuses import runs_of
 from .state import BASELINE, LOOSE, RuleSheet
 
 _JUDGE = "Compliance"
-_OVER = ("interrupted", "finished")
 _MOST_ANSWERS = 200_000
 
 
@@ -76,7 +76,7 @@ class VerdictReader:
     def _run(self, reader: Reader, run: RunRow) -> _RunVerdicts:
         mark = (run.status, run.scoring_pass, run.heartbeat)
         known = self._known.get(run.id)
-        if known is not None and known[0] == mark and run.status in _OVER:
+        if known is not None and known[0] == mark and run.status in OVER:
             return known[1]
         verdicts = _verdicts(reader, run)
         self._known[run.id] = (mark, verdicts)
@@ -97,7 +97,7 @@ def _verdicts(reader: Reader, run: RunRow) -> _RunVerdicts:
         verdicts = judged.get(row.id, [])
         if not keys and row.status in ("pass", "partial", "fail"):
             verdicts = [row.status == "pass"]
-        waits = run.status not in _OVER and row.status in ("pending", "running", "answered")
+        waits = run.status not in OVER and row.status in ("pending", "running", "answered")
         tally = VerdictTally(sum(verdicts), len(verdicts), int(row.status == "error" and not verdicts), int(waits))
         own = by_target.setdefault(_column(run, row.prompt, row.target), {})
         own[row.name] = add_tallies((own.get(row.name, NOTHING), tally))

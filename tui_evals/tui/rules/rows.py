@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from rich.cells import cell_len
-
 from tui_evals.compare.statistics import percent
+from tui_evals.present.columns import cell_width
+from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.records import AnswerStatus
-from tui_evals.tui.rows import GLYPHS, LazyRows, Piece, Row, Rows, Style, fit, paragraph, row, wrapped
+from tui_evals.tui.rows import LazyRows, Piece, Row, Rows, Style, fit, paragraph, row, tone_style, wrapped
 
 from .rates import NOTHING, VerdictBoard, VerdictTally
 from .state import BASELINE, LOOSE, RuleLine, RuleSheet
@@ -73,7 +73,7 @@ class Columns:
         left = width - _NUMBER - _COUNT
         for place, target in enumerate(board.targets):
             longest = max((len(rate_text(board.row(key)[place])) for key in keys), default=0)
-            wide = min(max(longest, cell_len(target)), _WIDEST) + 2
+            wide = min(max(longest, cell_width(target)), _WIDEST) + 2
             if left - wide < _LEAST:
                 break
             self.rates.append(wide)
@@ -121,7 +121,7 @@ def rate_text(tally: VerdictTally) -> str:
     """A rate as sign, share and numbers."""
     if not tally.judged:
         return "▸ under way" if tally.open else f"! {_count_of(tally.errors, 'error')}" if tally.errors else "–"
-    sign = GLYPHS[_status(tally)][0]
+    sign = ANSWER_LOOKS[_status(tally)].glyph
     more = " ▸" if tally.open else " !" if tally.errors else ""
     return f"{sign} {percent(tally.passed / tally.judged, 0)} {tally.passed:,}/{tally.judged:,}{more}"
 
@@ -130,7 +130,7 @@ def rate_style(tally: VerdictTally) -> Style:
     """The colour that goes with the sign."""
     if not tally.judged:
         return "running" if tally.open else "error" if tally.errors else "dim"
-    return GLYPHS[_status(tally)][1]
+    return tone_style(ANSWER_LOOKS[_status(tally)].tone)
 
 
 def _status(tally: VerdictTally) -> AnswerStatus:
@@ -184,7 +184,7 @@ def status_text(tally: VerdictTally) -> str:
     if not tally.judged:
         return "▸" if tally.open else "! error" if tally.errors else "–"
     status = _status(tally)
-    return f"{GLYPHS[status][0]} " + (status if tally.judged == 1 else f"{tally.passed}/{tally.judged}")
+    return f"{ANSWER_LOOKS[status].glyph} " + (status if tally.judged == 1 else f"{tally.passed}/{tally.judged}")
 
 
 def _head(sheet: RuleSheet, board: VerdictBoard, key: object, tests: int, width: int) -> list[Row]:

@@ -6,18 +6,14 @@ import asyncio
 from pathlib import Path
 from typing import NamedTuple
 
+from tui_evals.present.runs import stop_reason
+from tui_evals.present.status import OVER
+from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.terminal import title_bytes, write_to_terminal
-
-_TAIL = 4_000
-_ASKED_FOR = "stopped before the end"
-
-
-GENERATION = "generation"
-"""What stands in the configuration of a run that wrote tests."""
 
 
 class Ending(NamedTuple):
@@ -27,39 +23,16 @@ class Ending(NamedTuple):
     finished: bool
 
 
-def why_stopped(database: Path, run: RunRow) -> str:
-    """Why a run in the background ended before its time, as its log says; empty where nobody knows, or somebody did."""
-    log = database.parent / "logs" / f"{run.key}.log"
-    try:
-        # A process that was killed says nothing more, and then the end of the log is of an earlier time.
-        if run.status != "interrupted" or log.stat().st_mtime < (run.heartbeat or 0):
-            return ""
-        with open(log, "rb") as stream:
-            stream.seek(max(stream.seek(0, 2) - _TAIL, 0))
-            text = stream.read().decode("utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-    return reason_in(text, run.key)
-
-
-def reason_in(text: str, key: str) -> str:
-    """The reason in what the command line said of a run, without the commands it names, which have keys here."""
-    _, marker, reason = text.rpartition(f"{key} stopped: ")
-    reason = reason.rpartition(f"`tui-evals resume {key}`")[0] or reason
-    reason = " ".join((reason if marker else text.rpartition("\n")[2]).split()).rstrip(".")
-    return "" if reason == _ASKED_FOR else reason
-
-
 def told_ending(database: Path, run: RunRow) -> Ending:
     """The sentence for a run that is over; counting takes a while, so this is for a thread."""
     with Reader(database) as reader:
         totals = reader.totals(run.id)
     if run.status == "finished":
         return Ending(f"{run.name} is finished: {_outcome(totals)}", True)
-    why = why_stopped(database, run)
+    if run.code != "asked" and (why := stop_reason(run)):
+        return Ending(f"{run.name} stopped: {why}; p lets it go on", False)
     answered = totals.total - totals.pending - totals.running
-    reason = f": {why}" if why else f" with {answered} of {totals.total} answered"
-    return Ending(f"{run.name} stopped{reason}; p lets it go on", False)
+    return Ending(f"{run.name} stopped with {answered} of {totals.total} answered; p lets it go on", False)
 
 
 def _outcome(totals: Totals) -> str:
@@ -79,7 +52,7 @@ def notice(app: Desk) -> None:
     run = app.watching.run
     if run is None:
         return
-    if run.status not in ("finished", "interrupted"):
+    if run.status not in OVER:
         app.followed_run = run.key
         entitle(app, f"{run.name} {run.status}")
         return
@@ -104,3 +77,15 @@ def entitle(app: Desk, text: str) -> None:
     """The title of the terminal."""
     if not app.is_headless:
         write_to_terminal(title_bytes(f"{text} · tui-evals"))
+
+
+def reason_in(text: str, key: str) -> str:
+    """The reason in what the command line said of a run, without the commands it names, which have keys here."""
+    _, marker, reason = text.rpartition(f"{key} stopped: ")
+    reason = reason.rpartition(f"`tui-evals resume {key}`")[0] or reason
+    return " ".join((reason if marker else text.rpartition("\n")[2]).split()).rstrip(".")
+
+
+def why_stopped(database: Path, run: RunRow) -> str:
+    """Why a run ended before its time."""
+    return stop_reason(run)

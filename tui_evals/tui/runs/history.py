@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui_evals.compare.trend import OpponentKind, default_opponent
+from tui_evals.present.status import LIVE
 from tui_evals.store.baselines import baselines, dataset_key
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, RunStatus, Totals
+from tui_evals.store.records import RunRow, Totals
 
 PAGE = 200
 """Runs that are fetched at first, and that come to it when one reaches the end."""
 
-_LIVE: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
 _PATIENCE = 0.3  # seconds of counting before what is known so far is shown
 
 
@@ -44,7 +44,7 @@ class ListedRun:
     @property
     def live(self) -> bool:
         """Whether somebody is executing it."""
-        return self.run.status in _LIVE
+        return self.run.status in LIVE
 
     @property
     def suite(self) -> str:
@@ -108,7 +108,7 @@ class RunHistory:
     def _totals(self, reader: Reader, row: RunRow, seq: int, until: float) -> Totals | None:
         # The heartbeat tells the scoring pass that has just begun from the one that is over.
         state = (row.status, row.scoring_pass, row.heartbeat)
-        mark = (*state, seq) if row.status in _LIVE else state
+        mark = (*state, seq) if row.status in LIVE else state
         known = self._known.get(row.id)
         if known is not None and known[0] == mark:
             return known[1]

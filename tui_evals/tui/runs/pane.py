@@ -28,7 +28,6 @@ from tui_evals.tui.workspace import Workspace
 
 from . import edits
 from .edits import AskEdit, ask_baseline, ask_deletion, ask_name, ask_note, ask_tags, carry_out
-from .ending import why_stopped
 from .history import PAGE, ChosenRuns, ListedRun, RunHistory, RunList, find_listed_run
 from .rows import RunRows, about_lines, empty_lines
 
@@ -175,8 +174,7 @@ class RunsPane(Pane):
         listed = self._listed()
         parent = self._known(listed.run.parent) if listed else None
         name = parent.name if parent else ""
-        why = why_stopped(self.watching.database, listed.run) if listed else ""
-        self.about.show(lambda width: about_lines(listed, name, width, why))
+        self.about.show(lambda width: about_lines(listed, name, width))
         self.about.display = listed is not None and self.size.height >= 14
 
     def pulse(self, pulse: StoreChange) -> None:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import overload
 
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import draw_bars
-from tui_evals.store.records import RunRow, RunStatus, Totals
-from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
+from tui_evals.present.columns import cell_width
+from tui_evals.present.runs import run_cost, run_facts, stop_reason
+from tui_evals.present.status import run_look, waiting_count
+from tui_evals.store.records import RunRow, Totals
+from tui_evals.tui.rows import Piece, Row, Style, fit, look_piece, row, wrapped
 
 from .history import ListedRun, RunList
-
-STATUSES: Mapping[RunStatus, tuple[str, Style]] = {
-    "planned": ("·", "dim"),
-    "running": ("▸", "running"),
-    "paused": ("‖", "warn"),
-    "stopping": ("□", "warn"),
-    "interrupted": ("!", "error"),
-    "finished": ("■", ""),
-}
 
 BASELINE = "⚑ baseline"
 """What stands beside the run that the others of its dataset are measured against."""
@@ -31,12 +25,8 @@ _AGE = 7
 _RATE = 6
 _COUNT = 14
 _COST = 10
-
-
-def run_status_piece(status: RunStatus, width: int = 0) -> Piece:
-    """The status of a run as glyph and word."""
-    glyph, style = STATUSES[status]
-    return Piece(f"{glyph} {status}".ljust(width), style)
+_REASON = 16
+"""Cells from which something can be read of why a run stopped."""
 
 
 def age(seconds: float) -> str:
@@ -45,15 +35,6 @@ def age(seconds: float) -> str:
         if seconds < limit:
             return f"{max(int(seconds // size), 0)} {unit}"
     return f"{int(seconds // 31_557_600)} y" if seconds >= 31_557_600 else f"{int(seconds // 86_400)} d"
-
-
-def run_cost(totals: Totals | None) -> str:
-    """What a run cost, judges included; a plus sign where some calls have no known price."""
-    if totals is None:
-        return "…"
-    cost = totals.cost + totals.judge_cost
-    more = "+" if totals.unpriced else ""
-    return f"${cost:.2f}{more}" if cost >= 1 or not cost else f"${cost:.4f}{more}"
 
 
 def runs_by_suite(listed: Sequence[ListedRun]) -> dict[str, list[ListedRun]]:
@@ -115,17 +96,22 @@ def run_line(listed: ListedRun, width: int, shown: bool, marked: bool, now: floa
     run = listed.run
     mark: Style = "mark"
     pieces = [Piece("▪" if marked else " ", mark), Piece("›" if shown else " ", "accent")]
-    tail = [run_status_piece(run.status, _STATUS), _rate_piece(listed)]
+    tail = [look_piece(run_look(run), _STATUS), _rate_piece(listed)]
     left = width - 2 - _AGE - _STATUS - _RATE
     if left >= 16 + _COUNT:
         tail.append(fit(_counts(listed.totals), _COUNT, "dim"))
         left -= _COUNT
     if left >= 16 + _COST:
-        tail.append(fit(run_cost(listed.totals), _COST))
+        tail.append(fit(_cost(listed.totals), _COST))
         left -= _COST
-    more = _tags_and_targets(run)
-    name = min(max(left // 2, 24), left) if more and left >= 30 else left
-    tail.append(fit(more, left - name, "dim"))
+    more, reason = _tags_and_targets(run), stop_reason(run)
+    name = min(max(left // 2, 24), left) if (more or reason) and left >= 30 else left
+    room = left - name
+    if reason and room >= _REASON:
+        wide = min(cell_width(reason) + 2, room if not more else max(room - cell_width(more), room // 2))
+        tail += [fit(reason, wide - 2, "error"), Piece("  ")]
+        room -= wide
+    tail.append(fit(more, room, "dim"))
     return Row((*pieces, fit(age(now - run.created), _AGE, "dim"), *_name(listed, name), *tail), run.id)
 
 
@@ -143,11 +129,15 @@ def _rate_piece(listed: ListedRun) -> Piece:
     return fit("–" if listed.rate is None else percent(listed.rate, 0), _RATE, style)
 
 
+def _cost(totals: Totals | None) -> str:
+    return "…" if totals is None else run_cost(totals).short
+
+
 def _counts(totals: Totals | None) -> str:
     """How many of all answers passed, or how many are there yet."""
     if totals is None:
         return ""
-    waiting = totals.pending + totals.running + totals.answered
+    waiting = waiting_count(totals)
     return f"({totals.total - waiting}/{totals.total})" if waiting else f"({totals.passed}/{totals.total})"
 
 
@@ -155,18 +145,16 @@ def _tags_and_targets(run: RunRow) -> str:
     return " ".join([*(f"#{tag}" for tag in run.tags), " · ".join(run.targets)])
 
 
-def about_lines(listed: ListedRun | None, parent: str, width: int, why: str = "") -> list[Row]:
+def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
     """The run under the cursor in full: what does not fit into its row."""
     if listed is None:
         return []
     run, totals = listed.run, listed.totals
-    facts = [run.key, " · ".join(run.targets), run_cost(totals)]
-    if totals is not None:
-        counts = {"passed": totals.passed, "failed": totals.failed, "partial": totals.partial, "error": totals.errored}
-        facts += [f"{count} {word}" for word, count in counts.items() if count]
+    facts = [run.key, " · ".join(run.targets)]
+    facts.append("…" if totals is None else run_facts(run, totals).sentence)
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
-    if why:
-        rows += [row((line, "error")) for line in wrapped(f"! {why}; p lets it go on", width)]
+    if reason := stop_reason(run):
+        rows += [row((line, "error")) for line in wrapped(f"! {reason}; p lets it go on", width)]
     if listed.baseline:
         rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent")))
     if run.tags or parent:
