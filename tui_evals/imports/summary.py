@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tui_evals.present.columns import table
 from tui_evals.present.figures import counted
 
 from .base import ImportResult, shown
@@ -36,16 +35,10 @@ def headline(result: ImportResult) -> str:
     return f"read {_amount(result)} from {result.source}"
 
 
-def totals_lines(result: ImportResult, room: int | None) -> list[str]:
-    """The totals as a table, where there was nothing else."""
-    if not only_totals(result):
-        return []
-    rows = result.overview
-    if not rows:
-        return ["there is no row in it"]
-    heads = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [heads, *([str(row.get(head, "")) for head in heads] for row in rows)]
-    return table(cells, right=range(1, len(heads)), elastic=range(len(heads)), room=room)
+def totals_cells(result: ImportResult) -> list[list[str]]:
+    """The totals with their heads, where there was nothing else."""
+    heads = list(dict.fromkeys(key for row in result.overview for key in row))
+    return [heads, *([str(row.get(head, "")) for head in heads] for row in result.overview)] if heads else []
 
 
 def note_lines(result: ImportResult) -> list[str]:

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_evals.present.columns import table
 from tui_evals.store.database import StoreError
 from tui_evals.store.writer import Writer
 from tui_evals.text.nearest import did_you_mean
@@ -116,10 +117,12 @@ def problem_text(sentence: str, path: Path) -> str:
 def result_rows(result: ImportResult, width: int) -> list[Row]:
     """What was read, where it went, and what was left out, changed and carried, each with its place."""
     from tui_evals.imports.losses import Losses
-    from tui_evals.imports.summary import headline, kept_lines, note_lines, totals_lines
+    from tui_evals.imports.summary import headline, kept_lines, note_lines, totals_cells
 
     rows = [row((line, "strong")) for line in wrapped(safe_line(headline(result)), width)]
-    rows += [row(safe_line(line)) for line in totals_lines(result, width)]
+    if cells := totals_cells(result):
+        every = range(len(cells[0]))
+        rows += [row(safe_line(line)) for line in table(cells, right=every[1:], elastic=every, room=width)]
     for line in kept_lines(result):
         rows += paragraph(safe_line(line), width, "pass")
     for line in note_lines(result):

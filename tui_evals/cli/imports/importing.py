@@ -25,7 +25,8 @@ from tui_evals.imports.base import (
     shown,
 )
 from tui_evals.imports.losses import Losses
-from tui_evals.imports.summary import headline, kept_lines, note_lines, only_totals, totals_lines
+from tui_evals.imports.summary import headline, kept_lines, note_lines, only_totals, totals_cells
+from tui_evals.present.columns import table
 from tui_evals.present.figures import counted
 
 _EXIT_CODES: Mapping[type[ImportFailed], int] = {NoStore: 1, WrongSettings: 3}
@@ -93,7 +94,7 @@ def _as_json(result: ImportResult) -> dict[str, Any]:
 
 def _say(result: ImportResult) -> None:
     say(headline(result), bold=not only_totals(result))
-    for line in totals_lines(result, columns()):
+    for line in _totals(result) if only_totals(result) else ():
         say(f"  {line}")
     for line in Losses(list(result.losses)).sentences():
         say(line)
@@ -103,3 +104,10 @@ def _say(result: ImportResult) -> None:
         say(line, fg="green")
     if result.next:
         say(f"next: `{result.next}`")
+
+
+def _totals(result: ImportResult) -> list[str]:
+    cells = totals_cells(result)
+    if not cells:
+        return ["there is no row in it"]
+    return table(cells, right=range(1, len(cells[0])), elastic=range(len(cells[0])), room=columns())
