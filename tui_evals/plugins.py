@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
@@ -34,11 +34,27 @@ def declared(package: str, attribute: str) -> Iterator[object]:
 
 def installed(group: str, kind: type[T], what: str, taken: Collection[str] = ()) -> Plugins[T]:
     """Everything installed packages offer in a group; names that are `taken` stay with those who have them."""
+    return _offered(group, lambda point: _loaded(point, kind, what), what, taken)
+
+
+def installed_classes(group: str, base: type[T], what: str) -> Plugins[type[T]]:
+    """The classes installed packages offer in a group, all of them made from a base class."""
+
+    def load(point: EntryPoint) -> type[T]:
+        value = _loaded(point, object, what)
+        if isinstance(value, type) and issubclass(value, base):
+            return value
+        raise UnusablePlugin(f"{_named(point, what)} is no {base.__name__}")
+
+    return _offered(group, load, what)
+
+
+def _offered(group: str, load: Callable[[EntryPoint], T], what: str, taken: Collection[str] = ()) -> Plugins[T]:
     by_name: dict[str, T] = {}
     problems: list[str] = []
     for point in entry_points(group=group):
         try:
-            value = _loaded(point, kind, what)
+            value = load(point)
         except UnusablePlugin as problem:
             problems.append(str(problem))
             continue
@@ -56,7 +72,7 @@ def installed_named(group: str, name: str, kind: type[T], what: str) -> T | None
 
 
 def _loaded(point: EntryPoint, kind: type[T], what: str) -> T:
-    named = f"the installed {what} '{point.name}' ({point.value})"
+    named = _named(point, what)
     try:
         value = point.load()
     except (Exception, SystemExit) as problem:  # what a foreign package raises on import is its own affair
@@ -64,3 +80,7 @@ def _loaded(point: EntryPoint, kind: type[T], what: str) -> T:
     if not isinstance(value, kind):
         raise UnusablePlugin(f"{named} is no {kind.__name__}")
     return value
+
+
+def _named(point: EntryPoint, what: str) -> str:
+    return f"the installed {what} '{point.name}' ({point.value})"

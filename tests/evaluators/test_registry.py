@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tui_evals import plugins
 from tui_evals.cli.judge.evaluators import _fields, description, summary
 from tui_evals.evaluators import registry as registry_module
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, ToolCall, evaluate, negated_score, verdict_score
@@ -151,9 +152,13 @@ class Polite(Evaluator):
         return verdict_score("please" in (evidence.response or ""), "looked for please")
 
 
+class Nameless(Polite):
+    """Has the name of another one only."""
+
+
 def installed(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     points = [EntryPoint(name, value, registry_module.GROUP) for name, value in values.items()]
-    monkeypatch.setattr(registry_module, "entry_points", lambda group: points)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
 
 
 def test_an_installed_package_brings_evaluators(monkeypatch):
@@ -168,6 +173,7 @@ def test_an_installed_package_brings_evaluators(monkeypatch):
     [
         ("no_such_module_here:X", "cannot be loaded"),
         (f"{__name__}:CANONICAL", "is no Evaluator"),
+        (f"{__name__}:Nameless", f"({__name__}:Nameless) is no Evaluator with a name"),
         ("tui_evals.evaluators.text:Equals", "has the name of a built-in one"),
     ],
 )

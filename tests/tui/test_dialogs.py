@@ -172,3 +172,21 @@ async def test_the_line_of_help_is_red_only_while_the_entry_is_wrong():
         await pilot.press("y")
         await pilot.pause()
         assert not ask.query_one(".help").has_class("wrong")
+
+
+async def test_one_can_scroll_as_soon_as_there_are_rows_and_the_scrollbar_follows():
+    lines = Lines(choosing=False)
+
+    class Viewer(App[None]):
+        def compose(self):
+            yield lines
+
+    async with Viewer().run_test(size=(80, 12)) as pilot:
+        lines.scroll_to(y=10, animate=False)
+        assert lines.scroll_offset.y == 0
+        lines.show(lambda width: [row(str(number)) for number in range(60)])
+        assert not lines.show_vertical_scrollbar
+        lines.scroll_to(y=10, animate=False)
+        assert lines.scroll_offset.y == 10
+        await pilot.pause()
+        assert lines.scroll_offset.y == 10 and lines.vertical_scrollbar.position == 10

@@ -6,12 +6,12 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from tui_evals.plugins import installed_classes
 from tui_evals.text.nearest import did_you_mean
 
 from .base import Ask, Evaluator
@@ -114,17 +114,15 @@ def with_prompt_metrics(registry: Registry, prompt_folder: Path | None) -> Regis
 
 def _installed_evaluators(problems: list[str]) -> dict[str, type[Evaluator]]:
     """Evaluators of installed packages; a package that cannot be loaded is a problem, not the end."""
-    installed: dict[str, type[Evaluator]] = {}
-    for point in entry_points(group=GROUP):
-        try:
-            kind = point.load()
-        except Exception as problem:  # what a foreign package raises on import is its own affair
-            problems.append(f"the installed evaluator '{point.name}' ({point.value}) cannot be loaded: {problem}")
-            continue
-        if not (isinstance(kind, type) and issubclass(kind, Evaluator) and "name" in vars(kind)):
-            problems.append(f"the installed evaluator '{point.name}' ({point.value}) is no Evaluator with a name")
+    offered = installed_classes(GROUP, Evaluator, "evaluator")
+    problems += offered.problems
+    added: dict[str, type[Evaluator]] = {}
+    for point, kind in offered.by_name.items():
+        if "name" not in vars(kind):
+            place = f"{kind.__module__}:{kind.__qualname__}"
+            problems.append(f"the installed evaluator '{point}' ({place}) is no Evaluator with a name")
         elif kind.name in built_in():
             problems.append(f"the installed evaluator '{kind.name}' has the name of a built-in one and is left out")
         else:
-            installed |= dict.fromkeys((kind.name, *kind.aliases), kind)
-    return installed
+            added |= dict.fromkeys((kind.name, *kind.aliases), kind)
+    return added

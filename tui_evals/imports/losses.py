@@ -56,9 +56,13 @@ class Losses:
         """The entries of one kind, in the order they were met."""
         return (entry for entry in self.entries if entry.kind == kind)
 
+    def ordered(self) -> list[Loss]:
+        """What was left out, then what was changed, then what was carried."""
+        return [entry for kind in KINDS for entry in self.of(kind)]
+
     def sentences(self) -> list[str]:
-        """The report as lines: what was left out, then what was changed, then what was carried."""
-        return [str(entry) for kind in KINDS for entry in self.of(kind)]
+        """The report as lines, in that order."""
+        return [str(entry) for entry in self.ordered()]
 
     def _add(self, entry: Loss) -> None:
         if entry not in self._known:

@@ -65,6 +65,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "undo", "u", "undo", "Take back the last edit of the dataset."),
     Action("everywhere", "redo", "U", "redo", "Do again what was taken back."),
     Action("everywhere", "open", "o", "open", "Open another dataset of the project."),
+    Action(
+        "everywhere",
+        "import",
+        "O",
+        "import",
+        "Import what another tool wrote: promptfoo, Prompt Foundry, Inspect, PromptPex, Arthur Bench, results, "
+        "messages.",
+    ),
     Action("everywhere", "new_dataset", "ctrl+n", "new", "Begin a dataset."),
     Action("everywhere", "playground", "P", "play", "Talk to a target, and make an item of the conversation."),
     Action(

@@ -26,7 +26,7 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import dataset_files, drafts, navigation, settings
+from . import dataset_files, drafts, importing, navigation, settings
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
@@ -41,6 +41,7 @@ PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, Res
 COMMANDS: Commands = {
     **navigation.COMMANDS,
     **dataset_files.COMMANDS,
+    **importing.COMMANDS,
     **drafts.COMMANDS,
     **settings.COMMANDS,
     **runs_commands.COMMANDS,

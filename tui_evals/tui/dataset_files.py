@@ -200,16 +200,21 @@ async def open_other(desk: Desk) -> None:
     file = await desk.push_screen_wait(
         Menu("open a dataset", entries, empty="no dataset in this folder; esc, then ctrl+n begins one")
     )
-    if file is not None:
-        try:
-            if file not in desk.workspace.open:
-                desk.workspace.open[file] = Editing(await asyncio.to_thread(load, file))
-            desk.workspace.enter(desk.workspace.open[file])
-        except DatasetError as problem:
-            desk.tell(str(problem), "error")
-            return
-        desk.post_message(StateChanged())
+    if file is not None and await enter_file(desk, file):
         desk.post_message(ShowPane("tree"))
+
+
+async def enter_file(desk: Desk, file: Path) -> bool:
+    """Put a dataset on screen; one that is open comes back with its unsaved edits. False once it was said why not."""
+    try:
+        if file not in desk.workspace.open:
+            desk.workspace.open[file] = Editing(await asyncio.to_thread(load, file))
+        desk.workspace.enter(desk.workspace.open[file])
+    except DatasetError as problem:
+        desk.tell(str(problem), "error")
+        return False
+    desk.post_message(StateChanged())
+    return True
 
 
 def _about(desk: Desk, file: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -25,22 +25,11 @@ from tui_evals.imports.base import (
     shown,
 )
 from tui_evals.imports.losses import Losses
+from tui_evals.imports.summary import headline, kept_lines, note_lines, only_totals, totals_cells
 from tui_evals.present.columns import table
+from tui_evals.present.figures import counted
 
 _EXIT_CODES: Mapping[type[ImportFailed], int] = {NoStore: 1, WrongSettings: 3}
-_DATASET_IS = {
-    "written": "written",
-    "added to": "added at its end",
-    "unchanged": "was there already, the same",
-    "kept": "was changed since it was imported, and stays as it is",
-    "": "",
-}
-_RUN_IS = {
-    "new": "new",
-    "finished now": "was begun by an earlier import, and is whole now",
-    "known": "was imported before; no second one was made",
-    "": "",
-}
 
 
 def import_path(path: Path, kind: str | None, options: ImportOptions, as_json: bool) -> None:
@@ -64,7 +53,7 @@ def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
         raise _stop(problem) from None
     for line in Losses(list(result.losses)).sentences():
         say(line)
-    say(f"added {_many(result.items, 'item')} to {into}", fg="green")
+    say(f"added {counted(result.items, 'item')} to {into}", fg="green")
     for note in result.notes:
         warn(f"note: {note}")
 
@@ -104,47 +93,21 @@ def _as_json(result: ImportResult) -> dict[str, Any]:
 
 
 def _say(result: ImportResult) -> None:
-    if result.dataset_is == "none needed":
-        say(f"{result.source} is a dataset already, with {_many(result.items, 'item')}, and needs no import", bold=True)
-    elif result.dataset is None and result.run is None and not result.suites:
-        say(f"{result.source} holds only totals, no answers, so there is no run to open; these are they:")
-        for line in _totals(result.overview):
-            say(f"  {line}")
-    else:
-        say(f"read {_counted(result)} from {result.source}", bold=True)
+    say(headline(result), bold=not only_totals(result))
+    for line in _totals(result) if only_totals(result) else ():
+        say(f"  {line}")
     for line in Losses(list(result.losses)).sentences():
         say(line)
-    for note in result.notes:
-        warn(f"note: {note}")
-    for prompt in result.prompts:
-        say(f"prompt: {shown(prompt)} (written)")
-    if result.dataset is not None and result.dataset_is != "none needed":
-        say(f"dataset: {shown(result.dataset)} ({_DATASET_IS[result.dataset_is]})", fg="green")
-    for suite in result.suites:
-        say(f"suite: {suite}", fg="green")
-    for run in result.runs:
-        say(f"run: {run.key} {run.name} of {run.suite} ({_RUN_IS[run.run_is]})", fg="green")
-    if result.run is not None and not result.runs:
-        say(f"run: {result.run} ({_RUN_IS[result.run_is]})", fg="green")
+    for line in note_lines(result):
+        warn(line)
+    for line in kept_lines(result):
+        say(line, fg="green")
     if result.next:
         say(f"next: `{result.next}`")
 
 
-def _counted(result: ImportResult) -> str:
-    tests = _many(result.items, "test" if result.kind == "promptpex" else "item")
-    if not result.results:
-        return f"{tests} and no answers" if result.kind == "promptpex" else tests
-    answers = "result" if result.kind == "promptpex" else "answer"
-    return f"{tests}, {_many(result.results, answers)} of {_many(len(result.models), 'model')}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _totals(rows: Sequence[dict[str, Any]]) -> list[str]:
-    if not rows:
+def _totals(result: ImportResult) -> list[str]:
+    cells = totals_cells(result)
+    if not cells:
         return ["there is no row in it"]
-    heads = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [heads, *([str(row.get(head, "")) for head in heads] for row in rows)]
-    return table(cells, right=range(1, len(heads)), elastic=range(len(heads)), room=columns())
+    return table(cells, right=range(1, len(cells[0])), elastic=range(len(cells[0])), room=columns())

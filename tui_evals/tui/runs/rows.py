@@ -173,4 +173,8 @@ def empty_lines(text: str, width: int) -> list[Row]:
     message = (
         "No runs yet. Each time a dataset is asked, the run and its answers are kept here, wherever it was started."
     )
-    return [*(row((line, "dim")) for line in wrapped(message, width)), row(("r", "key"), " starts one")]
+    return [
+        *(row((line, "dim")) for line in wrapped(message, width)),
+        row(("r", "key"), " starts one"),
+        row(("O", "key"), " imports one from another tool"),
+    ]

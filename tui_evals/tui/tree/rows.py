@@ -20,6 +20,7 @@ from .outline import DATASET, Key, name_of, turn_count
 _KEY = 8
 _WELCOME = "Welcome. There is no dataset in this folder yet."
 _PURPOSE = "Write a dataset, say how answers are judged, run it, and see what failed and why."
+_ELSEWHERE = "O imports the tests you have in promptfoo, Prompt Foundry or another tool."
 _LATER = "Nothing to ask a model with yet? `tui-evals demo` shows all of it on a sample project, offline."
 
 
@@ -35,6 +36,8 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
         first, *rest = wrapped(message, max(width - _KEY - 2, 10))
         rows.append(row(" ", fit(key, _KEY, "key"), " ", first))
         rows += [row(" " * (_KEY + 2), line) for line in rest]
+    first, *rest = wrapped(_ELSEWHERE, width)
+    rows += [row(), row((first[:1], "key"), (first[1:], "dim")), *(row((line, "dim")) for line in rest)]
     return rows if others else [*rows, row(), *(row((line, "dim")) for line in wrapped(_LATER, width))]
 
 

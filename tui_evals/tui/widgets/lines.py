@@ -279,6 +279,17 @@ class Lines(ScrollView, can_focus=True):
 
     # -- moving
 
+    @property
+    def allow_vertical_scroll(self) -> bool:
+        """Whether there is more than the screen shows; the scrollbar, which says so too, comes a picture later."""
+        more = self.is_scrollable and not self.disabled and bool(self.size.height) and self.max_scroll_y > 0
+        return super().allow_vertical_scroll or more
+
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """The scrollbar begins where one has scrolled to without it."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def watch_cursor(self, old: int, new: int) -> None:
         """Draw the two rows concerned and tell who listens."""
         if self._choosing and old != new:
