@@ -145,7 +145,7 @@ def test_a_run_that_goes_on_says_how_far_it_is():
 def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
     one = past(tags=("slow", "ci"), note="mind the gap", targets=("small", "large"))
     text = " ".join(line.rstrip() for line in text_of(about_lines(one, "run 0", 30)))
-    for part in ("run 1", "key1", "small · large", "7 of 10 pass", "#slow #ci", "↳ run 0", "✎ mind the gap"):
+    for part in ("run 1", "key1", "small · large", "✓ 7 ✗ 3", "#slow #ci", "↳ run 0", "✎ mind the gap"):
         assert part in text
     assert about_lines(None, "", 30) == []
 
