@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.runs import history
 from tui_evals.tui.runs import pane as run_loading
 from tui_evals.tui.runs.edits import tags_of, why_no_baseline
+from tui_evals.tui.runs.ending import told_ending
 from tui_evals.tui.runs.history import ListedRun, RunHistory, RunList, choose_runs
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, run_line
@@ -130,6 +132,23 @@ def test_a_run_that_stopped_says_why_beside_its_status_and_in_full_below_the_lis
     assert "the next" not in narrow and "the next call co…" in wide and "#slow demo" in wide
     assert why in widest and "#slow demo" in widest
     assert why in " ".join(text_of(about_lines(one, "", 40)))
+
+
+async def test_a_run_that_is_over_is_told_with_what_came_of_it_or_why_it_stopped(tmp_path):
+    path = fresh(tmp_path)
+    done, cut = (
+        await add_run(path, [PASS, FAIL], name="done"),
+        await add_run(path, [PASS, None], name="cut", status="interrupted"),
+    )
+    with Reader(path) as reader:
+        done, cut = reader.run(done.id), reader.run(cut.id)
+    spent = replace(cut, message="the budget is spent", code="budget")
+    asked = replace(cut, message="stopped before the end", code="asked")
+    assert [told_ending(path, one) for one in (done, spent, asked)] == [
+        ("done is finished: 1 of 2 passed; R asks the other 1 again", True),
+        ("cut stopped: the budget is spent; p lets it go on", False),
+        ("cut stopped with 1 of 2 answered; p lets it go on", False),
+    ]
 
 
 def test_totals_that_are_not_counted_yet_are_left_open_and_no_rate_is_no_zero():
