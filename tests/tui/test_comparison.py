@@ -73,6 +73,12 @@ def test_where_there_is_room_it_is_said_what_to_know_before_trusting_the_numbers
     assert "interrupted" not in "\n".join(text_of(head_lines(found, 80, tall=False)))
 
 
+@pytest.mark.parametrize("tall", [False, True])
+def test_the_head_says_why_a_run_stopped(tall):
+    found = comparison([line()], [against()], (side(1), side(2, status="interrupted", message="the budget is spent")))
+    assert "B stopped: the budget is spent" in "\n".join(text_of(head_lines(found, 80, tall)))
+
+
 def test_a_shown_difference_stands_out_as_better_or_worse():
     assert [verdict_style(one) for one in (passes(6), passes(0, 6), passes(1), passes(6, direction=0))] == [
         "fail", "pass", "", "strong",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.runs import history
 from tui_evals.tui.runs import pane as run_loading
 from tui_evals.tui.runs.edits import tags_of, why_no_baseline
+from tui_evals.tui.runs.ending import told_ending
 from tui_evals.tui.runs.history import ListedRun, RunHistory, RunList, choose_runs
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.runs.rows import RunRows, about_lines, age, empty_lines, run_line
@@ -132,6 +134,23 @@ def test_a_run_that_stopped_says_why_beside_its_status_and_in_full_below_the_lis
     assert why in " ".join(text_of(about_lines(one, "", 40)))
 
 
+async def test_a_run_that_is_over_is_told_with_what_came_of_it_or_why_it_stopped(tmp_path):
+    path = fresh(tmp_path)
+    done, cut = (
+        await add_run(path, [PASS, FAIL], name="done"),
+        await add_run(path, [PASS, None], name="cut", status="interrupted"),
+    )
+    with Reader(path) as reader:
+        done, cut = reader.run(done.id), reader.run(cut.id)
+    spent = replace(cut, message="the budget is spent", code="budget")
+    asked = replace(cut, message="stopped before the end", code="asked")
+    assert [told_ending(path, one) for one in (done, spent, asked)] == [
+        ("done is finished: 1 of 2 passed; R asks the other 1 again", True),
+        ("cut stopped: the budget is spent; p lets it go on", False),
+        ("cut stopped with 1 of 2 answered; p lets it go on", False),
+    ]
+
+
 def test_totals_that_are_not_counted_yet_are_left_open_and_no_rate_is_no_zero():
     assert "…" in text_of([run_line(ListedRun(run(), None), 60, False, False, 0.0)])[0]
     assert "0 %" not in text_of([run_line(past(passed=0, failed=0), 60, False, False, 0.0)])[0]
@@ -145,7 +164,7 @@ def test_a_run_that_goes_on_says_how_far_it_is():
 def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
     one = past(tags=("slow", "ci"), note="mind the gap", targets=("small", "large"))
     text = " ".join(line.rstrip() for line in text_of(about_lines(one, "run 0", 30)))
-    for part in ("run 1", "key1", "small · large", "7 of 10 pass", "#slow #ci", "↳ run 0", "✎ mind the gap"):
+    for part in ("run 1", "key1", "small · large", "✓ 7 ✗ 3", "#slow #ci", "↳ run 0", "✎ mind the gap"):
         assert part in text
     assert about_lines(None, "", 30) == []
 

@@ -96,7 +96,7 @@ def test_a_run_that_goes_on_says_how_far_it_is_how_fast_and_when_it_will_be_over
     first, second = lines(a_run(), totals, 12.34)
     assert first.startswith("▸ running  ▰▰▰▰▰▰▰▰▰▱▱▱")
     assert "412/1,000  12.3/s  48 s left  nightly k3fa9z" in first
-    assert second.startswith("✓ 300 pass  ✗ 80 fail  78.9 % pass (75–83)  ◐ 20 partial  ! 12 error  … 3 answered")
+    assert second.startswith("✓ 300 pass  ✗ 80 fail  78.9 % pass (75–83)  ! 12 error  ◐ 20 partial  … 3 answered")
     assert "▸ 8 running  · 577 pending  $0" in second
 
 

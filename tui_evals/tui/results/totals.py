@@ -12,10 +12,11 @@ from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts
 from tui_evals.present.runs import run_cost, run_duration, stop_reason
 from tui_evals.present.status import FINAL, final_count, run_look, status_counts
-from tui_evals.store.records import AnswerRow, RunRow, Totals
+from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
 
 _STUCK = 30.0
+_AFTER_ERRORS: tuple[AnswerStatus, ...] = ("partial", "answered", "running", "pending")
 
 
 class LiveTotals:
@@ -112,7 +113,8 @@ def _progress(run: RunRow, totals: Totals, rate: float | None, width: int) -> li
 
 def _counts(totals: Totals) -> Iterable[list[Piece]]:
     judged = totals.passed + totals.failed
-    for one in status_counts(totals):
+    # Of what there is no room for, answers that nobody could judge are missed least.
+    for one in sorted(status_counts(totals), key=lambda one: one.status in _AFTER_ERRORS):
         if one.count or one.status in ("pass", "fail"):
             yield [Piece(f"{one.short} {one.status}", tone_style(one.look.tone) if one.count else "dim")]
         if one.status == "fail" and (interval := wilson(totals.passed, judged)) is not None:

@@ -9,8 +9,8 @@ from typing import overload
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import draw_bars
 from tui_evals.present.columns import cell_width
-from tui_evals.present.runs import run_cost, run_facts, stop_reason
-from tui_evals.present.status import run_look, waiting_count
+from tui_evals.present.runs import run_cost, stop_reason
+from tui_evals.present.status import run_look, short_counts, waiting_count
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, Style, fit, look_piece, row, wrapped
 
@@ -151,7 +151,7 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
         return []
     run, totals = listed.run, listed.totals
     facts = [run.key, " · ".join(run.targets)]
-    facts.append("…" if totals is None else run_facts(run, totals).sentence)
+    facts += ["…"] if totals is None else [short_counts(totals), run_cost(totals).text]
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
     if reason := stop_reason(run):
         rows += [row((line, "error")) for line in wrapped(f"! {reason}; p lets it go on", width)]
