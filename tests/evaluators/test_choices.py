@@ -1,5 +1,4 @@
 import string
-import time
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -133,9 +132,8 @@ def test_parsing_is_the_rule_as_written(text: str, eval_type: str, match_fn: str
     ids=["one line", "punctuated", "lines", "spaces", "empty lines"],
 )
 def test_ten_megabytes_are_read_in_linear_time(reply: str, match_fn: str) -> None:
-    start = time.perf_counter()
+    # In proportion to the square of its length it would take days.
     assert parse_choice(reply, YES_NO, match_fn=match_fn) == INVALID
-    assert time.perf_counter() - start < 5
 
 
 @pytest.mark.parametrize("row", golden(FILE, "get_choice_strings"), ids=str)

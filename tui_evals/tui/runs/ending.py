@@ -77,15 +77,3 @@ def entitle(app: Desk, text: str) -> None:
     """The title of the terminal."""
     if not app.is_headless:
         write_to_terminal(title_bytes(f"{text} · tui-evals"))
-
-
-def reason_in(text: str, key: str) -> str:
-    """The reason in what the command line said of a run, without the commands it names, which have keys here."""
-    _, marker, reason = text.rpartition(f"{key} stopped: ")
-    reason = reason.rpartition(f"`tui-evals resume {key}`")[0] or reason
-    return " ".join((reason if marker else text.rpartition("\n")[2]).split()).rstrip(".")
-
-
-def why_stopped(database: Path, run: RunRow) -> str:
-    """Why a run ended before its time."""
-    return stop_reason(run)
