@@ -260,7 +260,7 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
 
 
 def _left_text(run: RunRow) -> str:
-    reason = f": {stop_reason(run)}" if stop_reason(run) else ""
+    reason = f": {stop_reason(run).rstrip('.')}" if stop_reason(run) else ""
     return f"The run stopped before this was answered{reason}; p lets it go on."
 
 

@@ -30,7 +30,7 @@ def told_ending(database: Path, run: RunRow) -> Ending:
     if run.status == "finished":
         return Ending(f"{run.name} is finished: {_outcome(totals)}", True)
     if run.code != "asked" and (why := stop_reason(run)):
-        return Ending(f"{run.name} stopped: {why}; p lets it go on", False)
+        return Ending(f"{run.name} stopped: {why.rstrip('.')}; p lets it go on", False)
     answered = totals.total - totals.pending - totals.running
     return Ending(f"{run.name} stopped with {answered} of {totals.total} answered; p lets it go on", False)
 

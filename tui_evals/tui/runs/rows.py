@@ -154,7 +154,7 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
     facts += ["…"] if totals is None else [short_counts(totals), run_cost(totals).text]
     rows = [row(fit(run.name, width, "strong")), *(row((line, "dim")) for line in wrapped(" · ".join(facts), width))]
     if reason := stop_reason(run):
-        rows += [row((line, "error")) for line in wrapped(f"! {reason}; p lets it go on", width)]
+        rows += [row((line, "error")) for line in wrapped(f"! {reason.rstrip('.')}; p lets it go on", width)]
     if listed.baseline:
         rows.append(row(fit(f"{BASELINE} of {listed.dataset}", width, "accent")))
     if run.tags or parent:
