@@ -85,8 +85,8 @@ class Scorer(ABC):
     @classmethod
     def from_dict(cls, config: dict[str, Any]) -> Scorer:
         """The scorer of what `to_dict` gave; what its constructor does not take is passed over."""
-        known = inspect.signature(cls).parameters
-        return cls(**{name: value for name, value in config.items() if name in known})
+        parameters = inspect.signature(cls).parameters
+        return cls(**{name: value for name, value in config.items() if name in parameters})
 
 
 def _plain(value: object) -> bool:
@@ -97,22 +97,27 @@ def _plain(value: object) -> bool:
     return True
 
 
-def method_of(scorer: Scorer, known: Registry) -> Method:
+def method_of(scorer: Scorer, registry: Registry) -> Method:
     """The way of scoring that a scorer is; an exception says what is wrong with it."""
     name: object = scorer.name()
     if not isinstance(name, str) or not name.strip():
         raise UserTypeError(f"name() of {type(scorer).__name__} must return a text, not {name!r}")
-    if name in known.by_name:
+    if name in registry.by_name:
         raise UserValueError(f"the scorer {name!r} has the name of an evaluator that is there already; rename it")
-    named = scorer.categories()
-    if scorer.is_categorical() != bool(named):
-        wrong = "is categorical and names no categories" if not named else "names categories and is not categorical"
+    categories = scorer.categories()
+    if scorer.is_categorical() != bool(categories):
+        wrong = (
+            "is categorical and names no categories" if not categories else "names categories and is not categorical"
+        )
         raise UserValueError(f"the scorer {name!r} {wrong}; is_categorical() and categories() belong together")
-    categories = tuple({"name": _word(one), "description": getattr(one, "description", None)} for one in named or ())
+    records = tuple(
+        {"name": _word(category), "description": getattr(category, "description", None)}
+        for category in categories or ()
+    )
     return Method(
         name=name,
         requires_reference=scorer.requires_reference(),
-        categories=categories or None,
+        categories=records or None,
         custom=True,
         config=scorer.to_dict(),
     )
@@ -148,10 +153,10 @@ class _Batches:
         if number not in self._done:
             start = number * self._size
             self._done[number] = asyncio.create_task(self._batch(self._cases[start : start + self._size]))
-        found = (await asyncio.shield(self._done[number]))[within]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = (await asyncio.shield(self._done[number]))[within]
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     async def _batch(self, cases: list[Case]) -> list[Score | Exception]:
         """The scores of a batch; where it fails, each case alone says whether it is to blame."""
@@ -164,19 +169,19 @@ class _Batches:
 
     async def _asked(self, cases: list[Case]) -> list[Score]:
         candidates, references, inputs, contexts = map(list, zip(*cases, strict=True))
-        given = (
+        arguments = (
             candidates,
             None if None in references else references,
             inputs,
             None if all(text is None for text in contexts) else [text or "" for text in contexts],
         )
-        found: Any
+        answer: Any
         if self._awaited:
-            found = await self._scorer.arun_batch(*given)
+            answer = await self._scorer.arun_batch(*arguments)
         else:
             async with self._one_at_a_time:
-                found = await asyncio.to_thread(self._scorer.run_batch, *given)
-        results = list(found)
+                answer = await asyncio.to_thread(self._scorer.run_batch, *arguments)
+        results = list(answer)
         if len(results) != len(cases):
             raise ValueError(f"{self._scorer.name()} gave {len(results)} results for {len(cases)} candidates")
         return [self._score(result) for result in results]
@@ -189,7 +194,9 @@ class _Batches:
         if hasattr(result, "score"):
             score, category = result.score, getattr(result, "category", None)
         label = None if category is None else _word(category)
-        if self._scorer.is_categorical() and label not in [_word(one) for one in self._scorer.categories() or ()]:
+        if self._scorer.is_categorical() and label not in [
+            _word(known_category) for known_category in self._scorer.categories() or ()
+        ]:
             raise ValueError(f"{self._scorer.name()} gave the category {label!r}, which is none of its categories")
         if score is None and label is None:
             raise ValueError(f"{self._scorer.name()} gave neither a score nor a category")

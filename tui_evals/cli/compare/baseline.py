@@ -47,45 +47,47 @@ def set_run(word: str) -> None:
 def show(as_json: bool) -> None:
     """The baseline of every dataset."""
     with project.reader() as reader:
-        found = [(kept, reader.run(kept.run)) for kept in baselines(reader)]
-        rates = [_rate(reader, run) for _, run in found]
+        rows = [(baseline, reader.run(baseline.run)) for baseline in baselines(reader)]
+        rates = [_rate(reader, run) for _, run in rows]
     if as_json:
-        say_json([_shown(kept, run, rate) for (kept, run), rate in zip(found, rates, strict=True)])
+        say_json([_shown(baseline, run, rate) for (baseline, run), rate in zip(rows, rates, strict=True)])
         return
-    if not found:
+    if not rows:
         say("no baseline is set; `tui-evals baseline set RUN` makes a run the one that later ones are measured against")
-    for (kept, run), rate in zip(found, rates, strict=True):
-        say(kept.source, bold=True)
+    for (baseline, run), rate in zip(rows, rates, strict=True):
+        say(baseline.source, bold=True)
         passes = f"{rate.passed} of {rate.judged} pass ({percent(rate.share)})"
         say(f"  {run.key}  {cell(run.name, 40)}  ran {local_time(run.started or run.created)}  {passes}")
-        say(f"  set by {kept.author}, {local_time(kept.time)}")
+        say(f"  set by {baseline.author}, {local_time(baseline.time)}")
 
 
 def clear(name: str | None) -> None:
     """Forget a baseline, by its dataset or its run."""
     with project.reader() as reader:
-        kept = _meant(reader, name)
-        key = reader.run(kept.run).key
+        baseline = _meant(reader, name)
+        key = reader.run(baseline.run).key
         with project.writer({}) as writer:
-            clear_baseline(writer, kept.source)
-    say(f"{kept.source} has no baseline any more; it was {key}, which stays")
+            clear_baseline(writer, baseline.source)
+    say(f"{baseline.source} has no baseline any more; it was {key}, which stays")
 
 
 def _meant(reader: Reader, name: str | None) -> Baseline:
-    found = baselines(reader)
-    if not found:
+    all_baselines = baselines(reader)
+    if not all_baselines:
         raise Stop("no baseline is set")
     if name is None:
-        if len(found) > 1:
-            raise Stop(f"there are several baselines; say which: {', '.join(kept.source for kept in found)}")
-        return found[0]
+        if len(all_baselines) > 1:
+            raise Stop(
+                f"there are several baselines; say which: {', '.join(baseline.source for baseline in all_baselines)}"
+            )
+        return all_baselines[0]
     root = project_root(Path.cwd())
     for dataset in (name, dataset_key(name, root)):
-        for kept in found:
-            if kept.source == dataset:
-                return kept
+        for baseline in all_baselines:
+            if baseline.source == dataset:
+                return baseline
     run = project.run_named(reader, name)
-    if of_run := [kept for kept in found if kept.run == run.id]:
+    if of_run := [baseline for baseline in all_baselines if baseline.run == run.id]:
         return of_run[0]
     raise Stop(f"{run.key} is no baseline; `tui-evals baseline show` lists them")
 
@@ -99,14 +101,14 @@ def _rate(reader: Reader, run: RunRow) -> Rate:
     return Rate(total.passed, total.passed + total.failed)
 
 
-def _shown(kept: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
+def _shown(baseline: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
     return {
-        "dataset": kept.source,
+        "dataset": baseline.source,
         "run": run.key,
         "name": run.name,
         "ran": run.started or run.created,
-        "author": kept.author,
-        "set": kept.time,
+        "author": baseline.author,
+        "set": baseline.time,
         "passed": rate.passed,
         "judged": rate.judged,
     }

@@ -74,8 +74,8 @@ def label(
         )
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        wanted = columns_of(run, target)
-        rows = [row for row in answers_to(reader, run, item, turn) if row.target in wanted]
+        targets = columns_of(run, target)
+        rows = [row for row in answers_to(reader, run, item, turn) if row.target in targets]
         if not rows:
             raise Stop(f"{run.key} has no answer of {target} to {item}")
         if len({row.target for row in rows}) > 1:
@@ -89,10 +89,10 @@ def label(
 
 def columns_of(run: RunRow, name: str | None) -> frozenset[int]:
     """The numbers of the targets of a name, of all where none is given; or the end of the command."""
-    found = frozenset(number for number, target in enumerate(run.targets) if name in (None, target))
-    if not found:
+    numbers = frozenset(number for number, target in enumerate(run.targets) if name in (None, target))
+    if not numbers:
         raise Stop(f"{run.key} has no target {name!r}; it has {', '.join(run.targets)}")
-    return found
+    return numbers
 
 
 def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) -> None:
@@ -100,34 +100,39 @@ def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) ->
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if evaluator is not None:
-            known_or_stop(reader, run, evaluator, {one.evaluator for one in reader.labels(run.id) if one.evaluator})
-        found = evaluator_agreements(reader, run, evaluator, limit)
+            known_or_stop(
+                reader,
+                run,
+                evaluator,
+                {label_row.evaluator for label_row in reader.labels(run.id) if label_row.evaluator},
+            )
+        agreements = evaluator_agreements(reader, run, evaluator, limit)
     if as_json:
-        say_json({"run": run.key, "agreement": [agreement_json(one) for one in found]})
+        say_json({"run": run.key, "agreement": [agreement_json(entry) for entry in agreements]})
     else:
-        say_agreement(run, found)
+        say_agreement(run, agreements)
 
 
 def known_or_stop(reader: Reader, run: RunRow, evaluator: str, more: set[str] | frozenset[str] = frozenset()) -> None:
     """End the command where an evaluator has judged no answer of a run, nor has anybody labelled it."""
-    known = {*answers_by_evaluator(reader, run.id), *more}
-    if evaluator not in known:
-        there = f"those that did: {', '.join(sorted(known))}" if known else "nor did any other"
-        raise Stop(f"{evaluator!r} has no verdict in {run.key}{did_you_mean(evaluator, known)}; {there}")
+    judged_by = {*answers_by_evaluator(reader, run.id), *more}
+    if evaluator not in judged_by:
+        others = f"those that did: {', '.join(sorted(judged_by))}" if judged_by else "nor did any other"
+        raise Stop(f"{evaluator!r} has no verdict in {run.key}{did_you_mean(evaluator, judged_by)}; {others}")
 
 
-def say_agreement(run: RunRow, found: Sequence[EvaluatorAgreement]) -> None:
-    """Print what the labels of a run come to."""
-    if not any(one.agreement.n or one.unjudged or one.people_differ for one in found):
+def say_agreement(run: RunRow, agreements: Sequence[EvaluatorAgreement]) -> None:
+    """Print how evaluators agree with labels."""
+    if not any(entry.agreement.n or entry.unjudged or entry.people_differ for entry in agreements):
         say(f"nobody has labelled answers of {run.key} yet; `tui-evals label {run.key} --blind` begins")
         return
     say(f"{run.key}  {run.name}", bold=True)
-    for line in all_agreement_lines(found, run.key):
+    for line in all_agreement_lines(agreements, run.key):
         say_agreement_lines(line)
 
 
 def say_agreement_lines(line: AgreementLine) -> None:
-    """Print a line of what is told, broken between words."""
+    """Print a line, broken between words."""
     width = columns()
     for text in wrap(line.text, None if width is None else width - line.indent - 1):
         say(" " * line.indent + text, bold=line.kind in ("title", "strong"), dim=line.kind == "dim")
@@ -185,7 +190,7 @@ class _Keys:
         """Throw away what was typed before there was anything to judge."""
         termios.tcflush(self._file, termios.TCIFLUSH)
 
-    def next(self, wanted: str) -> str:
+    def next(self, keys: str) -> str:
         """The first key that is wanted; what came with it is forgotten, for nobody has seen what it would be about."""
         while True:
             typed = os.read(self._file, 64).decode(errors="replace")
@@ -193,7 +198,7 @@ class _Keys:
                 return "q"
             if not typed.startswith("\x1b"):
                 for key in typed:
-                    if key in wanted:
+                    if key in keys:
                         return key
 
     def line(self, question: str, old: str) -> str:
@@ -206,7 +211,7 @@ class _Keys:
 
 
 class _BlindSession:
-    """Where one person sits with a sample."""
+    """One person labels a sample."""
 
     def __init__(
         self, reader: Reader, writer: Writer, run: RunRow, session: LabellingSession, evaluator: str | None, author: str
@@ -220,7 +225,7 @@ class _BlindSession:
         self._about = "" if evaluator is None else _about(reader, run, evaluator)
 
     def work(self, pool: int) -> int:
-        """Until the sample is through or somebody stops."""
+        """Label until the sample ends or somebody stops."""
         session, code = self._session, 0
         drawn = "all of them" if session.total == pool else f"a plain random sample of {pool:,}"
         before = session.before or "none"
@@ -280,11 +285,11 @@ class _BlindSession:
         keys = "gbsnq" + ("u" if session.previous is not None else "") + (" " if more else "")
         note = f"your note: {session.note()}\n" if session.note() else ""
         while True:
-            shown = wrap(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
-            for line in shown:
+            offer = wrap(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
+            for line in offer:
                 say(line, bold=True)
             key = self._keys.next(keys)
-            rewind(len(shown))
+            rewind(len(offer))
             if key != "n":
                 return key
             session.notes[session.answer or 0] = plain(self._keys.line("note", session.note()).strip())
@@ -310,8 +315,10 @@ class _BlindSession:
         turns = item.get("turns")
         unit = turns[row.turn] if isinstance(turns, list) and row.turn < len(turns) else item
         mode = unit.get("evaluators_mode")
-        found = effective_evaluators(self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item")
-        entry = next((one for one in found if one.key == self._evaluator), None)
+        evaluators = effective_evaluators(
+            self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item"
+        )
+        entry = next((evaluator for evaluator in evaluators if evaluator.key == self._evaluator), None)
         options = {} if entry is None else {k: v for k, v in entry.settings.items() if k not in _KEPT_BACK}
         return f"{self._about}\n{strictjson.dumps(options)}" if options else self._about
 
@@ -330,7 +337,7 @@ class _BlindSession:
 
 
 def _about(reader: Reader, run: RunRow, key: str) -> str:
-    """What an evaluator of a run says of itself."""
+    """The key and summary of an evaluator of a run."""
     name = next((mean.evaluator for mean in reader.evaluator_means(run.id) if mean.key == key), key)
     try:
         return f"{key}: {summary(project.evaluators().find(name))}"

@@ -39,12 +39,12 @@ _LESS_IS_BETTER = frozenset(("HedgingLanguage",))
 def list_suites(as_json: bool) -> None:
     """All suites with their latest runs."""
     root = project_root(Path.cwd())
-    found = list(keeping.every(root))
-    for problem in found:
+    suites = list(keeping.every(root))
+    for problem in suites:
         if isinstance(problem, UserValueError):
             warn(f"note: {problem}")
     with project.reader() as reader:
-        rows = [_suite_data(reader, one) for one in found if isinstance(one, keeping.Suite)]
+        rows = [_suite_data(reader, suite) for suite in suites if isinstance(suite, keeping.Suite)]
     if as_json:
         say_json(rows)
         return
@@ -81,18 +81,18 @@ def show(name: str, run: str | None, as_json: bool) -> None:
     suite = _found(name)
     with project.reader() as reader:
         if run is not None:
-            found = _run_named(reader, suite, run)
+            chosen_run = _run_named(reader, suite, run)
             if as_json:
-                say_json(run_data(reader, found))
+                say_json(run_data(reader, chosen_run))
             else:
-                say_run(reader, found, cases=True)
+                say_run(reader, chosen_run, cases=True)
             return
         data = _suite_data(reader, suite)
-        runs = [_summary(reader, one) for one in running.runs_of(reader, suite.name)]
+        runs = [_summary(reader, suite_run) for suite_run in running.runs_of(reader, suite.name)]
     if as_json:
         pairs = zip(suite.inputs, suite.references, strict=True)
-        asked = [{"input": text, "reference_output": reference} for text, reference in pairs]
-        say_json(data | {"runs": runs, "test_cases": asked})
+        test_cases = [{"input": text, "reference_output": reference} for text, reference in pairs]
+        say_json(data | {"runs": runs, "test_cases": test_cases})
         return
     say(f"{suite.name}  {data['cases']:,} cases, scored by {data['scoring']}", bold=True)
     for key, value in (("description", suite.description), ("created", data["created"])):
@@ -113,16 +113,16 @@ def _found(name: str) -> keeping.Suite:
 def _run_named(reader: Reader, suite: keeping.Suite, word: str) -> RunRow:
     """The run of a suite by its name or its id."""
     runs = running.runs_of(reader, suite.name)
-    found = next((run for run in runs if word in (run.name, run.key)), None)
-    if found is None:
+    run = next((run for run in runs if word in (run.name, run.key)), None)
+    if run is None:
         hint = did_you_mean(word, [run.name for run in runs])
         problem = NotFoundError(f"the suite {suite.name} has no run {word!r}{hint}")
         raise Stop(f"{problem}; `tui-evals suite show {suite.name}` lists them")
-    return found
+    return run
 
 
 def _summary(reader: Reader, run: RunRow) -> dict[str, Any]:
-    """A run in numbers, with what was noted of it."""
+    """The figures and metadata of a run."""
     rows = running.rows_of(reader, run)
     counted = Counter(row.category for row in rows if row.category is not None)
     return {
@@ -144,7 +144,7 @@ def run_data(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 
 def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
-    """Say how a run went, what was noted of it and, where it is asked for, what came of every case."""
+    """Say the figures and metadata of a run and, where `cases` is set, the result of every case."""
     data = _summary(reader, run)
     say(f"{run.suite} · {run.name}  {run.key}  {run.status}", bold=True)
     for key, value in data["metadata"].items():
@@ -185,21 +185,21 @@ def _say_runs(runs: Sequence[dict[str, Any]], better: int) -> None:
         return
     marks = _marks(runs, better)
     rows = [["run", "id", "created", "average", "scored", "model", ""]]
-    for one, mark in zip(runs, marks, strict=True):
-        noted = one["metadata"]
-        model = " ".join(filter(None, (noted.get("model_name"), noted.get("model_version"))))
-        scored = f"{one['scored']:,}/{one['cases']:,}"
-        rows.append([one["run"], one["id"], one["created"], _number(one["average"]), scored, model, mark])
+    for run, mark in zip(runs, marks, strict=True):
+        metadata = run["metadata"]
+        model = " ".join(filter(None, (metadata.get("model_name"), metadata.get("model_version"))))
+        scored = f"{run['scored']:,}/{run['cases']:,}"
+        rows.append([run["run"], run["id"], run["created"], _number(run["average"]), scored, model, mark])
     _say_table(rows, right=(3, 4), elastic=(0, 5))
 
 
 def _marks(runs: Sequence[dict[str, Any]], better: int) -> list[str]:
     """Which runs are the best and which the worst, where there is a difference."""
-    known = [better * one["average"] for one in runs if one["average"] is not None]
-    if not known or max(known) == min(known):
+    averages = [better * run["average"] for run in runs if run["average"] is not None]
+    if not averages or max(averages) == min(averages):
         return ["" for _ in runs]
-    words = {max(known): "best", min(known): "worst"}
-    return ["" if one["average"] is None else words.get(better * one["average"], "") for one in runs]
+    mark_of = {max(averages): "best", min(averages): "worst"}
+    return ["" if run["average"] is None else mark_of.get(better * run["average"], "") for run in runs]
 
 
 def compare(name: str, words: Sequence[str], as_json: bool) -> None:
@@ -214,25 +214,25 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
         against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
     better = _better(suite)
     if as_json:
-        for one, mark in zip(summaries, _marks(summaries, better), strict=True):
-            one["mark"] = mark
-        later = [_tested(run, found) for run, found in zip(tested[1:], against, strict=False)]
-        say_json({"suite": suite.name, "runs": summaries, "against": runs[0].name, "tests": later})
+        for summary, mark in zip(summaries, _marks(summaries, better), strict=True):
+            summary["mark"] = mark
+        tests = [_tested(run, difference) for run, difference in zip(tested[1:], against, strict=False)]
+        say_json({"suite": suite.name, "runs": summaries, "against": runs[0].name, "tests": tests})
         return
     _say_runs(summaries, better)
     if not tested:
         say(f"{len(runs)} runs are too many to test for differences; name {MAX_RUNS} at most", dim=True)
-    for run, letter, found in zip(tested[1:], NAMES[1:], against, strict=False):
+    for run, letter, difference in zip(tested[1:], NAMES[1:], against, strict=False):
         say()
         say(f"A is {runs[0].name}, {letter} is {run.name}.", dim=True)
-        for line in wrap(difference_sentence(found, "A", letter), columns()):
+        for line in wrap(difference_sentence(difference, "A", letter), columns()):
             say(line, bold=True)
-        for line, style in evaluator_tables(found, letter, columns()):
+        for line, style in evaluator_tables(difference, letter, columns()):
             say(line, **style)
 
 
-def _tested(run: RunRow, found: RunDifference) -> dict[str, Any]:
-    tests = [asdict(test) | {"difference": test.difference, "shown": test.shown} for test in found.tests]
+def _tested(run: RunRow, difference: RunDifference) -> dict[str, Any]:
+    tests = [asdict(test) | {"difference": test.difference, "shown": test.shown} for test in difference.tests]
     return {"run": run.name, "tests": tests}
 
 
@@ -261,7 +261,7 @@ def create(
     here = open_project(None, False)
     with said():
         method = _method(scoring, here.registry)
-        found = cases.cases_from(
+        case_list = cases.cases_from(
             frame=None,
             path=data,
             inputs=None,
@@ -270,24 +270,24 @@ def create(
             reference_column=reference_column,
             needs_reference=method.requires_reference,
         )
-        document = keeping.document_of(name, found, method, description)
+        document = keeping.document_of(name, case_list, method, description)
         keeping.keep(here.root, name, document)
     file = keeping.suite_file(here.root, name)
     if as_json:
-        say_json({"suite": name, "cases": len(found.inputs), "scoring_method": method.record, "file": str(file)})
+        say_json({"suite": name, "cases": len(case_list.inputs), "scoring_method": method.record, "file": str(file)})
         return
-    say(f"suite {name}: {len(found.inputs):,} cases, scored by {method.name}; kept in {file}", fg="green")
+    say(f"suite {name}: {len(case_list.inputs):,} cases, scored by {method.name}; kept in {file}", fg="green")
     say(f"next: `tui-evals suite run {shlex.quote(name)} RUN --candidates FILE.csv`")
 
 
-def _method(scoring: str, known: Registry) -> Method:
-    named = evaluators_named(scoring)
-    if len(named) != 1:
+def _method(scoring: str, registry: Registry) -> Method:
+    chosen = evaluators_named(scoring)
+    if len(chosen) != 1:
         raise Stop(
-            f"--scoring must name one evaluator; a suite is scored in one way, and {scoring!r} names {len(named)}"
+            f"--scoring must name one evaluator; a suite is scored in one way, and {scoring!r} names {len(chosen)}"
         )
-    ((name, options),) = named.items()
-    return method_named(name, options, known)
+    ((name, options),) = chosen.items()
+    return method_named(name, options, registry)
 
 
 def run(
@@ -304,8 +304,8 @@ def run(
     """Score the candidates in a table as a run of a suite."""
     here = open_project(None, False)
     with said():
-        kept = keeping.found(here.root, suite)
-        needs_context = _stored_method(kept, here.registry).requires_context
+        stored_suite = keeping.found(here.root, suite)
+        needs_context = _stored_method(stored_suite, here.registry).requires_context
         texts, contexts = cases.candidates_from(
             frame=None,
             path=candidates,
@@ -314,7 +314,7 @@ def run(
             context_column=context_column,
             contexts=None,
         )
-        suite_run = running.suite_run(kept, name, texts, contexts, metadata, needs_context=needs_context)
+        suite_run = running.suite_run(stored_suite, name, texts, contexts, metadata, needs_context=needs_context)
         with refusals(), open_writer(here) as writer:
             job = running.prepare_run(suite_run, here, judge).store(writer)
             code = run_here(job, writer, ExecutionOptions(quiet=as_json))
@@ -327,13 +327,13 @@ def run(
     return code
 
 
-def _stored_method(kept: keeping.Suite, known: Registry) -> Method:
+def _stored_method(suite: keeping.Suite, registry: Registry) -> Method:
     """How a suite scores; a scorer that only a Python program has cannot be found here."""
-    name = str(kept.method["name"])
-    if kept.method.get("type") == "custom" and name not in known.by_name:
+    name = str(suite.method["name"])
+    if suite.method.get("type") == "custom" and name not in registry.by_name:
         raise Stop(
-            f"the suite {kept.name} is scored by {name!r}, a scorer of a Python program; run it there with "
-            f"TestSuite({kept.name!r}, scorer).run(...)"
+            f"the suite {suite.name} is scored by {name!r}, a scorer of a Python program; run it there with "
+            f"TestSuite({suite.name!r}, scorer).run(...)"
         )
-    options: Mapping[str, Any] = next(iter(kept.data["default_evaluators"].values()))
-    return method_named(name, {key: value for key, value in options.items() if key != "type"}, known)
+    options: Mapping[str, Any] = next(iter(suite.data["default_evaluators"].values()))
+    return method_named(name, {key: value for key, value in options.items() if key != "type"}, registry)
