@@ -84,7 +84,7 @@ async def execute(
             metadata=running.metadata_of(reader, run),
             targets=run.targets,
             judges=(config.name,) if config is not None else (),
-            answers=_answers(reader, run) if store != root else (),
+            answers=_recorded_answers(reader, run) if store != root else (),
             started=started,
         )
 
@@ -120,7 +120,7 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
     return (find_target(word, settings) if word else None), {}
 
 
-def _answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
+def _recorded_answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
     """The answers of a run with their scores."""
     recorded = []
     for row in reader.all_rows(run.id):
@@ -131,7 +131,7 @@ def _answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
     return tuple(recorded)
 
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 class TestRun:
@@ -188,7 +188,7 @@ class TestRun:
         return f"TestRun({self.name!r}, id={self.id!r}, cases={len(self.rows)}, average={mean})"
 
 
-def apart(work: Callable[[], _Found]) -> _Found:
+def apart(work: Callable[[], _Result]) -> _Result:
     """What some work returns; in a thread of its own where a loop runs here already, as in a notebook."""
     try:
         asyncio.get_running_loop()

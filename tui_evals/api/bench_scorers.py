@@ -80,7 +80,7 @@ class Scorer(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """What the suite keeps of the scorer: its attributes that JSON can hold."""
-        return {name: value for name, value in vars(self).items() if _plain(value)}
+        return {name: value for name, value in vars(self).items() if _is_json(value)}
 
     @classmethod
     def from_dict(cls, config: dict[str, Any]) -> Scorer:
@@ -89,7 +89,7 @@ class Scorer(ABC):
         return cls(**{name: value for name, value in config.items() if name in parameters})
 
 
-def _plain(value: object) -> bool:
+def _is_json(value: object) -> bool:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -111,7 +111,7 @@ def method_of(scorer: Scorer, registry: Registry) -> Method:
         )
         raise UserValueError(f"the scorer {name!r} {wrong}; is_categorical() and categories() belong together")
     records = tuple(
-        {"name": _word(category), "description": getattr(category, "description", None)}
+        {"name": _category_name(category), "description": getattr(category, "description", None)}
         for category in categories or ()
     )
     return Method(
@@ -123,7 +123,7 @@ def method_of(scorer: Scorer, registry: Registry) -> Method:
     )
 
 
-def _word(category: Any) -> str:
+def _category_name(category: Any) -> str:
     return category if isinstance(category, str) else str(category.name)
 
 
@@ -161,13 +161,13 @@ class _Batches:
     async def _batch(self, cases: list[Case]) -> list[Score | Exception]:
         """The scores of a batch; where it fails, each case alone says whether it is to blame."""
         try:
-            return [*await self._asked(cases)]
+            return [*await self._run_scorer(cases)]
         except Exception as problem:  # what a scorer raises is the record of its case
             if len(cases) == 1:
                 return [problem]
             return [(await self._batch([case]))[0] for case in cases]
 
-    async def _asked(self, cases: list[Case]) -> list[Score]:
+    async def _run_scorer(self, cases: list[Case]) -> list[Score]:
         candidates, references, inputs, contexts = map(list, zip(*cases, strict=True))
         arguments = (
             candidates,
@@ -193,9 +193,9 @@ class _Batches:
         score, category = result, None
         if hasattr(result, "score"):
             score, category = result.score, getattr(result, "category", None)
-        label = None if category is None else _word(category)
+        label = None if category is None else _category_name(category)
         if self._scorer.is_categorical() and label not in [
-            _word(known_category) for known_category in self._scorer.categories() or ()
+            _category_name(known_category) for known_category in self._scorer.categories() or ()
         ]:
             raise ValueError(f"{self._scorer.name()} gave the category {label!r}, which is none of its categories")
         if score is None and label is None:

@@ -50,10 +50,10 @@ def _is_dataset(file: Path) -> bool:
     except DatasetError:
         return file.name in ("prompts.json", "evals.json", "tests.json")
     items = data.get("items")
-    return isinstance(items, list) and all(isinstance(item, dict) and _asks(item) for item in items)
+    return isinstance(items, list) and all(isinstance(item, dict) and _has_prompt(item) for item in items)
 
 
-def _asks(item: dict[str, Any]) -> bool:
+def _has_prompt(item: dict[str, Any]) -> bool:
     return any(name in item for name in ("prompt", "turns", "messages", "variables"))
 
 
@@ -147,7 +147,7 @@ class ItemTest(pytest.Item):
         wrong = [answer for answer in answers if not answer.passed]
         if wrong:
             expected = _references(self.parent.path, self.position)
-            raise NotPassed("\n\n".join(_told(answer, expected.get(answer.turn, "")) for answer in wrong))
+            raise NotPassed("\n\n".join(_failure_text(answer, expected.get(answer.turn, "")) for answer in wrong))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What a person reads; a traceback only for what is no one's mistake."""
@@ -175,7 +175,7 @@ def _references(file: Path, position: int) -> dict[int, str]:
     return dict(enumerate(responses))
 
 
-def _told(answer: Answer, expected: str) -> str:
+def _failure_text(answer: Answer, expected: str) -> str:
     """Why an answer did not pass: the reasons of its evaluators, and how it differs from what was expected."""
     from difflib import ndiff
 

@@ -64,8 +64,8 @@ class Run:
     @property
     def score(self) -> float | None:
         """The mean of the columns' scores; None where nothing was judged."""
-        known = [score for score in self.scores.values() if score is not None]
-        return sum(known) / len(known) if known else None
+        scores = [score for score in self.scores.values() if score is not None]
+        return sum(scores) / len(scores) if scores else None
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row for each answer, with the score and the result of each evaluator."""

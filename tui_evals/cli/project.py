@@ -73,11 +73,11 @@ def run_named(reader: Reader, word: str) -> RunRow:
         raise Stop(str(problem.args[0])) from None
 
 
-def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
+def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
     """The files named, those inside named folders, or the one that discovery finds."""
-    if not named:
+    if not paths:
         yield found_or_started()
-    for path in named:
+    for path in paths:
         if path.is_dir():
             files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
             yield from sorted(file for file in files if not is_generation_file(file))

@@ -40,17 +40,17 @@ def set_run(word: str) -> None:
             return
         with project.writer({}) as writer:
             set_baseline(writer, dataset, run.id, author_here())
-        replaced = "" if before is None else f" instead of {_named(reader.run(before.run))}"
-    say(f"{_named(run)} is the baseline of {dataset}{replaced}")
+        replaced = "" if before is None else f" instead of {_run_text(reader.run(before.run))}"
+    say(f"{_run_text(run)} is the baseline of {dataset}{replaced}")
 
 
 def show(as_json: bool) -> None:
     """The baseline of every dataset."""
     with project.reader() as reader:
         rows = [(baseline, reader.run(baseline.run)) for baseline in baselines(reader)]
-        rates = [_rate(reader, run) for _, run in rows]
+        rates = [_pass_rate(reader, run) for _, run in rows]
     if as_json:
-        say_json([_shown(baseline, run, rate) for (baseline, run), rate in zip(rows, rates, strict=True)])
+        say_json([_baseline_json(baseline, run, rate) for (baseline, run), rate in zip(rows, rates, strict=True)])
         return
     if not rows:
         say("no baseline is set; `tui-evals baseline set RUN` makes a run the one that later ones are measured against")
@@ -64,14 +64,14 @@ def show(as_json: bool) -> None:
 def clear(name: str | None) -> None:
     """Forget a baseline, by its dataset or its run."""
     with project.reader() as reader:
-        baseline = _meant(reader, name)
+        baseline = _baseline_or_stop(reader, name)
         key = reader.run(baseline.run).key
         with project.writer({}) as writer:
             clear_baseline(writer, baseline.source)
     say(f"{baseline.source} has no baseline any more; it was {key}, which stays")
 
 
-def _meant(reader: Reader, name: str | None) -> Baseline:
+def _baseline_or_stop(reader: Reader, name: str | None) -> Baseline:
     all_baselines = baselines(reader)
     if not all_baselines:
         raise Stop("no baseline is set")
@@ -92,16 +92,16 @@ def _meant(reader: Reader, name: str | None) -> Baseline:
     raise Stop(f"{run.key} is no baseline; `tui-evals baseline show` lists them")
 
 
-def _named(run: RunRow) -> str:
+def _run_text(run: RunRow) -> str:
     return f"{run.key} ({run.name})"
 
 
-def _rate(reader: Reader, run: RunRow) -> Rate:
+def _pass_rate(reader: Reader, run: RunRow) -> Rate:
     total = reader.totals(run.id)
     return Rate(total.passed, total.passed + total.failed)
 
 
-def _shown(baseline: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
+def _baseline_json(baseline: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
     return {
         "dataset": baseline.source,
         "run": run.key,

@@ -92,21 +92,21 @@ class _Live:
         self._judge = judge
         self._live = sys.stdout.isatty()
         self._pace = Pace()
-        self._said: float | None = None
+        self._last_shown: float | None = None
 
     def leave(self) -> None:
         """Keep the line, because something else was printed below it."""
-        self._said = None
+        self._last_shown = None
 
     def show(self, *, over: bool) -> None:
         """Say how far it is, where that is due."""
         now, battle = time.monotonic(), self._battle
         self._pace.note(now, battle.done)
-        if not self._live and not over and self._said is not None and now - self._said < _PLAIN_EVERY:
+        if not self._live and not over and self._last_shown is not None and now - self._last_shown < _PLAIN_EVERY:
             return
-        if self._live and self._said is not None:
+        if self._live and self._last_shown is not None:
             rewind(1)
-        self._said = now
+        self._last_shown = now
         undecided = f" · {battle.undecided} without a verdict" if battle.undecided else ""
         pace = pace_parts(self._pace.rate(), battle.total - battle.done)
         line = f"{self._judge}: {battle.done}/{battle.total} bouts{undecided}"
@@ -114,11 +114,11 @@ class _Live:
         say(cell(line, (columns() or 1000) - 1))
 
 
-_RELATIVE = (
+_ELO_NOTE = (
     "Elo says how strong these runs are beside each other in the eyes of this judge, 1000 on average: 100 more means "
     "to win 64 of 100. Other runs, items or judges give other numbers."
 )
-_ALONE = "beside a run with several targets only those of one name do, so battle the two alone"
+_NO_PAIRS_HINT = "beside a run with several targets only those of one name do, so battle the two alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +173,15 @@ def say_runs(runs: Sequence[RunRow], duels: Sequence[Duel], judge: str, due: int
     for line in table(rows, elastic=(2, 3), room=room):
         say(line)
     for duel in duels:
-        left, right = _names(duel)
+        left, right = _letters(duel)
         for count, why in ((duel.unanswered, "a side has no answer"), (duel.edited, "the item was edited in between")):
             if count:
-                _say(f"{left} and {right}: {counted(count, _PAIR, _PAIRS)} left out because {why}.", dim=True)
+                _say_wrapped(f"{left} and {right}: {counted(count, _PAIR, _PAIRS)} left out because {why}.", dim=True)
         if not (duel.pairs or duel.unanswered or duel.edited):
-            _say(f"{left} and {right} have no answers that face each other; {_ALONE}.", dim=True)
+            _say_wrapped(f"{left} and {right} have no answers that face each other; {_NO_PAIRS_HINT}.", dim=True)
     pairs = sum(len(duel.pairs) for duel in duels)
     equal = sum(len(duel.equal) for duel in duels)
-    _say(
+    _say_wrapped(
         f"{counted(pairs, _PAIR, _PAIRS)}: {equal:,} equal, {pairs - equal - due:,} decided earlier, "
         f"{due:,} for {judge} to decide."
     )
@@ -190,26 +190,30 @@ def say_runs(runs: Sequence[RunRow], duels: Sequence[Duel], judge: str, due: int
 def say_battle(state: BattleState) -> None:
     """Say who is preferred, whether that can be chance, how the judge leans, and the ratings."""
     for duel, own in zip(state.duels, state.tallies, strict=True):
-        left, right = _names(duel)
+        left, right = _letters(duel)
         say()
-        _say(battle_sentence(own, left, right), bold=True)
-        _say(_counted(own, left, right))
+        _say_wrapped(battle_sentence(own, left, right), bold=True)
+        _say_wrapped(_counts_text(own, left, right))
         if own.judged and own.share is not None and own.interval is not None:
             ends = f"{percent(own.interval.low)} to {percent(own.interval.high)}"
-            _say(f"Win rate of {right} over {left}: {percent(own.share)}, 95 % interval {ends}; a tie counts half.")
+            _say_wrapped(
+                f"Win rate of {right} over {left}: {percent(own.share)}, 95 % interval {ends}; a tie counts half."
+            )
     if state.lean is not None:
         say()
-        _say(lean_sentence(state.lean), **({"fg": "yellow"} if state.lean.real else {}))
+        _say_wrapped(lean_sentence(state.lean), **({"fg": "yellow"} if state.lean.real else {}))
     if any(match.bout.scripted for own in state.matches for match in own if match.bout):
-        _say("Scripted verdicts are among these; they show how a battle goes and say nothing of the runs.", fg="yellow")
+        _say_wrapped(
+            "Scripted verdicts are among these; they show how a battle goes and say nothing of the runs.", fg="yellow"
+        )
     if state.ratings:
         say()
         for number, line in enumerate(_rating_table(state)):
             say(line, dim=number == 0)
-        _say(_RELATIVE, dim=True)
+        _say_wrapped(_ELO_NOTE, dim=True)
 
 
-def _counted(own: Tally, left: str, right: str) -> str:
+def _counts_text(own: Tally, left: str, right: str) -> str:
     ties = [f"{count:,} {why}" for count, why in ((own.split, "changed with the order"), (own.equal, "equal")) if count]
     parts = [
         f"{left} wins {own.wins[0]:,}",
@@ -230,12 +234,12 @@ def _rating_table(state: BattleState) -> list[str]:
     return table(rows, right=(3,), elastic=(2,), room=columns())
 
 
-def _say(text: str, **style: Any) -> None:
+def _say_wrapped(text: str, **style: Any) -> None:
     for line in wrap(text, columns()):
         say(line, **style)
 
 
-def _names(duel: Duel) -> tuple[str, str]:
+def _letters(duel: Duel) -> tuple[str, str]:
     left, right = duel.places
     return NAMES[left], NAMES[right]
 
@@ -247,15 +251,15 @@ def battle_json(state: BattleState) -> dict[str, Any]:
     """The result as JSON data."""
     rated: Sequence[Rating | None] = state.ratings or [None] * len(state.runs)
     return {
-        "runs": [_run(name, run, rating) for name, run, rating in zip(NAMES, state.runs, rated, strict=False)],
+        "runs": [_run_json(name, run, rating) for name, run, rating in zip(NAMES, state.runs, rated, strict=False)],
         "duels": [_duel_json(state.runs, duel, own) for duel, own in zip(state.duels, state.tallies, strict=True)],
-        "position": None if state.lean is None else _lean(state.lean),
+        "position": None if state.lean is None else _lean_json(state.lean),
     }
 
 
-def _run(name: str, run: RunRow, rating: Rating | None) -> dict[str, Any]:
+def _run_json(name: str, run: RunRow, rating: Rating | None) -> dict[str, Any]:
     about = {"letter": name, "run": run.key, "name": run.name, "targets": list(run.targets)}
-    ends = None if rating is None else _ends(rating.interval)
+    ends = None if rating is None else _interval_json(rating.interval)
     return {**about, "elo": None if rating is None else rating.elo, "interval": ends}
 
 
@@ -276,19 +280,19 @@ def _duel_json(runs: Sequence[RunRow], duel: Duel, own: Tally) -> dict[str, Any]
         "edited": duel.edited,
         "items": own.test.items,
         "win_rate": own.share,
-        "interval": None if own.share is None else _ends(own.interval),
+        "interval": None if own.share is None else _interval_json(own.interval),
         "p": own.test.p,
         "adjusted_p": own.test.adjusted,
-        "verdict": battle_sentence(own, *_names(duel)),
+        "verdict": battle_sentence(own, *_letters(duel)),
     }
 
 
-def _lean(lean: PositionLean) -> dict[str, Any]:
-    numbers = {"first_shown": lean.share, "interval": _ends(lean.interval), "p": lean.p, "items": lean.items}
+def _lean_json(lean: PositionLean) -> dict[str, Any]:
+    numbers = {"first_shown": lean.share, "interval": _interval_json(lean.interval), "p": lean.p, "items": lean.items}
     return {**numbers, "real": lean.real, "verdict": lean_sentence(lean)}
 
 
-def _ends(interval: Interval | None) -> list[float] | None:
+def _interval_json(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
@@ -346,7 +350,7 @@ def battle(words: Sequence[str], **values: Any) -> int:
     options = BattleOptions(**values)
     here = open_project(options.env_name, trusting=False)
     with project.reader() as reader:
-        prepared = _ring(reader, words, options, here)
+        prepared = _prepare_battle(reader, words, options, here)
         due = prepared.due(prepared.matches(reader))
         if options.plan_only:
             return _say_plan(prepared, due, reader, options.as_json)
@@ -366,12 +370,12 @@ def battle(words: Sequence[str], **values: Any) -> int:
         warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
         return 130 if interrupted else 3 if outcome.code == "configuration" else 1
     if due and not any(own.judged for own in state.tallies):
-        warn(f"{prepared.judge.name} gave not a single verdict: {_why(state)}")
+        warn(f"{prepared.judge.name} gave not a single verdict: {_first_reason(state)}")
         return 1
     return 0
 
 
-def _why(state: BattleState) -> str:
+def _first_reason(state: BattleState) -> str:
     reasons = (match.bout.reason for own in state.matches for match in own if match.bout)
     return next((line for reason in reasons for line in reason.split("\n") if line), "no reason is known")
 
@@ -379,7 +383,7 @@ def _why(state: BattleState) -> str:
 # -- what is put to the judge
 
 
-def _ring(reader: Reader, words: Sequence[str], options: BattleOptions, here: Project) -> PreparedBattle:
+def _prepare_battle(reader: Reader, words: Sequence[str], options: BattleOptions, here: Project) -> PreparedBattle:
     if not 2 <= len(words) <= MAX_RUNS:
         raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given")
     if options.seed is not None and options.limit is None:

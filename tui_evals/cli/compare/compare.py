@@ -48,7 +48,7 @@ def evaluator_tables(against: RunDifference, name: str, room: int | None) -> Ite
     }
     for head, tests in groups.items():
         if tests:
-            yield from _tests(head, tests, name, room)
+            yield from _test_lines(head, tests, name, room)
     if (many := len(against.tests)) > 1:
         note = f"p is corrected for {many} tests at once, except that of passes; the intervals are not."
         yield from ((line, {"dim": True}) for line in wrap(note, room))
@@ -57,7 +57,7 @@ def evaluator_tables(against: RunDifference, name: str, room: int | None) -> Ite
         yield from ((line, {"dim": True}) for line in wrap(f"Less is better: {', '.join(less)}.", room))
 
 
-def _tests(head: str, tests: Sequence[MeasuredDifference], name: str, room: int | None) -> Iterator[Styled]:
+def _test_lines(head: str, tests: Sequence[MeasuredDifference], name: str, room: int | None) -> Iterator[Styled]:
     counts = {test.items for test in tests}
     count = ["items"] if len(counts) > 1 else []
     rows = [[head, *count, "A", name, f"{name} - A", "95 % interval", "p", ""]]
@@ -104,9 +104,9 @@ _PREVIEW = 80
 def compare(words: Sequence[str], *, only: Sequence[Kind], limit: int, as_json: bool) -> None:
     """Compare the runs that a person means, the first with every later one."""
     with project.reader() as reader:
-        runs, why = _chosen(reader, words)
+        runs, why = _runs_to_compare(reader, words)
         if as_json:
-            say_json(_data(reader, runs, only))
+            say_json(_comparison_json(reader, runs, only))
             return
         comparison = read_comparison(reader, [run.id for run in runs])
         kinds = tuple(only) or tuple(kind for kind in KINDS if kind != "same")
@@ -115,7 +115,7 @@ def compare(words: Sequence[str], *, only: Sequence[Kind], limit: int, as_json: 
         _say_lines(reader, sorted(chosen, key=lambda line: KINDS.index(line.kind)), limit, kinds)
 
 
-def _data(reader: Reader, runs: Sequence[RunRow], only: Sequence[Kind]) -> dict[str, Any]:
+def _comparison_json(reader: Reader, runs: Sequence[RunRow], only: Sequence[Kind]) -> dict[str, Any]:
     """The whole comparison as JSON data, with all lines or those of some kinds."""
     from tui_evals.reports.comparison import document
 
@@ -128,7 +128,7 @@ def _data(reader: Reader, runs: Sequence[RunRow], only: Sequence[Kind]) -> dict[
 # -- which runs
 
 
-def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
+def opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     """The run that a single one is compared with, and why."""
     root = project_root(Path.cwd())
     # What a run was made of is named from the project's folder, wherever the command is given.
@@ -137,7 +137,7 @@ def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     chosen = baseline_of(reader, dataset)
     baseline = reader.run(chosen.run) if chosen else None
     candidates = (candidate for candidate in every_run(reader) if key(candidate.source) == dataset)
-    opponent = default_opponent(run, baseline, _parent(reader, run), candidates)
+    opponent = default_opponent(run, baseline, _parent_run(reader, run), candidates)
     if opponent is None:
         return None
     reasons: Mapping[OpponentKind, str] = {
@@ -148,20 +148,20 @@ def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     return opponent[0], reasons[opponent[1]]
 
 
-def _parent(reader: Reader, run: RunRow) -> RunRow | None:
+def _parent_run(reader: Reader, run: RunRow) -> RunRow | None:
     try:
         return None if run.parent is None else reader.run(run.parent)
     except LookupError:
         return None  # Somebody deleted it; the run before is as good as anything.
 
 
-def _chosen(reader: Reader, names: Sequence[str]) -> tuple[list[RunRow], str]:
+def _runs_to_compare(reader: Reader, names: Sequence[str]) -> tuple[list[RunRow], str]:
     """The runs to compare, and a sentence on why they were chosen."""
     if len(names) > MAX_RUNS:
         raise Stop(f"{len(names)} runs are too many beside each other; give {MAX_RUNS} at most")
     runs = runs_meant(reader, names or ("last",))
     if len(runs) == 1:
-        opponent = other_of(reader, runs[0])
+        opponent = opponent_of(reader, runs[0])
         if opponent is None:
             raise Stop(
                 f"there is nothing to compare {runs[0].key} ({runs[0].name}) with: it has no baseline and no parent, "
@@ -208,7 +208,7 @@ def _say_lines(reader: Reader, lines: Sequence[ComparedLine], limit: int, kinds:
         say("No answer changed." if every else f"No answer is {' or '.join(kinds)}.")
         return
     shown = lines[:limit]
-    previews = {row.id: row.preview for row in reader.rows(_ids(shown))}
+    previews = {row.id: row.preview for row in reader.rows(_answer_ids(shown))}
     for line in shown:
         _say_line(line, previews)
     if left := len(lines) - len(shown):
@@ -238,5 +238,5 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
         say(cut(f"    {name} {mark.glyph} {mark.word:<8} {kind_text}{preview}", room), fg=colour(mark.tone))
 
 
-def _ids(lines: Sequence[ComparedLine]) -> Iterator[int]:
+def _answer_ids(lines: Sequence[ComparedLine]) -> Iterator[int]:
     return (answer.id for line in lines for answer in line.answers if answer is not None)

@@ -84,12 +84,12 @@ def _stop(problem: ImportFailed) -> Stop:
 
 
 def _as_json(result: ImportResult) -> dict[str, Any]:
-    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(result).items()}
+    document = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(result).items()}
     paths = {
         "dataset": None if result.dataset is None else shown(result.dataset),
         "prompts": [shown(prompt) for prompt in result.prompts],
     }
-    return {"read": str(plain.pop("source")), **plain, **paths}
+    return {"read": str(document.pop("source")), **document, **paths}
 
 
 def _say(result: ImportResult) -> None:

@@ -100,7 +100,7 @@ def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) ->
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if evaluator is not None:
-            known_or_stop(
+            require_verdicts(
                 reader,
                 run,
                 evaluator,
@@ -113,7 +113,9 @@ def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) ->
         say_agreement(run, agreements)
 
 
-def known_or_stop(reader: Reader, run: RunRow, evaluator: str, more: set[str] | frozenset[str] = frozenset()) -> None:
+def require_verdicts(
+    reader: Reader, run: RunRow, evaluator: str, more: set[str] | frozenset[str] = frozenset()
+) -> None:
     """End the command where an evaluator has judged no answer of a run, nor has anybody labelled it."""
     judged_by = {*answers_by_evaluator(reader, run.id), *more}
     if evaluator not in judged_by:
@@ -139,9 +141,9 @@ def say_agreement_lines(line: AgreementLine) -> None:
 
 
 _VERDICTS: Mapping[str, Verdict] = {"g": "pass", "b": "fail"}
-_SAYS = {"g": "→ good", "b": "→ bad", "s": "→ skipped"}
+_ECHOES = {"g": "→ good", "b": "→ bad", "s": "→ skipped"}
 _OFFER = "g good · b bad · s skip · u undo · n note · q stop"
-_KEPT_BACK = ("judge", "weight")  # a judge may be a target of the run, and a weight says nothing of the answer
+_HIDDEN_OPTIONS = ("judge", "weight")  # a judge may be a target of the run, and a weight says nothing of the answer
 
 
 def label_blind(
@@ -156,7 +158,7 @@ def label_blind(
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if evaluator is not None:
-            known_or_stop(reader, run, evaluator)
+            require_verdicts(reader, run, evaluator)
         targets = columns_of(run, target)
         sample = draw_sample(
             reader, run.id, size or SAMPLE, seed=seed, targets=targets, evaluator=evaluator, author=author
@@ -222,7 +224,7 @@ class _BlindSession:
         self._document: Mapping[str, Any] = document
         self._items: Sequence[Mapping[str, Any]] = document.get("items", ())
         self._keys = _Keys()
-        self._about = "" if evaluator is None else _about(reader, run, evaluator)
+        self._about = "" if evaluator is None else _evaluator_summary(reader, run, evaluator)
 
     def work(self, pool: int) -> int:
         """Label until the sample ends or somebody stops."""
@@ -236,7 +238,7 @@ class _BlindSession:
         try:
             with self._keys:
                 while (answer := session.answer) is not None:
-                    key = self._asked(answer, lead)
+                    key = self._ask_key(answer, lead)
                     lead = ""
                     if key == "q":
                         break
@@ -259,13 +261,13 @@ class _BlindSession:
         verdict = _VERDICTS.get(key)
         if verdict is not None:
             self._keep(answer, verdict, session.note())
-        say(_SAYS[key], dim=True)
+        say(_ECHOES[key], dim=True)
         session.go_on(verdict)
 
     def _keep(self, answer: int, verdict: Verdict | None, note: str = "") -> None:
         self._writer.label(answer, verdict, self._author, evaluator=self._evaluator, note=note, blind=True)
 
-    def _asked(self, answer: int, lead: str) -> str:
+    def _ask_key(self, answer: int, lead: str) -> str:
         """Show an answer screen by screen, and wait for a key that means something."""
         lines = [*((line, False) for line in wrap(lead, _width()) if lead), *self._lines(answer)]
         place = 0
@@ -319,7 +321,7 @@ class _BlindSession:
             self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item"
         )
         entry = next((evaluator for evaluator in evaluators if evaluator.key == self._evaluator), None)
-        options = {} if entry is None else {k: v for k, v in entry.settings.items() if k not in _KEPT_BACK}
+        options = {} if entry is None else {k: v for k, v in entry.settings.items() if k not in _HIDDEN_OPTIONS}
         return f"{self._about}\n{strictjson.dumps(options)}" if options else self._about
 
     def _say_end(self) -> None:
@@ -336,7 +338,7 @@ class _BlindSession:
         say_agreement(run, evaluator_agreements(self._reader, run, self._evaluator))
 
 
-def _about(reader: Reader, run: RunRow, key: str) -> str:
+def _evaluator_summary(reader: Reader, run: RunRow, key: str) -> str:
     """The key and summary of an evaluator of a run."""
     name = next((mean.evaluator for mean in reader.evaluator_means(run.id) if mean.key == key), key)
     try:

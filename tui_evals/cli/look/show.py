@@ -36,16 +36,16 @@ def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
     """The repeats of a run, column by column."""
     repeats = read_repeats(reader, run.id)
     if as_json:
-        say_json(_shown(run, repeats))
+        say_json(_repeats_json(run, repeats))
         return
     say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
     for column in repeats.columns:
         _say_column(column, len(repeats.passes))
-    for line in ways(run, repeats):
+    for line in repeat_notes(run, repeats):
         say(line)
 
 
-def ways(run: RunRow, repeats: Repeats) -> list[str]:
+def repeat_notes(run: RunRow, repeats: Repeats) -> list[str]:
     """Notes on what was not repeated, and how it can be."""
     notes = []
     if not any(column.together.repeated for column in repeats.columns):
@@ -79,18 +79,18 @@ def _say_column(column: RepeatColumn, passes: int) -> None:
             say(f"  and {len(column.flaky) - _LISTED} more; --json lists all")
     if column.noise:
         rows = [["noise of the", "model", "judge"]]
-        rows += [[key, _number(noise.model), _number(noise.judge)] for key, noise in column.noise.items()]
+        rows += [[key, _noise_text(noise.model), _noise_text(noise.judge)] for key, noise in column.noise.items()]
         for line in table(rows, right=(1, 2), room=room):
             say(f"  {line}")
         if passes > 1:
             say(f"  from {passes} judgings alike; noise is the standard deviation of the scores")
 
 
-def _number(value: float | None) -> str:
+def _noise_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
-def _shown(run: RunRow, repeats: Repeats) -> dict[str, object]:
+def _repeats_json(run: RunRow, repeats: Repeats) -> dict[str, object]:
     columns = []
     for column in repeats.columns:
         drawn = [
@@ -104,7 +104,7 @@ def _shown(run: RunRow, repeats: Repeats) -> dict[str, object]:
             {"column": column.name, **numbers, "flaky": column.together.flaky, "by_k": drawn}
             | {"flaky_items": flaky, "noise": noise}
         )
-    return {"run": run.key, "passes": list(repeats.passes), "columns": columns, "notes": ways(run, repeats)}
+    return {"run": run.key, "passes": list(repeats.passes), "columns": columns, "notes": repeat_notes(run, repeats)}
 
 
 By = Literal["category", "target", "prompt", "evaluator", "repeats"]
@@ -123,12 +123,12 @@ def list_runs(limit: int, as_json: bool) -> None:
             tags = f"  {' '.join(run.tags)}" if run.tags else ""
             name_text = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
             look = run_look(run)
-            say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_came_of(reader, run)}  {name_text}")
+            say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_run_figures(reader, run)}  {name_text}")
             if reason := stop_reason(run):
                 say(f"    {reason}", fg=colour(look.tone))
 
 
-def _came_of(reader: Reader, run: RunRow) -> str:
+def _run_figures(reader: Reader, run: RunRow) -> str:
     """A run in numbers; of a generation, which has no answers, what it cost."""
     if GENERATION in run.config:
         return f"wrote tests for {money(reader.spent(run.id)[0])}"
@@ -149,7 +149,7 @@ def show(word: str, *, item: str | None, only: str | None, by: By | None, as_jso
 
 
 def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
-    rows = reader.rows(reader.ids(run.id, _filter(only)))
+    rows = reader.rows(reader.ids(run.id, _filter_or_stop(only)))
     totals, unpriced = reader.totals(run.id), reader.spent(run.id)[1]
     if as_json:
         standing = standing_data(run, totals, unpriced)
@@ -161,7 +161,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
-        say(f"it {_came_of(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
+        say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
     for target, target_totals in by_target.items():
         say(f"{run.targets[target]}: {totals_sentence(target_totals, unpriced if len(by_target) == 1 else 0)}")
@@ -210,7 +210,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
         say(f"{name or '(none)'}: {totals_sentence(totals)}")
 
 
-def _filter(text: str | None) -> Filter | None:
+def _filter_or_stop(text: str | None) -> Filter | None:
     try:
         return parse_filter(text) if text else None
     except FilterError as problem:
@@ -271,7 +271,7 @@ def _say_score(record: ScoreRecord, of: str = "") -> None:
 def search(text: str, limit: int, as_json: bool) -> None:
     """Answers of all runs that hold a text."""
     with project.reader() as reader:
-        rows = reader.search(_filter(f'"{text}"') or parse_filter(text), limit=limit)
+        rows = reader.search(_filter_or_stop(f'"{text}"') or parse_filter(text), limit=limit)
         if as_json:
             say_json([asdict(row) for row in rows])
             return

@@ -23,7 +23,7 @@ Verdict = Literal["ok", "note", "bad"]
 Finding = tuple[Verdict, str, str]
 
 _MALICIOUS = {"litellm": ("1.82.7", "1.82.8")}
-_SHOWN = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
+_PACKAGES = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
 _KEYS = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -35,7 +35,7 @@ _KEYS = (
     "GROQ_API_KEY",
     "OPENROUTER_API_KEY",
 )
-_WORDS = "words"
+_WORDS_PAGE = "words"
 """The page that is made of words, each under a heading of its own."""
 _MARKS: Mapping[Verdict, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
 
@@ -47,10 +47,10 @@ def pages() -> dict[str, str]:
     return {name: files_by_name[name].read_text(encoding="utf-8") for name in sorted(files_by_name)}
 
 
-def words() -> dict[str, str]:
+def word_meanings() -> dict[str, str]:
     """What the words of comparing mean, each in a line."""
     meanings: dict[str, str] = {}
-    for section in pages()[_WORDS].split("\n## ")[1:]:
+    for section in pages()[_WORDS_PAGE].split("\n## ")[1:]:
         word, _, meaning = section.partition("\n")
         meanings[word.strip()] = " ".join(meaning.split())
     return meanings
@@ -63,7 +63,7 @@ def show_page(topic: str | None) -> None:
         say("Pages of the manual (`tui-evals help TOPIC`):")
         for name, text in manual.items():
             say(f"  {name:<14} {text.partition(chr(10))[0].removeprefix('# ')}")
-        say(f"Every word of the page '{_WORDS}' is a topic too, such as kappa or pass^k.")
+        say(f"Every word of the page '{_WORDS_PAGE}' is a topic too, such as kappa or pass^k.")
         return
     if topic not in manual:
         _show_word(topic, manual)
@@ -74,7 +74,7 @@ def show_page(topic: str | None) -> None:
 
 
 def _show_word(topic: str, manual: Mapping[str, str]) -> None:
-    meanings = words()
+    meanings = word_meanings()
     word = next((word for word in meanings if word.casefold() == " ".join(topic.split()).casefold()), None)
     if word is None:
         raise Stop(f"there is no page '{topic}'{did_you_mean(topic, (*manual, *meanings))}; `tui-evals help` lists all")
@@ -103,7 +103,7 @@ def doctor() -> int:
 def _installation() -> Iterator[Finding]:
     yield "ok", "tui-evals", __version__
     yield "ok", "python", f"{platform.python_version()} ({sys.executable})"
-    for name in _SHOWN:
+    for name in _PACKAGES:
         version = _version(name)
         if version is None:
             yield "note", name, "not installed"

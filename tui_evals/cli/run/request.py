@@ -70,13 +70,13 @@ def cluster_words(options: Mapping[str, Any]) -> list[str]:
     """The same options as words, for the process that goes on with a run in the background."""
     words: list[str] = []
     for name in OPTIONS:
-        given, option = options[name], f"--{name.replace('_', '-')}"
-        if given is True:
+        value, option = options[name], f"--{name.replace('_', '-')}"
+        if value is True:
             words.append(option)
-        elif isinstance(given, tuple):
-            words += [word for each in given for word in (option, each)]
-        elif given:
-            words += [option, given]
+        elif isinstance(value, tuple):
+            words += [word for part in value for word in (option, part)]
+        elif value:
+            words += [option, value]
     return words
 
 
@@ -111,4 +111,4 @@ def request_of(document: Document, here: Project, options: Mapping[str, Any], *,
 
 def target_words(options: Mapping[str, Any]) -> tuple[str, ...]:
     """The targets that the command line names, by commas or one by one."""
-    return tuple(word for given in options["targets"] for word in given.split(",") if word)
+    return tuple(word for names in options["targets"] for word in names.split(",") if word)

@@ -67,18 +67,18 @@ def _suite_data(reader: Reader, suite: keeping.Suite) -> dict[str, Any]:
         "scoring_method": dict(suite.method),
         "cases": len(suite.inputs),
         "created": suite.about.get("created"),
-        "last_run": _when(runs[-1].created) if runs else None,
+        "last_run": _time_text(runs[-1].created) if runs else None,
         "runs": [run.name for run in runs],
     }
 
 
-def _when(time: float) -> str:
+def _time_text(time: float) -> str:
     return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")
 
 
 def show(name: str, run: str | None, as_json: bool) -> None:
     """A suite with its runs, or one run with its metadata and every case, the worst first."""
-    suite = _found(name)
+    suite = _suite_or_stop(name)
     with project.reader() as reader:
         if run is not None:
             chosen_run = _run_named(reader, suite, run)
@@ -88,7 +88,7 @@ def show(name: str, run: str | None, as_json: bool) -> None:
                 say_run(reader, chosen_run, cases=True)
             return
         data = _suite_data(reader, suite)
-        runs = [_summary(reader, suite_run) for suite_run in running.runs_of(reader, suite.name)]
+        runs = [_run_summary(reader, suite_run) for suite_run in running.runs_of(reader, suite.name)]
     if as_json:
         pairs = zip(suite.inputs, suite.references, strict=True)
         test_cases = [{"input": text, "reference_output": reference} for text, reference in pairs]
@@ -100,10 +100,10 @@ def show(name: str, run: str | None, as_json: bool) -> None:
             say(f"{key}: {value}")
     for key, value in suite.method.get("config", {}).items():
         say(f"{key}: {value}")
-    _say_runs(runs, _better(suite))
+    _say_runs(runs, _better_direction(suite))
 
 
-def _found(name: str) -> keeping.Suite:
+def _suite_or_stop(name: str) -> keeping.Suite:
     try:
         return keeping.found(project_root(Path.cwd()), name)
     except ArthurError as problem:
@@ -121,7 +121,7 @@ def _run_named(reader: Reader, suite: keeping.Suite, word: str) -> RunRow:
     return run
 
 
-def _summary(reader: Reader, run: RunRow) -> dict[str, Any]:
+def _run_summary(reader: Reader, run: RunRow) -> dict[str, Any]:
     """The figures and metadata of a run."""
     rows = running.rows_of(reader, run)
     counted = Counter(row.category for row in rows if row.category is not None)
@@ -129,7 +129,7 @@ def _summary(reader: Reader, run: RunRow) -> dict[str, Any]:
         "run": run.name,
         "id": run.key,
         "status": run.status,
-        "created": _when(run.created),
+        "created": _time_text(run.created),
         "average": running.average([row.score for row in rows]),
         "scored": sum(row.score is not None for row in rows),
         "cases": len(rows),
@@ -140,17 +140,17 @@ def _summary(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 def run_data(reader: Reader, run: RunRow) -> dict[str, Any]:
     """A run with every case of it."""
-    return _summary(reader, run) | {"test_cases": [asdict(row) for row in running.rows_of(reader, run)]}
+    return _run_summary(reader, run) | {"test_cases": [asdict(row) for row in running.rows_of(reader, run)]}
 
 
 def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
     """Say the figures and metadata of a run and, where `cases` is set, the result of every case."""
-    data = _summary(reader, run)
+    data = _run_summary(reader, run)
     say(f"{run.suite} · {run.name}  {run.key}  {run.status}", bold=True)
     for key, value in data["metadata"].items():
         for line in wrap(f"{key.replace('_', ' ')}: {value}", columns()):
             say(line)
-    say(f"average score: {_number(data['average'])} over {data['scored']:,} of {data['cases']:,} cases")
+    say(f"average score: {_score_text(data['average'])} over {data['scored']:,} of {data['cases']:,} cases")
     if data["categories"]:
         say(" · ".join(f"{name}: {count:,}" for name, count in data["categories"].items()))
     if not cases:
@@ -159,11 +159,13 @@ def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
     every = list(enumerate(running.rows_of(reader, run), 1))
     every.sort(key=lambda pair: (pair[1].score is not None, pair[1].score or 0.0))
     for number, row in every:
-        rows.append([f"#{number}", _number(row.score), row.category or "", row.problem or row.output or "", row.input])
+        rows.append(
+            [f"#{number}", _score_text(row.score), row.category or "", row.problem or row.output or "", row.input]
+        )
     _say_table(rows, right=(1,), elastic=(3, 4))
 
 
-def _number(score: float | None) -> str:
+def _score_text(score: float | None) -> str:
     return "n/a" if score is None else f"{score:.3f}"
 
 
@@ -173,7 +175,7 @@ def _say_table(rows: Sequence[Sequence[str]], *, right: Sequence[int], elastic: 
         say(line.rstrip(), dim=number == 0)
 
 
-def _better(suite: keeping.Suite) -> int:
+def _better_direction(suite: keeping.Suite) -> int:
     """1 where a higher average is better, -1 where a lower one is."""
     kind = built_in().get(suite.method["name"])
     return -1 if kind is not None and kind.name in _LESS_IS_BETTER else 1
@@ -183,17 +185,17 @@ def _say_runs(runs: Sequence[dict[str, Any]], better: int) -> None:
     if not runs:
         say("no runs yet")
         return
-    marks = _marks(runs, better)
+    marks = _best_and_worst(runs, better)
     rows = [["run", "id", "created", "average", "scored", "model", ""]]
     for run, mark in zip(runs, marks, strict=True):
         metadata = run["metadata"]
         model = " ".join(filter(None, (metadata.get("model_name"), metadata.get("model_version"))))
         scored = f"{run['scored']:,}/{run['cases']:,}"
-        rows.append([run["run"], run["id"], run["created"], _number(run["average"]), scored, model, mark])
+        rows.append([run["run"], run["id"], run["created"], _score_text(run["average"]), scored, model, mark])
     _say_table(rows, right=(3, 4), elastic=(0, 5))
 
 
-def _marks(runs: Sequence[dict[str, Any]], better: int) -> list[str]:
+def _best_and_worst(runs: Sequence[dict[str, Any]], better: int) -> list[str]:
     """Which runs are the best and which the worst, where there is a difference."""
     averages = [better * run["average"] for run in runs if run["average"] is not None]
     if not averages or max(averages) == min(averages):
@@ -204,19 +206,19 @@ def _marks(runs: Sequence[dict[str, Any]], better: int) -> list[str]:
 
 def compare(name: str, words: Sequence[str], as_json: bool) -> None:
     """The averages of a suite's runs, and whether the first one differs from the later ones by more than chance."""
-    suite = _found(name)
+    suite = _suite_or_stop(name)
     with project.reader() as reader:
         runs = [_run_named(reader, suite, word) for word in words] or running.runs_of(reader, suite.name)
         if len({run.id for run in runs}) < max(2, len(runs)):
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
-        summaries = [_summary(reader, run) for run in runs]
+        summaries = [_run_summary(reader, run) for run in runs]
         tested = runs if len(runs) <= MAX_RUNS else []
         against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
-    better = _better(suite)
+    better = _better_direction(suite)
     if as_json:
-        for summary, mark in zip(summaries, _marks(summaries, better), strict=True):
+        for summary, mark in zip(summaries, _best_and_worst(summaries, better), strict=True):
             summary["mark"] = mark
-        tests = [_tested(run, difference) for run, difference in zip(tested[1:], against, strict=False)]
+        tests = [_tests_json(run, difference) for run, difference in zip(tested[1:], against, strict=False)]
         say_json({"suite": suite.name, "runs": summaries, "against": runs[0].name, "tests": tests})
         return
     _say_runs(summaries, better)
@@ -231,13 +233,13 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
             say(line, **style)
 
 
-def _tested(run: RunRow, difference: RunDifference) -> dict[str, Any]:
+def _tests_json(run: RunRow, difference: RunDifference) -> dict[str, Any]:
     tests = [asdict(test) | {"difference": test.difference, "shown": test.shown} for test in difference.tests]
     return {"run": run.name, "tests": tests}
 
 
 @contextmanager
-def said() -> Iterator[None]:
+def stop_on_suite_error() -> Iterator[None]:
     """End the command with the sentence of what is wrong with a suite or a run."""
     try:
         yield
@@ -259,8 +261,8 @@ def create(
 ) -> None:
     """Make a suite of the cases in a table."""
     here = open_project(None, False)
-    with said():
-        method = _method(scoring, here.registry)
+    with stop_on_suite_error():
+        method = _method_or_stop(scoring, here.registry)
         case_list = cases.cases_from(
             frame=None,
             path=data,
@@ -280,7 +282,7 @@ def create(
     say(f"next: `tui-evals suite run {shlex.quote(name)} RUN --candidates FILE.csv`")
 
 
-def _method(scoring: str, registry: Registry) -> Method:
+def _method_or_stop(scoring: str, registry: Registry) -> Method:
     chosen = evaluators_named(scoring)
     if len(chosen) != 1:
         raise Stop(
@@ -303,7 +305,7 @@ def run(
 ) -> int:
     """Score the candidates in a table as a run of a suite."""
     here = open_project(None, False)
-    with said():
+    with stop_on_suite_error():
         stored_suite = keeping.found(here.root, suite)
         needs_context = _stored_method(stored_suite, here.registry).requires_context
         texts, contexts = cases.candidates_from(

@@ -43,7 +43,7 @@ def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) 
         say_json([_as_json(finding, strict_schema) for finding in findings])
     else:
         for finding in findings:
-            _say_finding(finding, strict_schema, whole=strict_schema or len(findings) == 1)
+            _say_finding(finding, strict_schema, in_full=strict_schema or len(findings) == 1)
     return 2 if failed else 0
 
 
@@ -74,7 +74,7 @@ def _good(finding: _Finding, strict: bool) -> bool:
     return not broken and not (strict and finding.report is not None and finding.report.portability)
 
 
-def _say_finding(finding: _Finding, strict: bool, whole: bool) -> None:
+def _say_finding(finding: _Finding, strict: bool, in_full: bool) -> None:
     good, report = _good(finding, strict), finding.report
     errors = sum(problem.severity == "error" for problem in finding.problems)
     if report is None or report.dataset is None:
@@ -83,12 +83,12 @@ def _say_finding(finding: _Finding, strict: bool, whole: bool) -> None:
         count = len(report.dataset.items)
         verdict = f"valid · {count} item{'s' if count != 1 else ''} · "
         verdict += "portable to runevals" if report.portable else "not portable to runevals"
-        verdict += "" if whole or report.portable else " (--strict-schema says why)"
+        verdict += "" if in_full or report.portable else " (--strict-schema says why)"
     say(f"{'✓' if good else '✗'} {finding.file}: {verdict}", fg="green" if good else "red")
     for problem in finding.problems:
         mark = "warning: " if problem.severity == "warning" else ""
         say(f"  {problem_with_place(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
-    for problem in report.portability if report and whole else ():
+    for problem in report.portability if report and in_full else ():
         say(f"  {'' if strict else 'portability: '}{problem_with_place(str(finding.file), problem)}", dim=not strict)
 
 
