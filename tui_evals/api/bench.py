@@ -189,7 +189,7 @@ class TestRun:
 
 
 def apart(work: Callable[[], _Result]) -> _Result:
-    """What some work returns; in a thread of its own where a loop runs here already, as in a notebook."""
+    """The result of `work`, in a thread of its own where a loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -203,7 +203,7 @@ Scoring = str | Mapping[str, Mapping[str, Any]] | Scorer
 
 
 class RunOptions(TypedDict, total=False):
-    """What a run of a suite takes by name; see `TestSuite.arun`."""
+    """Keyword options of a suite run; see `TestSuite.arun`."""
 
     candidate_data_path: str | Path | None
     candidate_column: str
@@ -279,7 +279,7 @@ class TestSuite:
 
     @property
     def description(self) -> str | None:
-        """What the suite is for."""
+        """The description."""
         return self._suite.description
 
     @property

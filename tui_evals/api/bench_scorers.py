@@ -29,7 +29,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class ScoreResult:
-    """What a scorer finds of one candidate: a score, a category, or both."""
+    """The result of one candidate: a score, a category, or both."""
 
     score: float | None = None
     category: Category | str | None = None
@@ -41,7 +41,7 @@ class Scorer(ABC):
     @staticmethod
     @abstractmethod
     def name() -> str:
-        """How it is called; no evaluator may have the name."""
+        """The scorer's name; no evaluator may have it."""
 
     @abstractmethod
     def run_batch(
@@ -79,7 +79,7 @@ class Scorer(ABC):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """What the suite keeps of the scorer: its attributes that JSON can hold."""
+        """The attributes that JSON can hold, for the suite to keep."""
         return {name: value for name, value in vars(self).items() if _is_json(value)}
 
     @classmethod
@@ -98,7 +98,7 @@ def _is_json(value: object) -> bool:
 
 
 def method_of(scorer: Scorer, registry: Registry) -> Method:
-    """The way of scoring that a scorer is; an exception says what is wrong with it."""
+    """The scoring method of a scorer; raises where the scorer is invalid."""
     name: object = scorer.name()
     if not isinstance(name, str) or not name.strip():
         raise UserTypeError(f"name() of {type(scorer).__name__} must return a text, not {name!r}")
@@ -210,6 +210,6 @@ class _Scored(Evaluator):
     batches: ClassVar[_Batches]
 
     async def score(self, evidence: Evidence) -> Score:
-        """What the scorer gives of the case."""
+        """The scorer's score of the case."""
         response = evidence.response or ""
         return await self.batches.score((response, evidence.expected, evidence.prompt, evidence.context))

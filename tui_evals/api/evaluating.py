@@ -55,7 +55,7 @@ class _Function(Evaluator):
     parameter_fields: ClassVar[Mapping[str, str]]
 
     async def score(self, evidence: Evidence) -> Score:
-        """What the function says of the evidence."""
+        """The function's verdict as a score."""
         arguments = {parameter: getattr(evidence, field) for parameter, field in self.parameter_fields.items()}
         verdict = type(self).function(**arguments)
         if inspect.isawaitable(verdict):
@@ -246,18 +246,20 @@ def _evaluators_and_code(evaluators: EvaluatorsLike) -> tuple[dict[str, Any], di
     """The default evaluators of the dataset, and those of them that were given as code."""
     if isinstance(evaluators, str):
         evaluators = [word for part in evaluators.split(",") if (word := part.strip())]
-    named = evaluators if isinstance(evaluators, Mapping) else {_name_of(one): one for one in evaluators}
+    by_name = (
+        evaluators if isinstance(evaluators, Mapping) else {_name_of(evaluator): evaluator for evaluator in evaluators}
+    )
     chosen: dict[str, Any] = {}
     own: dict[str, type[Evaluator]] = {}
-    for name, one in named.items():
-        if isinstance(one, Mapping):
-            chosen[name] = dict(one)
-        elif isinstance(one, str):
+    for name, evaluator in by_name.items():
+        if isinstance(evaluator, Mapping):
+            chosen[name] = dict(evaluator)
+        elif isinstance(evaluator, str):
             chosen[name] = {}
-        elif inspect.isclass(one) and issubclass(one, Evaluator):
-            own[name], chosen[name] = one, {}
+        elif inspect.isclass(evaluator) and issubclass(evaluator, Evaluator):
+            own[name], chosen[name] = evaluator, {}
         else:
-            own[name], chosen[name] = evaluator_of(name, one), {}
+            own[name], chosen[name] = evaluator_of(name, evaluator), {}
     return chosen, own
 
 

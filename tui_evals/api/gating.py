@@ -55,7 +55,7 @@ def gate(
 
 
 def _level(regression: float | bool | None) -> float | None:
-    """How rare chance must make a gap that counts as a regression; None where none does."""
+    """The significance level of a regression; None where none is checked."""
     if regression is None or regression is False:
         return None
     level = LEVEL if regression is True else float(regression)

@@ -128,7 +128,7 @@ def _marks(item: dict[str, Any]) -> list[str]:
 
 
 class NotPassed(Exception):
-    """An item did not pass; the message is what a person reads."""
+    """An item did not pass; the message says why."""
 
 
 class ItemTest(pytest.Item):
@@ -150,7 +150,7 @@ class ItemTest(pytest.Item):
             raise NotPassed("\n\n".join(_failure_text(answer, expected.get(answer.turn, "")) for answer in wrong))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What a person reads; a traceback only for what is no one's mistake."""
+        """The message; a traceback only for unexpected errors."""
         from tui_evals.datasets.problems import DatasetError
         from tui_evals.runs.plan import CannotPlan
         from tui_evals.store.database import StoreError

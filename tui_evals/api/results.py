@@ -1,4 +1,4 @@
-"""What a run came to, as plain objects."""
+"""The results of a run as objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a target said in one turn, and what the evaluators found; `text` is None where there is no answer."""
+    """A target's answer in one turn, with its scores; `text` is None where there is no answer."""
 
     item: str
     turn: int

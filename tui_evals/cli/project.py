@@ -1,4 +1,4 @@
-"""What every command knows of the project: its root, its evaluators, its datasets."""
+"""The project of a command: its root, evaluators, datasets and store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
 
 
 def read(file: Path) -> Document:
-    """The document of a file, or the end of the command with what is wrong with it."""
+    """The document of a file, or Stop with its problems."""
     try:
         return load(file)
     except DatasetError as problem:
@@ -103,7 +103,7 @@ def found_or_started() -> Path:
 
 
 def open_project(env_name: str | None, trusting: bool, prompt: Path | None = None) -> Project:
-    """The project of the current folder, or the end of the command with what is wrong in it."""
+    """The project of the current folder, or Stop with its problem."""
     try:
         here = load_project(project_root(Path.cwd()), env_name, trusting=trusting)
     except ConfigurationError as problem:

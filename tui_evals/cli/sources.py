@@ -1,4 +1,4 @@
-"""What the command line names: datasets, evaluators, targets."""
+"""Datasets, evaluators and targets named by options."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def fight_live(battle: Battle, budget: Budget, judge: str, *, quiet: bool)
 
 
 class _Live:
-    """How far a battle is: one line that renews itself on a terminal, one now and then elsewhere."""
+    """The progress line of a battle: renewed on a terminal, repeated now and then elsewhere."""
 
     def __init__(self, battle: Battle, budget: Budget, judge: str) -> None:
         self._battle = battle
@@ -167,7 +167,7 @@ def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequenc
 
 
 def say_runs(runs: Sequence[RunRow], duels: Sequence[Duel], judge: str, due: int) -> None:
-    """Say what is compared, before anything is asked."""
+    """Print the runs and pairs before the battle."""
     room = columns()
     rows = [[name, run.key, run.name, ", ".join(run.targets)] for name, run in zip(NAMES, runs, strict=False)]
     for line in table(rows, elastic=(2, 3), room=room):

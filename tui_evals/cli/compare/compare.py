@@ -93,7 +93,7 @@ def category_table(comparison: Comparison, room: int | None) -> list[str]:
 
 
 def count_line(against: RunDifference) -> str:
-    """How many answers are of which kind."""
+    """Counts of answers by kind."""
     return "Answers: " + " · ".join(kind_counts(against))
 
 

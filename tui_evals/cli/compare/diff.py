@@ -48,7 +48,7 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
 
 
 def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
-    """What was expected above what was answered, in one column."""
+    """The expected text above the answer, in one column."""
     ends = _extra_line_ends(diff)
     for row in diff.rows if diff.same else unified_diff(diff, _CONTEXT):
         if isinstance(row, DiffGap):
@@ -112,7 +112,7 @@ _PLACES = 4
 
 
 def diff(word: str, *, item: str | None, turn: int | None, only: str | None, limit: int, unified: bool) -> None:
-    """Show the answers that were asked for, or those that failed, against what was expected."""
+    """Show the selected answers, or those that failed, against the expected ones."""
     with project.reader() as reader:
         run = run_meant(reader, word)
         rows, count = _selected_rows(reader, run, item, turn, only, limit)
@@ -216,7 +216,7 @@ def _say_answer(detail: Detail, unit: Unit, unified: bool) -> None:
 
 
 def compared(expected: str, answer: str) -> Diff:
-    """What differs: JSON as JSON, everything else as text."""
+    """The diff of two texts, as JSON where both are."""
     both = all(text.lstrip()[:1] in ("{", "[") for text in (expected, answer))
     return (diff_json if both else side_by_side)(expected, answer)
 
@@ -232,7 +232,7 @@ def _say_diff(diff: Diff, unified: bool) -> None:
 
 
 def _summary(diff: Diff, wide: bool) -> str:
-    """What there is to say above the lines; empty when they say it all."""
+    """The note above the lines; empty where none is needed."""
     if diff.same:
         return "the answer is the JSON that was expected" if diff.unit == "json" else "the answer is what was expected"
     parts = [] if wide else ["- expected, + answer"]
@@ -246,7 +246,7 @@ def _summary(diff: Diff, wide: bool) -> str:
 
 
 def _missing_answer_text(detail: Detail) -> str:
-    """What there is where a text is missing."""
+    """The line for a missing text."""
     answer = detail.answer
     if answer is None:
         return "there is no answer yet"

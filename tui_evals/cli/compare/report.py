@@ -26,7 +26,7 @@ _GAP = 2
 
 
 def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: Path | None, raw_csv: bool) -> None:
-    """Print the table, or write what was asked for and say where."""
+    """Print the table, or write it to a file and say where."""
     on_screen = output == Path("-")
     if kind is None and output is not None and not on_screen:
         kind = kind_of(output)
@@ -94,7 +94,7 @@ def _say_table(lines: Sequence[str]) -> None:
 def report(
     words: str, *, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool, overview: bool
 ) -> None:
-    """Write what was asked for and say where; with nothing but annotations, print those."""
+    """Write the report and say where; with nothing but annotations, print those."""
     if overview:
         _report_overview(words, kind, output, raw_csv, annotations)
         return

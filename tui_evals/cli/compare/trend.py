@@ -76,7 +76,7 @@ def trend(
 
 
 def _finished_runs(reader: Reader, word: str | None, limit: int) -> tuple[str, list[RunRow]]:
-    """The dataset that is meant, and its latest finished runs, the oldest first."""
+    """The dataset of a word, and its latest finished runs, the oldest first."""
     root = project_root(Path.cwd())
     # What a run was made of is named from the project's folder, a word from the one where it is typed.
     key = cache(lambda source: dataset_key(source, root, root))
@@ -180,7 +180,7 @@ def _say_runs(reader: Reader, runs: Sequence[RunRow], trend: Trend, room: int | 
 
 
 def _run_columns(trend: Trend) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """What the table has of every run beside its name and cost."""
+    """Headings, and cells of every run, besides name and cost."""
     if trend.item is not None:
         return ("answers",), [(_statuses(rows),) for rows in trend.answers]
     if trend.evaluator is not None:
@@ -246,7 +246,7 @@ def _trend_json(reader: Reader, source: str, runs: Sequence[RunRow], trend: Tren
 
 
 def _run_data(trend: Trend) -> list[dict[str, Any]]:
-    """What the data has of every run for this trend."""
+    """The JSON data of every run in this trend."""
     if trend.item is not None:
         return [{"answers": [row.status for row in rows]} for rows in trend.answers]
     if trend.evaluator is not None:

@@ -1,4 +1,4 @@
-"""What `tui-evals generate` prints: what it will take, the steps on their way, and what came of them."""
+"""The output of `tui-evals generate`: the plan, the progress of steps and the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SILENT = ("labels",)
 
 
 def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
-    """Say what the steps will take."""
+    """Print the plan of the steps."""
     shares = estimate_steps(work, steps, again)
     calls = sum(share.calls for share in shares)
     costs = [share.cost for share in shares if share.cost is not None]
@@ -54,7 +54,7 @@ class StepBoard:
         self._counts: dict[str, tuple[int, int]] = {}
 
     def leave(self) -> None:
-        """Let the line stand where it is, because something else is said below it."""
+        """Keep the line, because something else is printed below it."""
         self._drawn = False
 
     def hold(self) -> None:
@@ -63,13 +63,13 @@ class StepBoard:
         self._held = []
 
     def go_on(self) -> None:
-        """Say what was kept back meanwhile."""
+        """Print what was held back."""
         held, self._held = self._held or [], None
         for say_it in held:
             say_it()
 
     def tell(self, note: str) -> None:
-        """Say what a person should know although nothing stops."""
+        """Print a note that stops nothing."""
         if self._held is not None:
             self._held.append(lambda: self.tell(note))
             return
@@ -81,7 +81,7 @@ class StepBoard:
         self._draw()
 
     def end(self, work: Generation, ended: PipelineOutcome, spent: float) -> None:
-        """Say in an event how it ended, where events are said."""
+        """Print the end event, where output is JSON."""
         if not self._as_json:
             return
         status = "finished" if ended.finished else "stopped" if ended.halted or ended.stopped else "failed"
@@ -147,7 +147,7 @@ def say_end(
     interrupted: bool,
     quiet: bool,
 ) -> int:
-    """Say what came of it and what to do next; the exit code."""
+    """Print the result and the next command; the exit code."""
     for note in _outdated(work, [step for step in steps if step.sources and step.name not in ended.made]):
         board.tell(note)
     board.end(work, ended, spent)
@@ -167,7 +167,7 @@ def say_end(
 
 
 def _outdated(work: Generation, steps: Sequence[Step]) -> Iterator[str]:
-    """What is to be said of files whose sources changed since; those of the same sources are named together."""
+    """Notes on files older than their sources; files of the same sources share one note."""
     alike: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
         if changed := work.folder.outdated(step.file, work.texts):
@@ -193,7 +193,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _found_out(work: Generation) -> list[str]:
-    """What the reviews came to, each in a line."""
+    """The result of each review in a line."""
     rules, tests = list(known_rule_evals(work).values()), list(known_test_evals(work).values())
     counts = (
         ("rules follow from the prompt", [rule.grounded for rule in rules]),

@@ -1,4 +1,4 @@
-"""What `tui-evals generate` is asked for: which prompt, which folder, who does what, which steps."""
+"""The options of `tui-evals generate`: prompt, folder, the model of each role, and steps."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def custom_metric(file: Path | None, subject: Subject) -> None:
 
 
 def cast_of(options: Mapping[str, Any], before: Mapping[str, Any], here: Project) -> Roles:
-    """Who does what: as named, else as in the generation before, else by the configuration."""
+    """The target of each role: as named, else as before, else by the configuration."""
     settings = here.settings
 
     def role_target(word: str | None, role: str) -> TargetConfig | None:

@@ -40,7 +40,7 @@ _ANSWERS = {"": True, "y": True, "yes": True, "n": False, "no": False}
 
 
 class TerminalQuestion:
-    """Asks at the terminal while other things go on; whoever interrupts says no to what is asked then and later."""
+    """Asks at the terminal while work goes on; an interrupt answers this and later questions with no."""
 
     def __init__(self) -> None:
         self._interrupted = asyncio.Event()
@@ -178,7 +178,7 @@ def _same_content(new: Path, old: Path) -> bool:
 
 
 def _note_inputs(work: Generation, cast: Roles) -> None:
-    """Keep what a later command need not say again."""
+    """Save the inputs for later commands."""
     folder = work.folder.path.resolve()
     file = work.subject.file
     prompt = Path(os.path.relpath(file.parent.resolve() / file.name, folder)).as_posix()

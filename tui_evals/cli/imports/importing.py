@@ -33,7 +33,7 @@ _EXIT_CODES: Mapping[type[ImportFailed], int] = {NoStore: 1, WrongSettings: 3}
 
 
 def import_path(path: Path, kind: str | None, options: ImportOptions, as_json: bool) -> None:
-    """Import what a path holds and print what came of it."""
+    """Import from a path and print the result."""
     try:
         result = doors.import_from(path, kind, options, project=_project())
     except ImportFailed as problem:

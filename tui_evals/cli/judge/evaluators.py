@@ -60,7 +60,7 @@ def summary(kind: type[Evaluator]) -> str:
 
 
 def description(kind: type[Evaluator]) -> str:
-    """What an evaluator says of itself."""
+    """An evaluator's docstring."""
     lines = (kind.__doc__ or "").strip().splitlines()
     return "\n".join(line.strip() for line in lines)
 
@@ -180,7 +180,7 @@ async def _row(scorer: RowScorer, line: bytes) -> Score:
 
 
 def trust_files(files: tuple[Path, ...]) -> None:
-    """Trust files, or list what is trusted."""
+    """Trust files, or list the trusted."""
     trust = Trust()
     try:
         for file in files:

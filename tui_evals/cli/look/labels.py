@@ -1,4 +1,4 @@
-"""What people say of answers: one label, many of them blind, and how far evaluators agree with them."""
+"""Labels of answers: a single one, many blind, and how far evaluators agree with them."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ _HIDDEN_OPTIONS = ("judge", "weight")  # a judge may be a target of the run, and
 def label_blind(
     word: str, *, size: int | None, seed: int, target: str | None, evaluator: str | None, author: str
 ) -> int:
-    """Go through a sample; 130 where somebody interrupts it, with what was said so far kept."""
+    """Go through a sample; 130 where somebody interrupts it, the labels so far are kept."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(
             "--blind shows one answer after the other and needs a terminal; "
@@ -189,11 +189,11 @@ class _Keys:
         termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
 
     def forget(self) -> None:
-        """Throw away what was typed before there was anything to judge."""
+        """Drop keys typed before an answer was shown."""
         termios.tcflush(self._file, termios.TCIFLUSH)
 
     def next(self, keys: str) -> str:
-        """The first key that is wanted; what came with it is forgotten, for nobody has seen what it would be about."""
+        """The first typed key among `keys`; those typed with it are dropped, as nobody has seen the next answer."""
         while True:
             typed = os.read(self._file, 64).decode(errors="replace")
             if typed in ("", "\x04"):
@@ -298,7 +298,7 @@ class _BlindSession:
             note = ""  # it stands there, just typed
 
     def _lines(self, answer: int) -> list[tuple[str, bool]]:
-        """All that is read of an answer, as lines; titles are bold."""
+        """The lines that show an answer; titles are bold."""
         session = self._session
         parts = labelling_parts(self._reader, self._items, answer)
         if self._evaluator is not None:
@@ -311,7 +311,7 @@ class _BlindSession:
         return lines
 
     def _criterion(self, answer: int) -> str:
-        """What the evaluator judges: its own words, and its options where the dataset that was asked holds them."""
+        """The summary of the evaluator, and its options where the dataset of the run holds them."""
         row = self._reader.detail(answer).row
         item = self._items[row.item] if row.item < len(self._items) else {}
         turns = item.get("turns")
@@ -325,7 +325,7 @@ class _BlindSession:
         return f"{self._about}\n{strictjson.dumps(options)}" if options else self._about
 
     def _say_end(self) -> None:
-        """What was done, and at the end of the sample how far the evaluators agree."""
+        """Print how many were labelled, and at the end the agreement."""
         session, run = self._session, self._run
         again = "" if session.done == session.total else " The same command goes on with the others."
         say_agreement_lines(AgreementLine(f"{session.done} of {session.total} labelled, and kept.{again}"))

@@ -24,7 +24,7 @@ from .show import answers_to
 
 
 def say_control(word: str, control: Control) -> None:
-    """Write a wish into the store, which the run obeys wherever it is executed."""
+    """Write a control into the store, which the run obeys wherever it goes on."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if run.status not in LIVE:
@@ -99,7 +99,7 @@ def _ask(question: str, sure: bool) -> None:
 
 
 def cache_info() -> None:
-    """What the cache holds."""
+    """Print the cache size."""
     with project.reader() as reader:
         info = reader.cache_info()
     oldest = "" if info.oldest is None else f", the oldest {(time.time() - info.oldest) / 86_400:.1f} days old"
@@ -117,7 +117,7 @@ def cache_clear(sure: bool) -> None:
 
 
 def cache_why(word: str, item: str, turn: int) -> None:
-    """What the key of an answer is made of."""
+    """Print the parts of an answer's key."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         for row in answers_to(reader, run, item, turn):

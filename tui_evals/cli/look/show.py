@@ -201,8 +201,8 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
                 f"scored {mean.scored}  {mean_note}"
             )
         return
-    names = {"target": run.targets, "prompt": run.prompts}.get(by)
-    groups = {str(names[key] if names else key): totals for key, totals in reader.totals_by(run.id, by).items()}
+    labels = {"target": run.targets, "prompt": run.prompts}.get(by)
+    groups = {str(labels[key] if labels else key): totals for key, totals in reader.totals_by(run.id, by).items()}
     if as_json:
         say_json({name: asdict(totals) for name, totals in groups.items()})
         return

@@ -48,7 +48,7 @@ def pages() -> dict[str, str]:
 
 
 def word_meanings() -> dict[str, str]:
-    """What the words of comparing mean, each in a line."""
+    """The meaning of each word of comparing."""
     meanings: dict[str, str] = {}
     for section in pages()[_WORDS_PAGE].split("\n## ")[1:]:
         word, _, meaning = section.partition("\n")

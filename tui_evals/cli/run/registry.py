@@ -33,7 +33,7 @@ _ASIDE = ("usage_", "boostrap_std")
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one eval: its run with the figures, or why there is none."""
+    """The outcome of one eval: its run and figures, or why it has none."""
 
     eval: str
     run: str = ""
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapping[str, Any]) -> int:
-    """Run what a name stands for, say what cannot run, and end with a line for each eval."""
+    """Run the evals of a name, print those that cannot run, and a line for each."""
     if any(options[name] for name in _OTHER_SOURCES):
         raise Stop("--registry takes its items from an eval; leave out the other sources of items")
     if options["dataset"] is None:
@@ -161,7 +161,7 @@ def _note_losses(
     how: ExecutionOptions,
     noted: set[tuple[str, str]],
 ) -> None:
-    """Say what is otherwise than in the original; of several evals once."""
+    """Print differences to the original, each of them once."""
     if how.quiet or how.as_json:
         return
     for loss in (*losses.of("left out"), *losses.of("changed")):

@@ -47,7 +47,7 @@ def chosen_cluster(
 
 
 def _notes(cluster: ClusterTerms, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What is to be said of a cluster, or the end of the command with what is wrong with it."""
+    """The notes on a cluster, or Stop with its problem."""
     try:
         parse_place(cluster.word)
     except ConfigurationError as problem:
@@ -81,7 +81,7 @@ def cluster_words(options: Mapping[str, Any]) -> list[str]:
 
 
 def request_of(document: Document, here: Project, options: Mapping[str, Any], *, source: str, name: str) -> RunRequest:
-    """What the options of `tui-evals run` ask for."""
+    """The request of `tui-evals run` options."""
     chosen = ItemSelection(
         items=options["items"],
         only=options["only"],

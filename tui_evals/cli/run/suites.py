@@ -240,7 +240,7 @@ def _tests_json(run: RunRow, difference: RunDifference) -> dict[str, Any]:
 
 @contextmanager
 def stop_on_suite_error() -> Iterator[None]:
-    """End the command with the sentence of what is wrong with a suite or a run."""
+    """End the command with the message of a suite error."""
     try:
         yield
     except ArthurInternalError as problem:
@@ -330,7 +330,7 @@ def run(
 
 
 def _stored_method(suite: keeping.Suite, registry: Registry) -> Method:
-    """How a suite scores; a scorer that only a Python program has cannot be found here."""
+    """The method of a suite; a scorer of a Python program cannot be loaded here."""
     name = str(suite.method["name"])
     if suite.method.get("type") == "custom" and name not in registry.by_name:
         raise Stop(

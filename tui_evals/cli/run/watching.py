@@ -28,7 +28,7 @@ _GLYPHS = {"alive": "●", "silent": "◌", "gone": "○"}
 
 
 def crew_lines(crew: RunWorkers, live: bool, room: int | None) -> list[str]:
-    """What there is to say of the workers: one by one while a person watches and some are there, else all together."""
+    """The lines on workers: one each while a person watches and some are there, else one for all together."""
     if not crew.rows:
         return []
     if live and crew.totals.alive + crew.totals.silent:
@@ -99,7 +99,7 @@ class Progress:
         self._last_shown = 0.0
 
     def leave(self) -> None:
-        """Let what is shown stand where it is, because something else was said below it."""
+        """Keep the lines, because something else was printed below them."""
         self._lines = 0
 
     async def follow(self, path: Path, work: asyncio.Task[object] | None = None) -> RunRow:
@@ -164,7 +164,7 @@ class Progress:
 
 
 def _line(name: str, totals: Totals) -> list[str]:
-    """What came of one target by now."""
+    """One target's results so far."""
     flying = [f"{totals.running:,} {status_phrase('running')}"] if totals.running else []
     return [
         f"{name}: {final_count(totals)}/{totals.total}  {short_counts(totals)}",

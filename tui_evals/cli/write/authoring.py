@@ -36,7 +36,7 @@ def initialise(template: str) -> None:
 
 
 def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
-    """Say what is wrong with each file, and both verdicts."""
+    """Print the problems of each file, and both verdicts."""
     findings = [_finding(file) for file in project.dataset_files(files)]
     failed = any(not _good(finding, strict_schema) for finding in findings)
     if as_json:
@@ -62,10 +62,10 @@ def _finding(file: Path) -> _Finding:
             load_prompt(file)
             return _Finding(file, ())
         document = load(file)
-        known = project.evaluators(prompt=prompt_of(document))
+        registry = project.evaluators(prompt=prompt_of(document))
     except DatasetError as error:
         return _Finding(file, error.problems)
-    report = validate(document, known.catalogue, known.own)
+    report = validate(document, registry.catalogue, registry.own)
     return _Finding(file, report.problems, report)
 
 
@@ -138,8 +138,8 @@ def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
 
 def _dataset(document: Document) -> Dataset:
     try:
-        known = project.evaluators(prompt=prompt_of(document))
-        return dataset_of(document, known.catalogue, known.own)
+        registry = project.evaluators(prompt=prompt_of(document))
+        return dataset_of(document, registry.catalogue, registry.own)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
 
@@ -176,7 +176,7 @@ def _resolved(index: int, place: int, item: Item, entries: Sequence[EffectiveEva
 
 
 def upgrade_file(file: Path) -> None:
-    """Upgrade a file and say what was done."""
+    """Upgrade a file and print the changes."""
     try:
         done = upgrade(project.read(file))
     except (DatasetError, save.ChangedOnDisk, save.CannotSave) as problem:
@@ -193,9 +193,9 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> N
     """Write a dataset as another format, to a new file or to standard output."""
     source = project.read(file)
     try:
-        known = project.evaluators(prompt=prompt_of(source))
-        dataset_of(source, known.catalogue, known.own)
-        text, lost = converted(source, kind, known.own, raw_csv=raw_csv)
+        registry = project.evaluators(prompt=prompt_of(source))
+        dataset_of(source, registry.catalogue, registry.own)
+        text, lost = converted(source, kind, registry.own, raw_csv=raw_csv)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
     if output is None:
