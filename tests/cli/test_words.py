@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tui_evals.cli.lookup.manual import pages, words
+from tui_evals.cli.lookup.manual import pages, word_meanings
 from tui_evals.compare.runs import KINDS
 
 USED = (
@@ -27,7 +27,7 @@ def test_a_word_may_be_written_as_several_arguments(shell):
 
 
 def test_no_page_has_the_name_of_a_word_and_no_word_is_there_twice():
-    names = [word.casefold() for word in words()]
+    names = [word.casefold() for word in word_meanings()]
     assert len(set(names)) == len(names) and not set(names) & set(pages())
     assert {word.casefold() for word in (*USED, *KINDS)} == set(names)
 

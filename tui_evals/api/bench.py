@@ -84,7 +84,7 @@ async def execute(
             metadata=running.metadata_of(reader, run),
             targets=run.targets,
             judges=(config.name,) if config is not None else (),
-            answers=_answers(reader, run) if store != root else (),
+            answers=_recorded_answers(reader, run) if store != root else (),
             started=started,
         )
 
@@ -120,18 +120,18 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
     return (find_target(word, settings) if word else None), {}
 
 
-def _answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
-    """The answers of a run with their scores, to be kept elsewhere."""
-    found = []
+def _recorded_answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
+    """The answers of a run with their scores."""
+    recorded = []
     for row in reader.all_rows(run.id):
         detail = reader.detail(row.id)
         if detail.answer is not None:
             scores = detail.scores.get(run.scoring_pass, ())
-            found.append(RecordedAnswer(item=row.item, answer=detail.answer, scores=scores))
-    return tuple(found)
+            recorded.append(RecordedAnswer(item=row.item, answer=detail.answer, scores=scores))
+    return tuple(recorded)
 
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 class TestRun:
@@ -188,8 +188,8 @@ class TestRun:
         return f"TestRun({self.name!r}, id={self.id!r}, cases={len(self.rows)}, average={mean})"
 
 
-def apart(work: Callable[[], _Found]) -> _Found:
-    """What some work returns; in a thread of its own where a loop runs here already, as in a notebook."""
+def apart(work: Callable[[], _Result]) -> _Result:
+    """The result of `work`, in a thread of its own where a loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -203,7 +203,7 @@ Scoring = str | Mapping[str, Mapping[str, Any]] | Scorer
 
 
 class RunOptions(TypedDict, total=False):
-    """What a run of a suite takes by name; see `TestSuite.arun`."""
+    """Keyword options of a suite run; see `TestSuite.arun`."""
 
     candidate_data_path: str | Path | None
     candidate_column: str
@@ -242,9 +242,9 @@ class TestSuite:
         self._root = project_root(Path(project) if project is not None else Path.cwd())
         self._known = load_registry(self._root)
         self.scorer = scoring_method if isinstance(scoring_method, Scorer) else None
-        kept = suite.kept(self._root, name)
-        if kept is not None:
-            self._suite = self._opened(kept, scoring_method)
+        stored_suite = suite.kept(self._root, name)
+        if stored_suite is not None:
+            self._suite = self._opened(stored_suite, scoring_method)
             return
         method = _method(scoring_method, self._known)
         data = cases.cases_from(
@@ -258,18 +258,18 @@ class TestSuite:
         )
         self._suite = suite.keep(self._root, name, suite.document_of(name, data, method, description))
 
-    def _opened(self, kept: suite.Suite, given: Scoring) -> suite.Suite:
+    def _opened(self, kept: suite.Suite, scoring_method: Scoring) -> suite.Suite:
         """The suite that was kept, whose own way of scoring counts."""
         name = kept.method["name"]
         if kept.method.get("type") != "custom":
             self.scorer = None
             return kept
-        if not isinstance(given, Scorer):
+        if not isinstance(scoring_method, Scorer):
             raise UserValueError(
                 f"the suite {kept.name!r} is scored by your own scorer {name!r}; give the object itself"
             )
-        if given.name() != name:
-            raise UserValueError(f"the suite {kept.name!r} is scored by {name!r}, not by {given.name()!r}")
+        if scoring_method.name() != name:
+            raise UserValueError(f"the suite {kept.name!r} is scored by {name!r}, not by {scoring_method.name()!r}")
         return kept
 
     @property
@@ -279,7 +279,7 @@ class TestSuite:
 
     @property
     def description(self) -> str | None:
-        """What the suite is for."""
+        """The description."""
         return self._suite.description
 
     @property
@@ -289,12 +289,12 @@ class TestSuite:
 
     @property
     def input_texts(self) -> list[str]:
-        """What is asked, case by case."""
+        """The input of each case."""
         return self._suite.inputs
 
     @property
     def reference_outputs(self) -> list[str | None]:
-        """What is right, case by case."""
+        """The reference of each case."""
         return self._suite.references
 
     def run(
@@ -332,7 +332,7 @@ class TestSuite:
         return TestRun(replace(made, key=None), self._root)
 
     def _suite_run(self, name: str, frame: Any, options: RunOptions) -> running.SuiteRun:
-        """What a run is to judge."""
+        """The candidates and metadata of a run."""
         contexts = options.get("context_input_list")
         candidates, contexts = cases.candidates_from(
             frame=frame,
@@ -359,24 +359,24 @@ class TestSuite:
 def _cases(suite_run: running.SuiteRun) -> list[tuple[str, str | None, str, str | None]]:
     pairs = zip(suite_run.document["items"], suite_run.candidates, strict=True)
     return [
-        (said, item.get("expected_response"), item["prompt"], item.get("context"))
-        for item, said in pairs
-        if said is not None
+        (candidate, item.get("expected_response"), item["prompt"], item.get("context"))
+        for item, candidate in pairs
+        if candidate is not None
     ]
 
 
-def _method(given: object, known: Registry) -> Method:
-    if isinstance(given, Scorer):
-        return method_of(given, known)
-    if isinstance(given, str):
-        return method_named(given, {}, known)
-    if isinstance(given, Mapping) and len(given) == 1:
-        ((name, options),) = given.items()
+def _method(scoring_method: object, registry: Registry) -> Method:
+    if isinstance(scoring_method, Scorer):
+        return method_of(scoring_method, registry)
+    if isinstance(scoring_method, str):
+        return method_named(scoring_method, {}, registry)
+    if isinstance(scoring_method, Mapping) and len(scoring_method) == 1:
+        ((name, options),) = scoring_method.items()
         if isinstance(name, str) and isinstance(options, Mapping):
-            return method_named(name, options, known)
+            return method_named(name, options, registry)
     raise UserTypeError(
         "scoring_method must be the name of an evaluator, one name with its options, or an object of a Scorer class, "
-        f"not {type(given).__name__}"
+        f"not {type(scoring_method).__name__}"
     )
 
 

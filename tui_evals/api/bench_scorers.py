@@ -29,7 +29,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class ScoreResult:
-    """What a scorer finds of one candidate: a score, a category, or both."""
+    """The result of one candidate: a score, a category, or both."""
 
     score: float | None = None
     category: Category | str | None = None
@@ -41,7 +41,7 @@ class Scorer(ABC):
     @staticmethod
     @abstractmethod
     def name() -> str:
-        """How it is called; no evaluator may have the name."""
+        """The scorer's name; no evaluator may have it."""
 
     @abstractmethod
     def run_batch(
@@ -79,17 +79,17 @@ class Scorer(ABC):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """What the suite keeps of the scorer: its attributes that JSON can hold."""
-        return {name: value for name, value in vars(self).items() if _plain(value)}
+        """The attributes that JSON can hold, for the suite to keep."""
+        return {name: value for name, value in vars(self).items() if _is_json(value)}
 
     @classmethod
     def from_dict(cls, config: dict[str, Any]) -> Scorer:
         """The scorer of what `to_dict` gave; what its constructor does not take is passed over."""
-        known = inspect.signature(cls).parameters
-        return cls(**{name: value for name, value in config.items() if name in known})
+        parameters = inspect.signature(cls).parameters
+        return cls(**{name: value for name, value in config.items() if name in parameters})
 
 
-def _plain(value: object) -> bool:
+def _is_json(value: object) -> bool:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -97,28 +97,33 @@ def _plain(value: object) -> bool:
     return True
 
 
-def method_of(scorer: Scorer, known: Registry) -> Method:
-    """The way of scoring that a scorer is; an exception says what is wrong with it."""
+def method_of(scorer: Scorer, registry: Registry) -> Method:
+    """The scoring method of a scorer; raises where the scorer is invalid."""
     name: object = scorer.name()
     if not isinstance(name, str) or not name.strip():
         raise UserTypeError(f"name() of {type(scorer).__name__} must return a text, not {name!r}")
-    if name in known.by_name:
+    if name in registry.by_name:
         raise UserValueError(f"the scorer {name!r} has the name of an evaluator that is there already; rename it")
-    named = scorer.categories()
-    if scorer.is_categorical() != bool(named):
-        wrong = "is categorical and names no categories" if not named else "names categories and is not categorical"
+    categories = scorer.categories()
+    if scorer.is_categorical() != bool(categories):
+        wrong = (
+            "is categorical and names no categories" if not categories else "names categories and is not categorical"
+        )
         raise UserValueError(f"the scorer {name!r} {wrong}; is_categorical() and categories() belong together")
-    categories = tuple({"name": _word(one), "description": getattr(one, "description", None)} for one in named or ())
+    records = tuple(
+        {"name": _category_name(category), "description": getattr(category, "description", None)}
+        for category in categories or ()
+    )
     return Method(
         name=name,
         requires_reference=scorer.requires_reference(),
-        categories=categories or None,
+        categories=records or None,
         custom=True,
         config=scorer.to_dict(),
     )
 
 
-def _word(category: Any) -> str:
+def _category_name(category: Any) -> str:
     return category if isinstance(category, str) else str(category.name)
 
 
@@ -148,35 +153,35 @@ class _Batches:
         if number not in self._done:
             start = number * self._size
             self._done[number] = asyncio.create_task(self._batch(self._cases[start : start + self._size]))
-        found = (await asyncio.shield(self._done[number]))[within]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = (await asyncio.shield(self._done[number]))[within]
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     async def _batch(self, cases: list[Case]) -> list[Score | Exception]:
         """The scores of a batch; where it fails, each case alone says whether it is to blame."""
         try:
-            return [*await self._asked(cases)]
+            return [*await self._run_scorer(cases)]
         except Exception as problem:  # what a scorer raises is the record of its case
             if len(cases) == 1:
                 return [problem]
             return [(await self._batch([case]))[0] for case in cases]
 
-    async def _asked(self, cases: list[Case]) -> list[Score]:
+    async def _run_scorer(self, cases: list[Case]) -> list[Score]:
         candidates, references, inputs, contexts = map(list, zip(*cases, strict=True))
-        given = (
+        arguments = (
             candidates,
             None if None in references else references,
             inputs,
             None if all(text is None for text in contexts) else [text or "" for text in contexts],
         )
-        found: Any
+        answer: Any
         if self._awaited:
-            found = await self._scorer.arun_batch(*given)
+            answer = await self._scorer.arun_batch(*arguments)
         else:
             async with self._one_at_a_time:
-                found = await asyncio.to_thread(self._scorer.run_batch, *given)
-        results = list(found)
+                answer = await asyncio.to_thread(self._scorer.run_batch, *arguments)
+        results = list(answer)
         if len(results) != len(cases):
             raise ValueError(f"{self._scorer.name()} gave {len(results)} results for {len(cases)} candidates")
         return [self._score(result) for result in results]
@@ -188,8 +193,10 @@ class _Batches:
         score, category = result, None
         if hasattr(result, "score"):
             score, category = result.score, getattr(result, "category", None)
-        label = None if category is None else _word(category)
-        if self._scorer.is_categorical() and label not in [_word(one) for one in self._scorer.categories() or ()]:
+        label = None if category is None else _category_name(category)
+        if self._scorer.is_categorical() and label not in [
+            _category_name(known_category) for known_category in self._scorer.categories() or ()
+        ]:
             raise ValueError(f"{self._scorer.name()} gave the category {label!r}, which is none of its categories")
         if score is None and label is None:
             raise ValueError(f"{self._scorer.name()} gave neither a score nor a category")
@@ -203,6 +210,6 @@ class _Scored(Evaluator):
     batches: ClassVar[_Batches]
 
     async def score(self, evidence: Evidence) -> Score:
-        """What the scorer gives of the case."""
+        """The scorer's score of the case."""
         response = evidence.response or ""
         return await self.batches.score((response, evidence.expected, evidence.prompt, evidence.context))

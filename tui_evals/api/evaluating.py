@@ -35,25 +35,29 @@ def evaluator_of(name: str, function: Callable[..., Any]) -> type[Evaluator]:
     Its parameters are words of evidence (response or output or answer, expected, prompt, context, variables, …). True
     and False are verdicts, a number is a score from 0 to 1 that passes from 0.5, a Score says all there is to say.
     """
-    wanted = {one: _SYNONYMS.get(one, one) for one in inspect.signature(function).parameters}
-    if unknown := [one for one, field in wanted.items() if field not in _EVIDENCE]:
-        known = ", ".join([*_EVIDENCE, *_SYNONYMS])
-        raise TypeError(f"the evaluator {name} asks for {unknown[0]}, which is no evidence; there are {known}")
+    parameter_fields = {
+        parameter: _SYNONYMS.get(parameter, parameter) for parameter in inspect.signature(function).parameters
+    }
+    if unknown := [parameter for parameter, field in parameter_fields.items() if field not in _EVIDENCE]:
+        evidence_names = ", ".join([*_EVIDENCE, *_SYNONYMS])
+        raise TypeError(f"the evaluator {name} asks for {unknown[0]}, which is no evidence; there are {evidence_names}")
     about = inspect.getdoc(function) or f"Passes when {name} says so."
     return type(
-        name, (_Function,), {"name": name, "function": staticmethod(function), "wanted": wanted, "__doc__": about}
+        name,
+        (_Function,),
+        {"name": name, "function": staticmethod(function), "parameter_fields": parameter_fields, "__doc__": about},
     )
 
 
 class _Function(Evaluator):
     family = "custom"
     function: ClassVar[Callable[..., Any]]
-    wanted: ClassVar[Mapping[str, str]]
+    parameter_fields: ClassVar[Mapping[str, str]]
 
     async def score(self, evidence: Evidence) -> Score:
-        """What the function says of the evidence."""
-        given = {one: getattr(evidence, field) for one, field in self.wanted.items()}
-        verdict = type(self).function(**given)
+        """The function's verdict as a score."""
+        arguments = {parameter: getattr(evidence, field) for parameter, field in self.parameter_fields.items()}
+        verdict = type(self).function(**arguments)
         if inspect.isawaitable(verdict):
             verdict = await verdict
         if isinstance(verdict, Score):
@@ -156,8 +160,8 @@ async def aevaluate(
     """`evaluate` for async code."""
     here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
     document = _document(dataset, here.root)
-    chosen, own = _chosen(evaluators) if evaluators is not None else (None, {})
-    targets = _configurations(_several(target), here.settings)
+    chosen, own = _evaluators_and_code(evaluators) if evaluators is not None else (None, {})
+    targets = _configurations(_target_list(target), here.settings)
     judges = _configurations([judge] if judge is not None else [], here.settings)
     request = RunRequest(
         document=document,
@@ -169,7 +173,9 @@ async def aevaluate(
         without_judges=without_judges,
         evaluators=chosen,
         own_evaluators=own,
-        ready={config.name: given for config, given in [*targets, *judges] if given is not None},
+        ready={
+            config.name: target_object for config, target_object in [*targets, *judges] if target_object is not None
+        },
         prompts=tuple(Path(prompt) for prompt in prompts),
         repeats=repeats,
         items=frozenset(only) if only is not None else None,
@@ -198,62 +204,64 @@ def _document(dataset: DatasetLike, root: Path) -> Document:
         data = dict(dataset)
     else:
         data = {
-            "items": [one.model_dump(exclude_unset=True) if isinstance(one, Item) else dict(one) for one in dataset]
+            "items": [item.model_dump(exclude_unset=True) if isinstance(item, Item) else dict(item) for item in dataset]
         }
     data = {"schemaVersion": CURRENT_VERSION, **data}
     return document_of_data(data, root / "dataset")
 
 
-def _several(target: TargetLike | Sequence[TargetLike] | None) -> list[TargetLike]:
+def _target_list(target: TargetLike | Sequence[TargetLike] | None) -> list[TargetLike]:
     if target is None:
         return []
     return list(target) if isinstance(target, Sequence) and not isinstance(target, str) else [target]
 
 
-def _configurations(given: Sequence[TargetLike], settings: Settings) -> list[tuple[TargetConfig, Target | None]]:
+def _configurations(targets: Sequence[TargetLike], settings: Settings) -> list[tuple[TargetConfig, Target | None]]:
     """Each target's configuration, and the target itself where it is a function at hand."""
     configured: list[tuple[TargetConfig, Target | None]] = []
-    for one in given:
-        if isinstance(one, str):
-            configured.append((find_target(one, settings), None))
+    for target in targets:
+        if isinstance(target, str):
+            configured.append((find_target(target, settings), None))
             continue
-        name = str(getattr(one, "name", None) or getattr(one, "__name__", type(one).__name__))
-        place = f"{getattr(one, '__module__', '')}:{getattr(one, '__qualname__', type(one).__qualname__)}"
-        configured.append((TargetConfig(name=name, model=f"python:{place}"), _target_of(one, name)))
+        name = str(getattr(target, "name", None) or getattr(target, "__name__", type(target).__name__))
+        place = f"{getattr(target, '__module__', '')}:{getattr(target, '__qualname__', type(target).__qualname__)}"
+        configured.append((TargetConfig(name=name, model=f"python:{place}"), _target_of(target, name)))
     names = [config.name for config, _ in configured]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigurationError(f"two targets are called {twice}; give the functions names of their own")
     return configured
 
 
-def _target_of(given: Target | Answers, name: str) -> Target:
-    if not inspect.iscoroutinefunction(getattr(given, "ask", None)):
-        return given_function(cast(Answers, given), name)
-    if inspect.isclass(given):
+def _target_of(target: Target | Answers, name: str) -> Target:
+    if not inspect.iscoroutinefunction(getattr(target, "ask", None)):
+        return given_function(cast(Answers, target), name)
+    if inspect.isclass(target):
         raise ConfigurationError(f"{name} is a class of targets; give an object of it, such as {name}()")
-    if not inspect.iscoroutinefunction(getattr(given, "close", None)):
+    if not inspect.iscoroutinefunction(getattr(target, "close", None)):
         raise ConfigurationError(f"the target {name} has no `async def close(self)`, which ends what it holds")
-    return cast(Target, given)
+    return cast(Target, target)
 
 
-def _chosen(evaluators: EvaluatorsLike) -> tuple[dict[str, Any], dict[str, type[Evaluator]]]:
+def _evaluators_and_code(evaluators: EvaluatorsLike) -> tuple[dict[str, Any], dict[str, type[Evaluator]]]:
     """The default evaluators of the dataset, and those of them that were given as code."""
     if isinstance(evaluators, str):
         evaluators = [word for part in evaluators.split(",") if (word := part.strip())]
-    named = evaluators if isinstance(evaluators, Mapping) else {_name_of(one): one for one in evaluators}
+    by_name = (
+        evaluators if isinstance(evaluators, Mapping) else {_name_of(evaluator): evaluator for evaluator in evaluators}
+    )
     chosen: dict[str, Any] = {}
     own: dict[str, type[Evaluator]] = {}
-    for name, one in named.items():
-        if isinstance(one, Mapping):
-            chosen[name] = dict(one)
-        elif isinstance(one, str):
+    for name, evaluator in by_name.items():
+        if isinstance(evaluator, Mapping):
+            chosen[name] = dict(evaluator)
+        elif isinstance(evaluator, str):
             chosen[name] = {}
-        elif inspect.isclass(one) and issubclass(one, Evaluator):
-            own[name], chosen[name] = one, {}
+        elif inspect.isclass(evaluator) and issubclass(evaluator, Evaluator):
+            own[name], chosen[name] = evaluator, {}
         else:
-            own[name], chosen[name] = evaluator_of(name, one), {}
+            own[name], chosen[name] = evaluator_of(name, evaluator), {}
     return chosen, own
 
 
-def _name_of(one: Any) -> str:
-    return one if isinstance(one, str) else getattr(one, "name", None) or one.__name__
+def _name_of(evaluator: Any) -> str:
+    return evaluator if isinstance(evaluator, str) else getattr(evaluator, "name", None) or evaluator.__name__

@@ -54,11 +54,11 @@ def gate(
         return check_gates(reader, row, reader.totals(row.id), gates)
 
 
-def _level(given: float | bool | None) -> float | None:
-    """How rare chance must make a gap that counts as a regression; None where none does."""
-    if given is None or given is False:
+def _level(regression: float | bool | None) -> float | None:
+    """The significance level of a regression; None where none is checked."""
+    if regression is None or regression is False:
         return None
-    level = LEVEL if given is True else float(given)
+    level = LEVEL if regression is True else float(regression)
     if not 0 < level < 1:
         raise ValueError(f"fail_on_regression is True or a share between 0 and 1, not {level:g}")
     return level

@@ -41,5 +41,5 @@ def import_from(
         return pool.submit(work).result()
 
 
-def _path(given: str | Path | None) -> Path | None:
-    return None if given is None else Path(given)
+def _path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)

@@ -34,8 +34,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """A dataset, where datasets are to be tests; a file that is none is passed over unless it was named."""
     if not parent.config.getoption("--tui-evals") or not file_path.name.lower().endswith(_SUFFIXES):
         return None
-    named = any(file_path == Path(word.split("::")[0]).absolute() for word in parent.config.args)
-    return DatasetFile.from_parent(parent, path=file_path) if named or _is_dataset(file_path) else None
+    is_argument = any(file_path == Path(word.split("::")[0]).absolute() for word in parent.config.args)
+    return DatasetFile.from_parent(parent, path=file_path) if is_argument or _is_dataset(file_path) else None
 
 
 def _is_dataset(file: Path) -> bool:
@@ -50,10 +50,10 @@ def _is_dataset(file: Path) -> bool:
     except DatasetError:
         return file.name in ("prompts.json", "evals.json", "tests.json")
     items = data.get("items")
-    return isinstance(items, list) and all(isinstance(item, dict) and _asks(item) for item in items)
+    return isinstance(items, list) and all(isinstance(item, dict) and _has_prompt(item) for item in items)
 
 
-def _asks(item: dict[str, Any]) -> bool:
+def _has_prompt(item: dict[str, Any]) -> bool:
     return any(name in item for name in ("prompt", "turns", "messages", "variables"))
 
 
@@ -72,11 +72,11 @@ class DatasetFile(pytest.File):
             items = load(self.path).data["items"]
         except DatasetError as problem:
             raise self.CollectError(str(problem)) from None
-        given = [item.get("testId") for item in items]
+        test_ids = [item.get("testId") for item in items]
         for position, item in enumerate(items):
-            name = given[position]
+            name = test_ids[position]
             test = ItemTest.from_parent(
-                self, name=name if name and given.count(name) == 1 else f"#{position + 1}", position=position
+                self, name=name if name and test_ids.count(name) == 1 else f"#{position + 1}", position=position
             )
             for mark in _marks(item):
                 self.config.addinivalue_line("markers", f"{mark}: items of this category, or with this tag")
@@ -84,21 +84,23 @@ class DatasetFile(pytest.File):
             yield test
 
     def answers(self, test: ItemTest) -> list[Answer]:
-        """What came of one test; the first one asked has all that are selected asked."""
+        """The answers of one test; the first call runs all selected tests."""
         if self.run is None and self.problem is None:
-            chosen = [one for one in self.session.items if isinstance(one, ItemTest) and one.parent is self]
+            chosen = [
+                sibling for sibling in self.session.items if isinstance(sibling, ItemTest) and sibling.parent is self
+            ]
             alone = hasattr(self.config, "workerinput")  # every worker of xdist sees all tests and runs some
             try:
-                self.run = self._evaluate([test.position] if alone else [one.position for one in chosen])
+                self.run = self._evaluate([test.position] if alone else [sibling.position for sibling in chosen])
             except Exception as problem:  # every test of the dataset says the same
                 self.problem = problem
         if self.problem is not None:
             raise self.problem
         assert self.run is not None
-        found = [answer for answer in self.run.answers if answer.item == test.name]
-        if not found and hasattr(self.config, "workerinput"):
-            found = list(self._evaluate([test.position]).answers)
-        return found
+        answers = [answer for answer in self.run.answers if answer.item == test.name]
+        if not answers and hasattr(self.config, "workerinput"):
+            answers = list(self._evaluate([test.position]).answers)
+        return answers
 
     def _evaluate(self, positions: Iterable[int]) -> Run:
         from .evaluating import RunStopped, evaluate
@@ -120,13 +122,13 @@ class DatasetFile(pytest.File):
 
 
 def _marks(item: dict[str, Any]) -> list[str]:
-    words = [item.get("category"), *(item.get("tags") or ())]
-    found = (_NO_MARK.sub("_", word).strip("_") for word in words if isinstance(word, str))
-    return [mark for mark in dict.fromkeys(found) if mark.isidentifier()]
+    labels = [item.get("category"), *(item.get("tags") or ())]
+    names = (_NO_MARK.sub("_", word).strip("_") for word in labels if isinstance(word, str))
+    return [mark for mark in dict.fromkeys(names) if mark.isidentifier()]
 
 
 class NotPassed(Exception):
-    """An item did not pass; the message is what a person reads."""
+    """An item did not pass; the message says why."""
 
 
 class ItemTest(pytest.Item):
@@ -145,10 +147,10 @@ class ItemTest(pytest.Item):
         wrong = [answer for answer in answers if not answer.passed]
         if wrong:
             expected = _references(self.parent.path, self.position)
-            raise NotPassed("\n\n".join(_told(answer, expected.get(answer.turn, "")) for answer in wrong))
+            raise NotPassed("\n\n".join(_failure_text(answer, expected.get(answer.turn, "")) for answer in wrong))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What a person reads; a traceback only for what is no one's mistake."""
+        """The message; a traceback only for unexpected errors."""
         from tui_evals.datasets.problems import DatasetError
         from tui_evals.runs.plan import CannotPlan
         from tui_evals.store.database import StoreError
@@ -169,11 +171,11 @@ def _references(file: Path, position: int) -> dict[int, str]:
 
     item = load(file).data["items"][position]
     units = item.get("turns") or [item]
-    found = (unit.get("expected_response") or next(iter(unit.get("ideal") or ()), "") for unit in units)
-    return dict(enumerate(found))
+    responses = (unit.get("expected_response") or next(iter(unit.get("ideal") or ()), "") for unit in units)
+    return dict(enumerate(responses))
 
 
-def _told(answer: Answer, expected: str) -> str:
+def _failure_text(answer: Answer, expected: str) -> str:
     """Why an answer did not pass: the reasons of its evaluators, and how it differs from what was expected."""
     from difflib import ndiff
 

@@ -1,4 +1,4 @@
-"""What a run came to, as plain objects."""
+"""The results of a run as objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a target said in one turn, and what the evaluators found; `text` is None where there is no answer."""
+    """A target's answer in one turn, with its scores; `text` is None where there is no answer."""
 
     item: str
     turn: int
@@ -64,8 +64,8 @@ class Run:
     @property
     def score(self) -> float | None:
         """The mean of the columns' scores; None where nothing was judged."""
-        known = [score for score in self.scores.values() if score is not None]
-        return sum(known) / len(known) if known else None
+        scores = [score for score in self.scores.values() if score is not None]
+        return sum(scores) / len(scores) if scores else None
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row for each answer, with the score and the result of each evaluator."""

@@ -1,4 +1,4 @@
-"""What the command line asks of the workbench: a request, for this side of the house knows no screen."""
+"""A request to open the workbench; the command line itself imports no screen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class GlobalOptions:
-    """What was said before the name of a command."""
+    """Options given before the command name."""
 
     mouse: bool = True
 

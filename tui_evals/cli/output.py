@@ -39,7 +39,7 @@ def warn(text: str) -> None:
 
 
 def columns() -> int | None:
-    """How wide the terminal is; None where output goes elsewhere."""
+    """The terminal width; None where output goes elsewhere."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -55,7 +55,7 @@ def rewind(lines: int) -> None:
 
 
 def say_json(value: object) -> None:
-    """Print JSON: what a terminal might obey is spelled as an escape, so the data stays what it was."""
+    """Print JSON, with control characters as escapes, so that the data stays the same."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     click.echo(_UNSAFE_IN_JSON.sub(_spelled, text))
 

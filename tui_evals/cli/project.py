@@ -1,4 +1,4 @@
-"""What every command knows of the project: its root, its evaluators, its datasets."""
+"""The project of a command: its root, evaluators, datasets and store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
 
 
 def read(file: Path) -> Document:
-    """The document of a file, or the end of the command with what is wrong with it."""
+    """The document of a file, or Stop with its problems."""
     try:
         return load(file)
     except DatasetError as problem:
@@ -73,11 +73,11 @@ def run_named(reader: Reader, word: str) -> RunRow:
         raise Stop(str(problem.args[0])) from None
 
 
-def dataset_files(named: tuple[Path, ...]) -> Iterator[Path]:
+def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
     """The files named, those inside named folders, or the one that discovery finds."""
-    if not named:
+    if not paths:
         yield found_or_started()
-    for path in named:
+    for path in paths:
         if path.is_dir():
             files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
             yield from sorted(file for file in files if not is_generation_file(file))
@@ -103,7 +103,7 @@ def found_or_started() -> Path:
 
 
 def open_project(env_name: str | None, trusting: bool, prompt: Path | None = None) -> Project:
-    """The project of the current folder, or the end of the command with what is wrong in it."""
+    """The project of the current folder, or Stop with its problem."""
     try:
         here = load_project(project_root(Path.cwd()), env_name, trusting=trusting)
     except ConfigurationError as problem:

@@ -30,12 +30,12 @@ def run_meant(reader: Reader, word: str) -> RunRow:
 
 def runs_meant(reader: Reader, words: Sequence[str]) -> list[RunRow]:
     """The runs a person means by several words; beside files, `last` is the last run that is in none of them."""
-    named = {word: project.run_named(reader, word) for word in words if _is_known(reader, word)}
-    in_files = {word: run_meant(reader, word) for word in words if word not in named}
+    stored = {word: project.run_named(reader, word) for word in words if _is_known(reader, word)}
+    in_files = {word: run_meant(reader, word) for word in words if word not in stored}
     ids = {run.id for run in in_files.values()}
-    if "last" in named and named["last"].id in ids:
-        named["last"] = next((run for run in reader.runs(len(ids) + 1) if run.id not in ids), named["last"])
-    return [(named | in_files)[word] for word in words]
+    if "last" in stored and stored["last"].id in ids:
+        stored["last"] = next((run for run in reader.runs(len(ids) + 1) if run.id not in ids), stored["last"])
+    return [(stored | in_files)[word] for word in words]
 
 
 def _is_known(reader: Reader, word: str) -> bool:

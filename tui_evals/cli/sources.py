@@ -1,4 +1,4 @@
-"""What the command line names: datasets, evaluators, targets."""
+"""Datasets, evaluators and targets named by options."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ def evaluators_named(text: str) -> dict[str, Any]:
     if not text.lstrip().startswith("{"):
         return {name.strip(): {} for name in text.split(",") if name.strip()}
     try:
-        found = strictjson.loads(text)
+        options_by_name = strictjson.loads(text)
     except strictjson.JsonError as problem:
         raise Stop(f"--evaluators: {problem}") from None
-    if not isinstance(found, dict) or not all(isinstance(options, dict) for options in found.values()):
+    if not isinstance(options_by_name, dict) or not all(
+        isinstance(options, dict) for options in options_by_name.values()
+    ):
         raise Stop("--evaluators: each name needs an object of options, such as {}")
-    return found
+    return options_by_name
 
 
 def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
     """The dataset a run asks and a word for where it came from."""
     file = options["dataset"] or options["prompts_file"]
-    given = [bool(file), bool(options["inline"]), options["interactive"], bool(options["snapshot"])]
-    if sum(given) > 1:
+    sources = [bool(file), bool(options["inline"]), options["interactive"], bool(options["snapshot"])]
+    if sum(sources) > 1:
         raise Stop("name one source: a dataset, --prompts, --interactive or --snapshot")
     if options["expected"] and not options["inline"]:
         raise Stop("--expected belongs to --prompts")
@@ -48,7 +50,7 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
         if options["inline"]:
             return document_of_data(inline_document(options["inline"], options["expected"]), Path("prompts")), "prompts"
         if options["interactive"]:
-            return document_of_data(inline_document(*_asked()), Path("prompts")), "interactive"
+            return document_of_data(inline_document(*_typed_prompts()), Path("prompts")), "interactive"
         if options["snapshot"]:
             with project.reader() as reader:
                 data = reader.snapshot(options["snapshot"])
@@ -63,7 +65,7 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
         raise Stop(str(problem)) from None
 
 
-def _asked() -> tuple[list[str], list[str]]:
+def _typed_prompts() -> tuple[list[str], list[str]]:
     """Prompts typed one at a time, until an empty line."""
     if not sys.stdin.isatty():
         raise Stop("--interactive needs a terminal; give --prompts instead")
@@ -85,8 +87,8 @@ def targets_named(words: Sequence[str], settings: Settings) -> tuple[TargetConfi
             ".evals/config.toml, replay:FILE for answers you have, or demo to try tui-evals without a model",
             3,
         )
-    found = [target_or_stop(word, settings) for word in words]
-    return tuple(target for target in found if target is not None)
+    targets = [target_or_stop(word, settings) for word in words]
+    return tuple(target for target in targets if target is not None)
 
 
 def target_or_stop(word: str | None, settings: Settings) -> TargetConfig | None:

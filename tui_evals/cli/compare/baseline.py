@@ -40,73 +40,75 @@ def set_run(word: str) -> None:
             return
         with project.writer({}) as writer:
             set_baseline(writer, dataset, run.id, author_here())
-        replaced = "" if before is None else f" instead of {_named(reader.run(before.run))}"
-    say(f"{_named(run)} is the baseline of {dataset}{replaced}")
+        replaced = "" if before is None else f" instead of {_run_text(reader.run(before.run))}"
+    say(f"{_run_text(run)} is the baseline of {dataset}{replaced}")
 
 
 def show(as_json: bool) -> None:
     """The baseline of every dataset."""
     with project.reader() as reader:
-        found = [(kept, reader.run(kept.run)) for kept in baselines(reader)]
-        rates = [_rate(reader, run) for _, run in found]
+        rows = [(baseline, reader.run(baseline.run)) for baseline in baselines(reader)]
+        rates = [_pass_rate(reader, run) for _, run in rows]
     if as_json:
-        say_json([_shown(kept, run, rate) for (kept, run), rate in zip(found, rates, strict=True)])
+        say_json([_baseline_json(baseline, run, rate) for (baseline, run), rate in zip(rows, rates, strict=True)])
         return
-    if not found:
+    if not rows:
         say("no baseline is set; `tui-evals baseline set RUN` makes a run the one that later ones are measured against")
-    for (kept, run), rate in zip(found, rates, strict=True):
-        say(kept.source, bold=True)
+    for (baseline, run), rate in zip(rows, rates, strict=True):
+        say(baseline.source, bold=True)
         passes = f"{rate.passed} of {rate.judged} pass ({percent(rate.share)})"
         say(f"  {run.key}  {cell(run.name, 40)}  ran {local_time(run.started or run.created)}  {passes}")
-        say(f"  set by {kept.author}, {local_time(kept.time)}")
+        say(f"  set by {baseline.author}, {local_time(baseline.time)}")
 
 
 def clear(name: str | None) -> None:
     """Forget a baseline, by its dataset or its run."""
     with project.reader() as reader:
-        kept = _meant(reader, name)
-        key = reader.run(kept.run).key
+        baseline = _baseline_or_stop(reader, name)
+        key = reader.run(baseline.run).key
         with project.writer({}) as writer:
-            clear_baseline(writer, kept.source)
-    say(f"{kept.source} has no baseline any more; it was {key}, which stays")
+            clear_baseline(writer, baseline.source)
+    say(f"{baseline.source} has no baseline any more; it was {key}, which stays")
 
 
-def _meant(reader: Reader, name: str | None) -> Baseline:
-    found = baselines(reader)
-    if not found:
+def _baseline_or_stop(reader: Reader, name: str | None) -> Baseline:
+    all_baselines = baselines(reader)
+    if not all_baselines:
         raise Stop("no baseline is set")
     if name is None:
-        if len(found) > 1:
-            raise Stop(f"there are several baselines; say which: {', '.join(kept.source for kept in found)}")
-        return found[0]
+        if len(all_baselines) > 1:
+            raise Stop(
+                f"there are several baselines; say which: {', '.join(baseline.source for baseline in all_baselines)}"
+            )
+        return all_baselines[0]
     root = project_root(Path.cwd())
     for dataset in (name, dataset_key(name, root)):
-        for kept in found:
-            if kept.source == dataset:
-                return kept
+        for baseline in all_baselines:
+            if baseline.source == dataset:
+                return baseline
     run = project.run_named(reader, name)
-    if of_run := [kept for kept in found if kept.run == run.id]:
+    if of_run := [baseline for baseline in all_baselines if baseline.run == run.id]:
         return of_run[0]
     raise Stop(f"{run.key} is no baseline; `tui-evals baseline show` lists them")
 
 
-def _named(run: RunRow) -> str:
+def _run_text(run: RunRow) -> str:
     return f"{run.key} ({run.name})"
 
 
-def _rate(reader: Reader, run: RunRow) -> Rate:
+def _pass_rate(reader: Reader, run: RunRow) -> Rate:
     total = reader.totals(run.id)
     return Rate(total.passed, total.passed + total.failed)
 
 
-def _shown(kept: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
+def _baseline_json(baseline: Baseline, run: RunRow, rate: Rate) -> dict[str, object]:
     return {
-        "dataset": kept.source,
+        "dataset": baseline.source,
         "run": run.key,
         "name": run.name,
         "ran": run.started or run.created,
-        "author": kept.author,
-        "set": kept.time,
+        "author": baseline.author,
+        "set": baseline.time,
         "passed": rate.passed,
         "judged": rate.judged,
     }

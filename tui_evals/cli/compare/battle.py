@@ -1,4 +1,4 @@
-"""A battle on its way: how far it is, and two ways of Ctrl-C."""
+"""`tui-evals battle`: prepare the pairs, let a judge decide, say the result."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def fight_live(battle: Battle, budget: Budget, judge: str, *, quiet: bool)
 
 
 class _Live:
-    """How far a battle is: one line that renews itself on a terminal, one now and then elsewhere."""
+    """The progress line of a battle: renewed on a terminal, repeated now and then elsewhere."""
 
     def __init__(self, battle: Battle, budget: Budget, judge: str) -> None:
         self._battle = battle
@@ -92,21 +92,21 @@ class _Live:
         self._judge = judge
         self._live = sys.stdout.isatty()
         self._pace = Pace()
-        self._said: float | None = None
+        self._last_shown: float | None = None
 
     def leave(self) -> None:
-        """Let the line stand where it is, because something else was said below it."""
-        self._said = None
+        """Keep the line, because something else was printed below it."""
+        self._last_shown = None
 
     def show(self, *, over: bool) -> None:
         """Say how far it is, where that is due."""
         now, battle = time.monotonic(), self._battle
         self._pace.note(now, battle.done)
-        if not self._live and not over and self._said is not None and now - self._said < _PLAIN_EVERY:
+        if not self._live and not over and self._last_shown is not None and now - self._last_shown < _PLAIN_EVERY:
             return
-        if self._live and self._said is not None:
+        if self._live and self._last_shown is not None:
             rewind(1)
-        self._said = now
+        self._last_shown = now
         undecided = f" · {battle.undecided} without a verdict" if battle.undecided else ""
         pace = pace_parts(self._pace.rate(), battle.total - battle.done)
         line = f"{self._judge}: {battle.done}/{battle.total} bouts{undecided}"
@@ -114,11 +114,11 @@ class _Live:
         say(cell(line, (columns() or 1000) - 1))
 
 
-_RELATIVE = (
+_ELO_NOTE = (
     "Elo says how strong these runs are beside each other in the eyes of this judge, 1000 on average: 100 more means "
     "to win 64 of 100. Other runs, items or judges give other numbers."
 )
-_ALONE = "beside a run with several targets only those of one name do, so battle the two alone"
+_NO_PAIRS_HINT = "beside a run with several targets only those of one name do, so battle the two alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class BattleState:
-    """All that is known of a battle by now; tallies are in the order of the duels, ratings in that of the runs."""
+    """The results of a battle so far; tallies are in the order of the duels, ratings in that of the runs."""
 
     runs: Sequence[RunRow]
     duels: Sequence[Duel]
@@ -150,7 +150,7 @@ class BattleState:
 
 
 def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequence[Sequence[Match]]) -> BattleState:
-    """What matches come to."""
+    """The tallies, lean and ratings of matches."""
     met = shares_by_item({duel.places: own for duel, own in zip(duels, matches, strict=True)})
     tallies = correct_tallies([tally_matches(own) for own in matches])
     return BattleState(
@@ -167,49 +167,53 @@ def battle_state(runs: Sequence[RunRow], duels: Sequence[Duel], matches: Sequenc
 
 
 def say_runs(runs: Sequence[RunRow], duels: Sequence[Duel], judge: str, due: int) -> None:
-    """Say what is compared, before anything is asked."""
+    """Print the runs and pairs before the battle."""
     room = columns()
     rows = [[name, run.key, run.name, ", ".join(run.targets)] for name, run in zip(NAMES, runs, strict=False)]
     for line in table(rows, elastic=(2, 3), room=room):
         say(line)
     for duel in duels:
-        left, right = _names(duel)
+        left, right = _letters(duel)
         for count, why in ((duel.unanswered, "a side has no answer"), (duel.edited, "the item was edited in between")):
             if count:
-                _say(f"{left} and {right}: {counted(count, _PAIR, _PAIRS)} left out because {why}.", dim=True)
+                _say_wrapped(f"{left} and {right}: {counted(count, _PAIR, _PAIRS)} left out because {why}.", dim=True)
         if not (duel.pairs or duel.unanswered or duel.edited):
-            _say(f"{left} and {right} have no answers that face each other; {_ALONE}.", dim=True)
+            _say_wrapped(f"{left} and {right} have no answers that face each other; {_NO_PAIRS_HINT}.", dim=True)
     pairs = sum(len(duel.pairs) for duel in duels)
     equal = sum(len(duel.equal) for duel in duels)
-    _say(
+    _say_wrapped(
         f"{counted(pairs, _PAIR, _PAIRS)}: {equal:,} equal, {pairs - equal - due:,} decided earlier, "
         f"{due:,} for {judge} to decide."
     )
 
 
-def say_battle(found: BattleState) -> None:
+def say_battle(state: BattleState) -> None:
     """Say who is preferred, whether that can be chance, how the judge leans, and the ratings."""
-    for duel, own in zip(found.duels, found.tallies, strict=True):
-        left, right = _names(duel)
+    for duel, own in zip(state.duels, state.tallies, strict=True):
+        left, right = _letters(duel)
         say()
-        _say(battle_sentence(own, left, right), bold=True)
-        _say(_counted(own, left, right))
+        _say_wrapped(battle_sentence(own, left, right), bold=True)
+        _say_wrapped(_counts_text(own, left, right))
         if own.judged and own.share is not None and own.interval is not None:
             ends = f"{percent(own.interval.low)} to {percent(own.interval.high)}"
-            _say(f"Win rate of {right} over {left}: {percent(own.share)}, 95 % interval {ends}; a tie counts half.")
-    if found.lean is not None:
+            _say_wrapped(
+                f"Win rate of {right} over {left}: {percent(own.share)}, 95 % interval {ends}; a tie counts half."
+            )
+    if state.lean is not None:
         say()
-        _say(lean_sentence(found.lean), **({"fg": "yellow"} if found.lean.real else {}))
-    if any(match.bout.scripted for own in found.matches for match in own if match.bout):
-        _say("Scripted verdicts are among these; they show how a battle goes and say nothing of the runs.", fg="yellow")
-    if found.ratings:
+        _say_wrapped(lean_sentence(state.lean), **({"fg": "yellow"} if state.lean.real else {}))
+    if any(match.bout.scripted for own in state.matches for match in own if match.bout):
+        _say_wrapped(
+            "Scripted verdicts are among these; they show how a battle goes and say nothing of the runs.", fg="yellow"
+        )
+    if state.ratings:
         say()
-        for number, line in enumerate(_rating_table(found)):
+        for number, line in enumerate(_rating_table(state)):
             say(line, dim=number == 0)
-        _say(_RELATIVE, dim=True)
+        _say_wrapped(_ELO_NOTE, dim=True)
 
 
-def _counted(own: Tally, left: str, right: str) -> str:
+def _counts_text(own: Tally, left: str, right: str) -> str:
     ties = [f"{count:,} {why}" for count, why in ((own.split, "changed with the order"), (own.equal, "equal")) if count]
     parts = [
         f"{left} wins {own.wins[0]:,}",
@@ -221,21 +225,21 @@ def _counted(own: Tally, left: str, right: str) -> str:
     return " · ".join(parts)
 
 
-def _rating_table(found: BattleState) -> list[str]:
+def _rating_table(state: BattleState) -> list[str]:
     rows = [["", "run", "name", "Elo", "95 % interval"]]
-    rated = zip(NAMES, found.runs, found.ratings, strict=False)
-    for name, run, rating in sorted(rated, key=lambda one: -one[2].elo):
+    rated = zip(NAMES, state.runs, state.ratings, strict=False)
+    for name, run, rating in sorted(rated, key=lambda entry: -entry[2].elo):
         ends = f"{rating.interval.low:.0f} to {rating.interval.high:.0f}"
         rows.append([name, run.key, run.name, f"{rating.elo:.0f}", ends])
     return table(rows, right=(3,), elastic=(2,), room=columns())
 
 
-def _say(text: str, **style: Any) -> None:
+def _say_wrapped(text: str, **style: Any) -> None:
     for line in wrap(text, columns()):
         say(line, **style)
 
 
-def _names(duel: Duel) -> tuple[str, str]:
+def _letters(duel: Duel) -> tuple[str, str]:
     left, right = duel.places
     return NAMES[left], NAMES[right]
 
@@ -243,19 +247,19 @@ def _names(duel: Duel) -> tuple[str, str]:
 # -- as data
 
 
-def battle_json(found: BattleState) -> dict[str, Any]:
-    """The same as plain data."""
-    rated: Sequence[Rating | None] = found.ratings or [None] * len(found.runs)
+def battle_json(state: BattleState) -> dict[str, Any]:
+    """The result as JSON data."""
+    rated: Sequence[Rating | None] = state.ratings or [None] * len(state.runs)
     return {
-        "runs": [_run(*each) for each in zip(NAMES, found.runs, rated, strict=False)],
-        "duels": [_duel_json(found.runs, *each) for each in zip(found.duels, found.tallies, strict=True)],
-        "position": None if found.lean is None else _lean(found.lean),
+        "runs": [_run_json(name, run, rating) for name, run, rating in zip(NAMES, state.runs, rated, strict=False)],
+        "duels": [_duel_json(state.runs, duel, own) for duel, own in zip(state.duels, state.tallies, strict=True)],
+        "position": None if state.lean is None else _lean_json(state.lean),
     }
 
 
-def _run(name: str, run: RunRow, rating: Rating | None) -> dict[str, Any]:
+def _run_json(name: str, run: RunRow, rating: Rating | None) -> dict[str, Any]:
     about = {"letter": name, "run": run.key, "name": run.name, "targets": list(run.targets)}
-    ends = None if rating is None else _ends(rating.interval)
+    ends = None if rating is None else _interval_json(rating.interval)
     return {**about, "elo": None if rating is None else rating.elo, "interval": ends}
 
 
@@ -276,19 +280,19 @@ def _duel_json(runs: Sequence[RunRow], duel: Duel, own: Tally) -> dict[str, Any]
         "edited": duel.edited,
         "items": own.test.items,
         "win_rate": own.share,
-        "interval": None if own.share is None else _ends(own.interval),
+        "interval": None if own.share is None else _interval_json(own.interval),
         "p": own.test.p,
         "adjusted_p": own.test.adjusted,
-        "verdict": battle_sentence(own, *_names(duel)),
+        "verdict": battle_sentence(own, *_letters(duel)),
     }
 
 
-def _lean(found: PositionLean) -> dict[str, Any]:
-    numbers = {"first_shown": found.share, "interval": _ends(found.interval), "p": found.p, "items": found.items}
-    return {**numbers, "real": found.real, "verdict": lean_sentence(found)}
+def _lean_json(lean: PositionLean) -> dict[str, Any]:
+    numbers = {"first_shown": lean.share, "interval": _interval_json(lean.interval), "p": lean.p, "items": lean.items}
+    return {**numbers, "real": lean.real, "verdict": lean_sentence(lean)}
 
 
-def _ends(interval: Interval | None) -> list[float] | None:
+def _interval_json(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
@@ -297,7 +301,7 @@ _ANSWERED = ("answered", "pass", "fail", "partial")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BattleOptions:
-    """What was asked for besides the runs."""
+    """The options of `tui-evals battle`."""
 
     judge: str | None
     criteria: str | None
@@ -321,70 +325,70 @@ class PreparedBattle:
     question: str
 
     def matches(self, reader: Reader) -> list[list[Match]]:
-        """What is known by now of each pair of each duel."""
-        found = []
+        """The matches of each duel, with the bouts stored so far."""
+        matches = []
         for duel in self.duels:
             left, right = (self.runs[place].id for place in duel.places)
             fought = bouts(reader, left, right, self.judge.name, self.question)
-            known = {(bout.left, bout.right): bout for bout in fought}
-            found.append([Match(item, known.get(pair), pair in duel.equal) for item, pair in duel.pairs])
-        return found
+            bout_of_pair = {(bout.left, bout.right): bout for bout in fought}
+            matches.append([Match(item, bout_of_pair.get(pair), pair in duel.equal) for item, pair in duel.pairs])
+        return matches
 
     def due(self, matches: Sequence[Sequence[Match]]) -> list[DueBout]:
         """The bouts that have no result."""
-        found = []
+        due = []
         for duel, own in zip(self.duels, matches, strict=True):
             later = max(self.runs[place].id for place in duel.places)
             for (_, (left, right)), match in zip(duel.pairs, own, strict=True):
                 if match.winner is None:
-                    found.append(DueBout(left, right, later, match.bout))
-        return found
+                    due.append(DueBout(left, right, later, match.bout))
+        return due
 
 
-def battle(words: Sequence[str], **options: Any) -> int:
+def battle(words: Sequence[str], **values: Any) -> int:
     """Let a judge choose between the answers of the runs that a person means."""
-    wish = BattleOptions(**options)
-    here = open_project(wish.env_name, trusting=False)
+    options = BattleOptions(**values)
+    here = open_project(options.env_name, trusting=False)
     with project.reader() as reader:
-        ring = _ring(reader, words, wish, here)
-        due = ring.due(ring.matches(reader))
-        if wish.plan_only:
-            return _say_plan(ring, due, reader, wish.as_json)
-        if not wish.as_json:
-            say_runs(ring.runs, ring.duels, ring.judge.name, len(due))
-        budget = Budget(wish.max_cost)
+        prepared = _prepare_battle(reader, words, options, here)
+        due = prepared.due(prepared.matches(reader))
+        if options.plan_only:
+            return _say_plan(prepared, due, reader, options.as_json)
+        if not options.as_json:
+            say_runs(prepared.runs, prepared.duels, prepared.judge.name, len(due))
+        budget = Budget(options.max_cost)
         outcome, interrupted = Outcome(True), False
         if due:
-            outcome, interrupted = _fight(ring, due, reader, budget, wish, here)
-        found = battle_state(ring.runs, ring.duels, ring.matches(reader))
-    if wish.as_json:
-        ended = {"cost": budget.spent, "finished": outcome.finished, "message": outcome.message}
-        say_json({"judge": ring.judge.name, "criteria": ring.criteria, **battle_json(found), **ended})
+            outcome, interrupted = _fight(prepared, due, reader, budget, options, here)
+        state = battle_state(prepared.runs, prepared.duels, prepared.matches(reader))
+    if options.as_json:
+        ending = {"cost": budget.spent, "finished": outcome.finished, "message": outcome.message}
+        say_json({"judge": prepared.judge.name, "criteria": prepared.criteria, **battle_json(state), **ending})
     else:
-        say_battle(found)
+        say_battle(state)
     if not outcome.finished:
         warn(f"stopped: {outcome.message.rstrip('.')}. What was decided is kept; the same command goes on")
         return 130 if interrupted else 3 if outcome.code == "configuration" else 1
-    if due and not any(own.judged for own in found.tallies):
-        warn(f"{ring.judge.name} gave not a single verdict: {_why(found)}")
+    if due and not any(own.judged for own in state.tallies):
+        warn(f"{prepared.judge.name} gave not a single verdict: {_first_reason(state)}")
         return 1
     return 0
 
 
-def _why(found: BattleState) -> str:
-    reasons = (match.bout.reason for own in found.matches for match in own if match.bout)
+def _first_reason(state: BattleState) -> str:
+    reasons = (match.bout.reason for own in state.matches for match in own if match.bout)
     return next((line for reason in reasons for line in reason.split("\n") if line), "no reason is known")
 
 
 # -- what is put to the judge
 
 
-def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Project) -> PreparedBattle:
+def _prepare_battle(reader: Reader, words: Sequence[str], options: BattleOptions, here: Project) -> PreparedBattle:
     if not 2 <= len(words) <= MAX_RUNS:
         raise Stop(f"a battle is between 2 to {MAX_RUNS} runs; {len(words)} given")
-    if wish.seed is not None and wish.limit is None:
+    if options.seed is not None and options.limit is None:
         raise Stop("--seed belongs to --limit: it says which pairs are drawn")
-    judge = target_or_stop(wish.judge or here.settings.judge, here.settings)
+    judge = target_or_stop(options.judge or here.settings.judge, here.settings)
     if judge is None:
         raise Stop(
             "no judge is named. Name one with --judge TARGET or in .evals/config.toml ([judge] target = ...); "
@@ -392,37 +396,37 @@ def _ring(reader: Reader, words: Sequence[str], wish: BattleOptions, here: Proje
             3,
         )
     runs = tuple(project.run_named(reader, word) for word in words)
-    for one, other in combinations(runs, 2):
-        if one.id == other.id:
-            raise Stop(f"{one.key} ({one.name}) was given twice; a run is compared with other runs")
+    for left, right in combinations(runs, 2):
+        if left.id == right.id:
+            raise Stop(f"{left.key} ({left.name}) was given twice; a run is compared with other runs")
     _note_self_judging(runs, judge)
-    duels = tuple(_duels(reader, runs, wish))
+    duels = tuple(_duels(reader, runs, options))
     if not any(duel.pairs for duel in duels):
         raise Stop(
             "there is nothing to compare: the runs have no turn of the same item that both answered, unless the item "
             "was edited in between; `tui-evals compare` shows what they have in common"
         )
-    criteria = (wish.criteria or "").strip() or DEFAULT_CRITERIA
+    criteria = (options.criteria or "").strip() or DEFAULT_CRITERIA
     return PreparedBattle(
         runs, duels, judge, criteria, judging_fingerprint(criteria, identity(judge, here.environment))
     )
 
 
 def _note_self_judging(runs: Sequence[RunRow], judge: TargetConfig) -> None:
-    asked = {target["model"] for run in runs for target in run.config.get("targets", ())}
-    if judge.model in asked:
+    models = {target["model"] for run in runs for target in run.config.get("targets", ())}
+    if judge.model in models:
         warn(f"note: the judge {judge.name} also answered; judges favour their own answers")
 
 
-def _duels(reader: Reader, runs: Sequence[RunRow], wish: BattleOptions) -> list[Duel]:
+def _duels(reader: Reader, runs: Sequence[RunRow], options: BattleOptions) -> list[Duel]:
     """The pairs of every two runs, equal answers known; the turns and repeats of an item bear its number."""
     lines = read_comparison(reader, [run.id for run in runs]).lines
     numbered = [(item, line) for item, (_, own) in enumerate(groupby(lines, lambda line: line.item)) for line in own]
-    return [_pair_duel(reader, numbered, places, wish) for places in combinations(range(len(runs)), 2)]
+    return [_pair_duel(reader, numbered, places, options) for places in combinations(range(len(runs)), 2)]
 
 
 def _pair_duel(
-    reader: Reader, lines: Sequence[tuple[int, ComparedLine]], places: tuple[int, int], wish: BattleOptions
+    reader: Reader, lines: Sequence[tuple[int, ComparedLine]], places: tuple[int, int], options: BattleOptions
 ) -> Duel:
     pairs, unanswered, edited = [], 0, 0
     for item, line in lines:
@@ -435,34 +439,40 @@ def _pair_duel(
             edited += 1
         else:
             pairs.append((item, (left.id, right.id)))
-    chosen = [pairs[at] for at in limited(range(len(pairs)), wish.limit, wish.seed)]
+    chosen = [pairs[at] for at in limited(range(len(pairs)), options.limit, options.seed)]
     ids = [pair for _, pair in chosen]
     return Duel(places, tuple(chosen), frozenset(ids) - reader.differing(ids), unanswered, edited)
 
 
-def _say_plan(ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_json: bool) -> int:
-    found = estimate_battle(due, ring.criteria, reader, price_for(ring.judge))
-    pairs, equal = (sum(map(len, each)) for each in zip(*((d.pairs, d.equal) for d in ring.duels), strict=True))
+def _say_plan(prepared: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_json: bool) -> int:
+    estimate = estimate_battle(due, prepared.criteria, reader, price_for(prepared.judge))
+    pairs = sum(len(duel.pairs) for duel in prepared.duels)
+    equal = sum(len(duel.equal) for duel in prepared.duels)
     if as_json:
         counts = {"pairs": pairs, "equal_answers": equal, "decided": pairs - equal - len(due)}
-        say_json({**counts, "judge_calls": found.judge_calls, "cost": found.cost, "judge": ring.judge.name})
+        say_json({**counts, "judge_calls": estimate.judge_calls, "cost": estimate.cost, "judge": prepared.judge.name})
         return 0
     say(
         f"{pairs:,} pairs of answers, {equal:,} of them equal and {pairs - equal - len(due):,} decided earlier: "
-        f"{found.judge_calls:,} judge calls, {estimated_cost(found.cost)}; repairs and retries may add some"
+        f"{estimate.judge_calls:,} judge calls, {estimated_cost(estimate.cost)}; repairs and retries may add some"
     )
     return 0
 
 
 def _fight(
-    ring: PreparedBattle, due: Sequence[DueBout], reader: Reader, budget: Budget, wish: BattleOptions, here: Project
+    prepared: PreparedBattle,
+    due: Sequence[DueBout],
+    reader: Reader,
+    budget: Budget,
+    options: BattleOptions,
+    here: Project,
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
     try:
-        judge = opened(ring.judge, "judge", budget, here.environment, here.root, wish.concurrency)
+        judge = opened(prepared.judge, "judge", budget, here.environment, here.root, options.concurrency)
         with project.writer(here.environment) as writer:
-            battle = Battle(due, judge, ring.criteria, ring.question, reader, writer)
-            return asyncio.run(fight_live(battle, budget, ring.judge.name, quiet=wish.as_json))
+            battle = Battle(due, judge, prepared.criteria, prepared.question, reader, writer)
+            return asyncio.run(fight_live(battle, budget, prepared.judge.name, quiet=options.as_json))
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except StoreError as problem:

@@ -28,10 +28,10 @@ from tui_evals.store.records import RunRow
 Styled = tuple[str, Mapping[str, Any]]
 
 
-def run_table(found: Comparison, room: int | None) -> list[str]:
+def run_table(comparison: Comparison, room: int | None) -> list[str]:
     """The runs by their letters, with the rate over all that each one asked."""
     rows = [["", "run", "name", "targets", "passes", "of", "95 % interval"]]
-    for name, side in zip(NAMES, found.sides, strict=False):
+    for name, side in zip(NAMES, comparison.sides, strict=False):
         run, rate = side.run, side.rate
         targets = ", ".join(run.targets)
         ends = interval_percent(rate.interval)
@@ -48,7 +48,7 @@ def evaluator_tables(against: RunDifference, name: str, room: int | None) -> Ite
     }
     for head, tests in groups.items():
         if tests:
-            yield from _tests(head, tests, name, room)
+            yield from _test_lines(head, tests, name, room)
     if (many := len(against.tests)) > 1:
         note = f"p is corrected for {many} tests at once, except that of passes; the intervals are not."
         yield from ((line, {"dim": True}) for line in wrap(note, room))
@@ -57,32 +57,43 @@ def evaluator_tables(against: RunDifference, name: str, room: int | None) -> Ite
         yield from ((line, {"dim": True}) for line in wrap(f"Less is better: {', '.join(less)}.", room))
 
 
-def _tests(head: str, tests: Sequence[MeasuredDifference], name: str, room: int | None) -> Iterator[Styled]:
+def _test_lines(head: str, tests: Sequence[MeasuredDifference], name: str, room: int | None) -> Iterator[Styled]:
     counts = {test.items for test in tests}
     count = ["items"] if len(counts) > 1 else []
     rows = [[head, *count, "A", name, f"{name} - A", "95 % interval", "p", ""]]
     texts = [difference_text(test) for test in tests]
-    for one in texts:
-        number = [one.items] if count else []
-        rows.append([one.name, *number, one.before, one.after, one.difference, one.interval, one.chance, one.verdict])
+    for test_text in texts:
+        number = [test_text.items] if count else []
+        rows.append(
+            [
+                test_text.name,
+                *number,
+                test_text.before,
+                test_text.after,
+                test_text.difference,
+                test_text.interval,
+                test_text.chance,
+                test_text.verdict,
+            ]
+        )
     first, *lines = table(rows, right=range(1, len(rows[0]) - 1), room=room)
     yield first, {"dim": True}
-    for line, one in zip(lines, texts, strict=True):
-        yield line, {"fg": colour(one.tone)}
+    for line, test_text in zip(lines, texts, strict=True):
+        yield line, {"fg": colour(test_text.tone)}
 
 
-def category_table(found: Comparison, room: int | None) -> list[str]:
+def category_table(comparison: Comparison, room: int | None) -> list[str]:
     """The rates of every run in each category."""
-    names = NAMES[: len(found.sides)]
+    names = NAMES[: len(comparison.sides)]
     rows = [["category", *(part for name in names for part in (name, "of"))]]
-    for category, rates in found.categories.items():
+    for category, rates in comparison.categories.items():
         cells = [part for rate in rates for part in (percent(rate.share), f"{rate.passed}/{rate.judged}")]
         rows.append([category or "(none)", *cells])
     return table(rows, right=range(1, len(rows[0])), room=room)
 
 
 def count_line(against: RunDifference) -> str:
-    """How many answers are of which kind."""
+    """Counts of answers by kind."""
     return "Answers: " + " · ".join(kind_counts(against))
 
 
@@ -93,31 +104,31 @@ _PREVIEW = 80
 def compare(words: Sequence[str], *, only: Sequence[Kind], limit: int, as_json: bool) -> None:
     """Compare the runs that a person means, the first with every later one."""
     with project.reader() as reader:
-        runs, why = _chosen(reader, words)
+        runs, why = _runs_to_compare(reader, words)
         if as_json:
-            say_json(_data(reader, runs, only))
+            say_json(_comparison_json(reader, runs, only))
             return
-        found = read_comparison(reader, [run.id for run in runs])
+        comparison = read_comparison(reader, [run.id for run in runs])
         kinds = tuple(only) or tuple(kind for kind in KINDS if kind != "same")
-        chosen = (line for line in found.lines if set(kinds) & set(line.kinds))
-        _say_numbers(found, why)
+        chosen = (line for line in comparison.lines if set(kinds) & set(line.kinds))
+        _say_numbers(comparison, why)
         _say_lines(reader, sorted(chosen, key=lambda line: KINDS.index(line.kind)), limit, kinds)
 
 
-def _data(reader: Reader, runs: Sequence[RunRow], only: Sequence[Kind]) -> dict[str, Any]:
-    """Everything a comparison says, with every line of it, or those of some kinds."""
+def _comparison_json(reader: Reader, runs: Sequence[RunRow], only: Sequence[Kind]) -> dict[str, Any]:
+    """The whole comparison as JSON data, with all lines or those of some kinds."""
     from tui_evals.reports.comparison import document
 
-    found = document(reader, runs)
+    data = document(reader, runs)
     if only:
-        found["lines"] = [line for line in found["lines"] if set(only) & set(line["kinds"].values())]
-    return found
+        data["lines"] = [line for line in data["lines"] if set(only) & set(line["kinds"].values())]
+    return data
 
 
 # -- which runs
 
 
-def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
+def opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     """The run that a single one is compared with, and why."""
     root = project_root(Path.cwd())
     # What a run was made of is named from the project's folder, wherever the command is given.
@@ -125,38 +136,38 @@ def other_of(reader: Reader, run: RunRow) -> tuple[RunRow, str] | None:
     dataset = key(run.source)
     chosen = baseline_of(reader, dataset)
     baseline = reader.run(chosen.run) if chosen else None
-    others = (other for other in every_run(reader) if key(other.source) == dataset)
-    found = default_opponent(run, baseline, _parent(reader, run), others)
-    if found is None:
+    candidates = (candidate for candidate in every_run(reader) if key(candidate.source) == dataset)
+    opponent = default_opponent(run, baseline, _parent_run(reader, run), candidates)
+    if opponent is None:
         return None
     reasons: Mapping[OpponentKind, str] = {
         "baseline": f"the baseline of {dataset}" + (f", set by {chosen.author}" if chosen else ""),
         "parent": f"the run that {run.key} was made from",
         "before": f"the finished run of {dataset} before {run.key}",
     }
-    return found[0], reasons[found[1]]
+    return opponent[0], reasons[opponent[1]]
 
 
-def _parent(reader: Reader, run: RunRow) -> RunRow | None:
+def _parent_run(reader: Reader, run: RunRow) -> RunRow | None:
     try:
         return None if run.parent is None else reader.run(run.parent)
     except LookupError:
         return None  # Somebody deleted it; the run before is as good as anything.
 
 
-def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
-    """The runs to compare, and what is to be said of how they were chosen."""
-    if len(words) > MAX_RUNS:
-        raise Stop(f"{len(words)} runs are too many beside each other; give {MAX_RUNS} at most")
-    runs = runs_meant(reader, words or ("last",))
+def _runs_to_compare(reader: Reader, names: Sequence[str]) -> tuple[list[RunRow], str]:
+    """The runs to compare, and a sentence on why they were chosen."""
+    if len(names) > MAX_RUNS:
+        raise Stop(f"{len(names)} runs are too many beside each other; give {MAX_RUNS} at most")
+    runs = runs_meant(reader, names or ("last",))
     if len(runs) == 1:
-        other = other_of(reader, runs[0])
-        if other is None:
+        opponent = opponent_of(reader, runs[0])
+        if opponent is None:
             raise Stop(
                 f"there is nothing to compare {runs[0].key} ({runs[0].name}) with: it has no baseline and no parent, "
                 "and no finished run of its dataset comes before it; name another run"
             )
-        return [other[0], runs[0]], f"A is {other[1]}."
+        return [opponent[0], runs[0]], f"A is {opponent[1]}."
     for number, run in enumerate(runs):
         if run.id in [before.id for before in runs[:number]]:
             raise Stop(f"{run.key} ({run.name}) was given twice; a run is compared with other runs")
@@ -166,14 +177,14 @@ def _chosen(reader: Reader, words: Sequence[str]) -> tuple[list[RunRow], str]:
 # -- in numbers
 
 
-def _say_numbers(found: Comparison, why: str) -> None:
+def _say_numbers(comparison: Comparison, why: str) -> None:
     room = columns()
-    for number, line in enumerate(run_table(found, room)):
+    for number, line in enumerate(run_table(comparison, room)):
         say(line, dim=number == 0)
-    for note in (why, *stop_notes(side.run for side in found.sides), *caveats(found)):
+    for note in (why, *stop_notes(side.run for side in comparison.sides), *caveats(comparison)):
         for line in wrap(note, room) if note else ():
             say(line, dim=True)
-    for name, against in zip(NAMES[1:], found.against, strict=False):
+    for name, against in zip(NAMES[1:], comparison.against, strict=False):
         say()
         for line in wrap(difference_sentence(against, "A", name), room):
             say(line, bold=True)
@@ -181,9 +192,9 @@ def _say_numbers(found: Comparison, why: str) -> None:
             say(line)
         for line, style in evaluator_tables(against, name, room):
             say(line, **style)
-    if found.categories:
+    if comparison.categories:
         say()
-        for number, line in enumerate(category_table(found, room)):
+        for number, line in enumerate(category_table(comparison, room)):
             say(line, dim=number == 0)
 
 
@@ -197,7 +208,7 @@ def _say_lines(reader: Reader, lines: Sequence[ComparedLine], limit: int, kinds:
         say("No answer changed." if every else f"No answer is {' or '.join(kinds)}.")
         return
     shown = lines[:limit]
-    previews = {row.id: row.preview for row in reader.rows(_ids(shown))}
+    previews = {row.id: row.preview for row in reader.rows(_answer_ids(shown))}
     for line in shown:
         _say_line(line, previews)
     if left := len(lines) - len(shown):
@@ -221,11 +232,11 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
                 say(f"    {name} – not asked", dim=True)
             continue
         mark = ANSWER_LOOKS[answer.status]
-        what = f"{kind or '':<15}" if several else ""
-        text = previews.get(answer.id, "")
-        text = text.rstrip() + "…" if len(text) >= _PREVIEW else text
-        say(cut(f"    {name} {mark.glyph} {mark.word:<8} {what}{text}", room), fg=colour(mark.tone))
+        kind_text = f"{kind or '':<15}" if several else ""
+        preview = previews.get(answer.id, "")
+        preview = preview.rstrip() + "…" if len(preview) >= _PREVIEW else preview
+        say(cut(f"    {name} {mark.glyph} {mark.word:<8} {kind_text}{preview}", room), fg=colour(mark.tone))
 
 
-def _ids(lines: Sequence[ComparedLine]) -> Iterator[int]:
+def _answer_ids(lines: Sequence[ComparedLine]) -> Iterator[int]:
     return (answer.id for line in lines for answer in line.answers if answer is not None)

@@ -36,20 +36,20 @@ def beside(diff: Diff, room: int) -> Iterator[Coloured]:
     """Expected left, answered right."""
     half = (room - 5) // 2
     yield f"  {fit('expected', half)} │ answer", None
-    ends = _ends(diff)
-    for row in _near(diff):
+    ends = _extra_line_ends(diff)
+    for row in _rows_near_changes(diff):
         if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
             continue
         left, right = (wrap(_marked(side, row, ends), half) if side else [] for side in (row.left, row.right))
         sign, colour = _SIGNS[row.kind], _COLOURS[row.kind]
-        for one, other in zip_longest(left, right, fillvalue=""):
-            yield f"{sign} {fit(one, half)} │ {other}".rstrip(), colour
+        for left_line, right_line in zip_longest(left, right, fillvalue=""):
+            yield f"{sign} {fit(left_line, half)} │ {right_line}".rstrip(), colour
 
 
 def below(diff: Diff, room: int | None) -> Iterator[Coloured]:
-    """What was expected above what was answered, in one column."""
-    ends = _ends(diff)
+    """The expected text above the answer, in one column."""
+    ends = _extra_line_ends(diff)
     for row in diff.rows if diff.same else unified_diff(diff, _CONTEXT):
         if isinstance(row, DiffGap):
             yield _skipped(row, diff), None
@@ -63,7 +63,7 @@ def _skipped(gap: DiffGap, diff: Diff) -> str:
     return f"⋯ {gap.count:,} {_UNITS[diff.unit]} alike"
 
 
-def _near(diff: Diff) -> Iterator[DiffRow | DiffGap]:
+def _rows_near_changes(diff: Diff) -> Iterator[DiffRow | DiffGap]:
     """The rows without those that are far from every change; all of them where nothing changed."""
     blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
     for number, (same, block) in enumerate(blocks):
@@ -79,10 +79,10 @@ def _near(diff: Diff) -> Iterator[DiffRow | DiffGap]:
 
 def _marked(side: DiffSide, row: DiffRow, ends: Collection[int]) -> str:
     """A side as text, with marks around what changed where that is not all of it; a line end only it has is shown."""
-    whole = all(span.changed for span in side.spans)
+    all_changed = all(span.changed for span in side.spans)
     opening, closing = ("{+", "+}") if side is row.right else ("[-", "-]")
     text = "".join(
-        _bracketed(span.text, opening, closing) if span.changed and not whole else safe(span.text)
+        _bracketed(span.text, opening, closing) if span.changed and not all_changed else safe(span.text)
         for span in side.spans
     )
     return text.removesuffix("\n") + ("⏎" if id(side) in ends else "")
@@ -90,19 +90,19 @@ def _marked(side: DiffSide, row: DiffRow, ends: Collection[int]) -> str:
 
 def _bracketed(text: str, opening: str, closing: str) -> str:
     """A changed span in its marks; they leave out the space behind words, and the end of the line."""
-    shown = safe(text)
-    line = shown.removesuffix("\n")
+    printable = safe(text)
+    line = printable.removesuffix("\n")
     core = line.rstrip() or line
-    return f"{opening}{core}{closing}{shown[len(core) :]}" if core else shown
+    return f"{opening}{core}{closing}{printable[len(core) :]}" if core else printable
 
 
-def _ends(diff: Diff) -> set[int]:
+def _extra_line_ends(diff: Diff) -> set[int]:
     """Which sides end in a line break that what faces them lacks."""
-    found = set()
+    side_ids = set()
     for row in diff.rows:
         if row.left and row.right and (left := row.left.text.endswith("\n")) != row.right.text.endswith("\n"):
-            found.add(id(row.left if left else row.right))
-    return found
+            side_ids.add(id(row.left if left else row.right))
+    return side_ids
 
 
 Unit = Mapping[str, Any]
@@ -112,12 +112,12 @@ _PLACES = 4
 
 
 def diff(word: str, *, item: str | None, turn: int | None, only: str | None, limit: int, unified: bool) -> None:
-    """Show the answers that were asked for, or those that failed, against what was expected."""
+    """Show the selected answers, or those that failed, against the expected ones."""
     with project.reader() as reader:
         run = run_meant(reader, word)
-        rows, count = _asked_for(reader, run, item, turn, only, limit)
+        rows, count = _selected_rows(reader, run, item, turn, only, limit)
         if not rows:
-            say(_nothing(run, only, turn))
+            say(_no_rows_text(run, only, turn))
             return
         items = reader.snapshot(run.snapshot)["items"]
         for number, (_, cell) in enumerate(groupby(rows, key=lambda row: row.cell)):
@@ -128,16 +128,16 @@ def diff(word: str, *, item: str | None, turn: int | None, only: str | None, lim
         say(f"\n{count - limit:,} more; `--limit {count}` shows all", dim=True)
 
 
-def _asked_for(
+def _selected_rows(
     reader: Reader, run: RunRow, item: str | None, turn: int | None, only: str | None, limit: int
 ) -> tuple[list[AnswerRow], int]:
     """The first answers in the order of the plan, and how many there are; all of one item, else what failed."""
-    text = only if only is not None else "" if item is not None else "failed"
-    text += "" if turn is None else f" turn:{turn}"
-    ids = reader.ids(run.id, _filter(text))
+    filter_text = only if only is not None else "" if item is not None else "failed"
+    filter_text += "" if turn is None else f" turn:{turn}"
+    ids = reader.ids(run.id, _filter(filter_text))
     if item is not None:
-        known = set(ids)
-        ids = array("q", [row.id for row in answers_to(reader, run, item, turn) if row.id in known])
+        matching = set(ids)
+        ids = array("q", [row.id for row in answers_to(reader, run, item, turn) if row.id in matching])
     return reader.rows(ids[:limit]), len(ids)
 
 
@@ -148,11 +148,11 @@ def _filter(text: str) -> Filter:
         raise Stop(str(problem)) from None
 
 
-def _nothing(run: RunRow, only: str | None, turn: int | None) -> str:
+def _no_rows_text(run: RunRow, only: str | None, turn: int | None) -> str:
     where = "" if turn is None else f" in turn {turn}"
     so_far = "" if run.status == "finished" else f", which is {run_look(run).word},"
-    found = f"failed in {run.key}{so_far}" if only is None else f"in {run.key} is found by {only!r}"
-    return f"nothing {found}{where}; `--item ID` shows one item, `--only status:pass` another part of the run"
+    scope = f"failed in {run.key}{so_far}" if only is None else f"in {run.key} is found by {only!r}"
+    return f"nothing {scope}{where}; `--item ID` shows one item, `--only status:pass` another part of the run"
 
 
 # -- one conversation
@@ -202,12 +202,12 @@ def _units(item: Unit) -> Sequence[Unit]:
 def _say_answer(detail: Detail, unit: Unit, unified: bool) -> None:
     answer = detail.answer
     expected = reference_text(unit, answer.text if answer else None)
-    asked = prompt_text(unit, answer)
-    if asked:
-        say(_cut(f"  asked: {asked}"), dim=True)
+    prompt = prompt_text(unit, answer)
+    if prompt:
+        say(_cut(f"  asked: {prompt}"), dim=True)
     if answer is None or answer.text is None:
         _say_text("  expected: ", expected or "")
-        _say_text("  ", _instead(detail))
+        _say_text("  ", _missing_answer_text(detail))
     elif expected is None:
         say("  there is no expected response; the answer is:", dim=True)
         _say_text("  ", answer.text)
@@ -216,7 +216,7 @@ def _say_answer(detail: Detail, unit: Unit, unified: bool) -> None:
 
 
 def compared(expected: str, answer: str) -> Diff:
-    """What differs: JSON as JSON, everything else as text."""
+    """The diff of two texts, as JSON where both are."""
     both = all(text.lstrip()[:1] in ("{", "[") for text in (expected, answer))
     return (diff_json if both else side_by_side)(expected, answer)
 
@@ -232,7 +232,7 @@ def _say_diff(diff: Diff, unified: bool) -> None:
 
 
 def _summary(diff: Diff, wide: bool) -> str:
-    """What there is to say above the lines; empty when they say it all."""
+    """The note above the lines; empty where none is needed."""
     if diff.same:
         return "the answer is the JSON that was expected" if diff.unit == "json" else "the answer is what was expected"
     parts = [] if wide else ["- expected, + answer"]
@@ -245,8 +245,8 @@ def _summary(diff: Diff, wide: bool) -> str:
     return " · ".join(parts)
 
 
-def _instead(detail: Detail) -> str:
-    """What there is where a text is missing."""
+def _missing_answer_text(detail: Detail) -> str:
+    """The line for a missing text."""
     answer = detail.answer
     if answer is None:
         return "there is no answer yet"

@@ -26,7 +26,7 @@ _GAP = 2
 
 
 def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: Path | None, raw_csv: bool) -> None:
-    """Print the table, or write what was asked for and say where."""
+    """Print the table, or write it to a file and say where."""
     on_screen = output == Path("-")
     if kind is None and output is not None and not on_screen:
         kind = kind_of(output)
@@ -34,15 +34,15 @@ def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: P
             raise Stop(f"{output}: an overview is written as .csv or .json; leave -o out to see it here")
     if kind is not None and kind not in OVERVIEW_KINDS:
         raise Stop(f"an overview is written as csv or json, not as {kind}; leave --to out to see it here")
-    unjudged = {name for name, one in evaluators().by_name.items() if not one.judged}
+    unjudged = {name for name, kind_of_evaluator in evaluators().by_name.items() if not kind_of_evaluator.judged}
     try:
-        found = read_overview(reader, runs, unjudged)
+        table_data = read_overview(reader, runs, unjudged)
     except NotFromRules as problem:
         raise Stop(str(problem)) from None
     if kind is None:
-        _say(found)
+        _say_overview(table_data)
         return
-    written = csv_text(found, raw=raw_csv) if kind == "csv" else json_text(found)
+    written = csv_text(table_data, raw=raw_csv) if kind == "csv" else json_text(table_data)
     # Half a surrogate pair becomes its escape, which is what JSON calls it too.
     text = written.encode("utf-8", "backslashreplace").decode()
     if on_screen:
@@ -54,19 +54,19 @@ def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: P
     say(f"wrote {file}", fg="green")
 
 
-def _say(found: Overview) -> None:
+def _say_overview(overview: Overview) -> None:
     """The table with a row for each model; where the terminal is too narrow, with a column for each."""
     room = columns()
-    headings, rows = table(found)
+    headings, rows = table(overview)
     cells = [[safe_line(text) for text in line] for line in (headings, *rows)]
     if room is None or _width(cells) <= room:
-        numeric = range(len(named(found)), len(headings))
+        numeric = range(len(named(overview)), len(headings))
         _say_table(layout.table(cells, right=numeric, room=None))
     else:
         for part in _beside([list(line) for line in zip(*cells, strict=True)], room):
             _say_table(layout.table(part, right=range(1, len(part[0])), elastic=range(len(part[0])), room=room))
             say()
-    for note in found.notes:
+    for note in overview.notes:
         for line in wrap(note, room):
             say(line, dim=True)
 
@@ -94,15 +94,15 @@ def _say_table(lines: Sequence[str]) -> None:
 def report(
     words: str, *, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool, overview: bool
 ) -> None:
-    """Write what was asked for and say where; with nothing but annotations, print those."""
+    """Write the report and say where; with nothing but annotations, print those."""
     if overview:
-        _overview(words, kind, output, raw_csv, annotations)
+        _report_overview(words, kind, output, raw_csv, annotations)
         return
     on_screen = output == Path("-")
     if annotations and on_screen:
         raise Stop("annotations are printed, so the report needs a file: give -o FILE, or leave --annotations out")
     with project.reader() as reader:
-        runs = _named(reader, words)
+        runs = _report_runs(reader, words)
         if annotations:
             _annotate(reader, runs)
             if kind is None and output is None:
@@ -118,15 +118,15 @@ def report(
     say(f"wrote {file}", fg="green")
 
 
-def _overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool) -> None:
+def _report_overview(words: str, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool) -> None:
 
     if annotations:
         raise Stop("annotations say what failed in a run, an overview counts it; leave one of the two options out")
     with project.reader() as reader:
-        overview(reader, _named(reader, words, None), kind, output, raw_csv)
+        overview(reader, _report_runs(reader, words, None), kind, output, raw_csv)
 
 
-def _named(reader: Reader, words: str, most: int | None = MAX_RUNS) -> list[RunRow]:
+def _report_runs(reader: Reader, words: str, most: int | None = MAX_RUNS) -> list[RunRow]:
     """The runs that a person means by names with commas between them."""
     names = [word.strip() for word in words.split(",") if word.strip()]
     if not names or (most is not None and len(names) > most):

@@ -52,44 +52,44 @@ def trend(
     dataset: str | None, *, item: str | None, category: str | None, evaluator: str | None, limit: int, as_json: bool
 ) -> None:
     """The latest finished runs of a dataset as bars and as a table, oldest first."""
-    if sum(given is not None for given in (item, category, evaluator)) > 1:
+    if sum(option is not None for option in (item, category, evaluator)) > 1:
         raise Stop("give one of --item, --category and --evaluator; each is a trend of its own")
     with project.reader() as reader:
-        source, runs = _finished(reader, dataset, limit)
+        source, runs = _finished_runs(reader, dataset, limit)
         if not runs:
             raise Stop(f"there is no finished run of {source} yet; `tui-evals run {source}` makes one", 1)
         try:
             if item is not None:
-                shown = item_trend(reader, runs, item)
+                chosen_trend = item_trend(reader, runs, item)
             elif category is not None:
-                shown = category_trend(reader, runs, category)
+                chosen_trend = category_trend(reader, runs, category)
             elif evaluator is not None:
-                shown = evaluator_trend(reader, runs, evaluator)
+                chosen_trend = evaluator_trend(reader, runs, evaluator)
             else:
-                shown = pass_rate_trend(reader, runs)
+                chosen_trend = pass_rate_trend(reader, runs)
         except UnknownTrend as error:
             raise Stop(str(error)) from None
         if as_json:
-            say_json(_data(reader, source, runs, shown))
+            say_json(_trend_json(reader, source, runs, chosen_trend))
             return
-        _say(reader, source, runs, shown)
+        _say_trend(reader, source, runs, chosen_trend)
 
 
-def _finished(reader: Reader, word: str | None, limit: int) -> tuple[str, list[RunRow]]:
-    """The dataset that is meant, and its latest finished runs, the oldest first."""
+def _finished_runs(reader: Reader, word: str | None, limit: int) -> tuple[str, list[RunRow]]:
+    """The dataset of a word, and its latest finished runs, the oldest first."""
     root = project_root(Path.cwd())
     # What a run was made of is named from the project's folder, a word from the one where it is typed.
     key = cache(lambda source: dataset_key(source, root, root))
-    wanted = None if word is None else dataset_key(word, root)
-    if wanted is None or not (
-        os.path.isfile(word or "") or any(key(run.source) == wanted for run in every_run(reader))
+    dataset_name = None if word is None else dataset_key(word, root)
+    if dataset_name is None or not (
+        os.path.isfile(word or "") or any(key(run.source) == dataset_name for run in every_run(reader))
     ):
-        wanted = key(_run_of(reader, word).source)
-    finished = (run for run in every_run(reader) if run.status == "finished" and key(run.source) == wanted)
-    return wanted, list(islice(finished, limit))[::-1]
+        dataset_name = key(_run_or_stop(reader, word).source)
+    finished = (run for run in every_run(reader) if run.status == "finished" and key(run.source) == dataset_name)
+    return dataset_name, list(islice(finished, limit))[::-1]
 
 
-def _run_of(reader: Reader, word: str | None) -> RunRow:
+def _run_or_stop(reader: Reader, word: str | None) -> RunRow:
     try:
         return project.run_named(reader, word or "last")
     except Stop:
@@ -103,18 +103,18 @@ def _run_of(reader: Reader, word: str | None) -> RunRow:
 # -- on the screen
 
 
-def _say(reader: Reader, source: str, runs: Sequence[RunRow], shown: Trend) -> None:
+def _say_trend(reader: Reader, source: str, runs: Sequence[RunRow], trend: Trend) -> None:
     room = columns()
     many = f"the latest {len(runs)} finished runs" if len(runs) > 1 else "the one finished run"
-    for line in wrap(f"{shown.title} in {many} of {source}", room):
+    for line in wrap(f"{trend.title} in {many} of {source}", room):
         say(line, bold=True)
     if len(runs) == 1:
         say("A trend takes two runs or more.", dim=True)
-    elif shown.verdicts is None:
-        _say_bars(shown, room)
+    elif trend.verdicts is None:
+        _say_bars(trend, room)
     else:
-        _say_verdicts(shown, room)
-    for line in _sentences(reader, runs, shown):
+        _say_verdicts(trend, room)
+    for line in _sentences(reader, runs, trend):
         for part in wrap(line, room):
             say(part)
     versions = len({run.snapshot for run in runs})
@@ -125,32 +125,32 @@ def _say(reader: Reader, source: str, runs: Sequence[RunRow], shown: Trend) -> N
         ):
             say(part, dim=True)
     say()
-    _say_runs(reader, runs, shown, room)
+    _say_runs(reader, runs, trend, room)
 
 
-def _say_bars(shown: Trend, room: int | None) -> None:
-    every = shown.values.values()
-    low, high = (0.0, 1.0) if shown.evaluator is None else bar_range(chain.from_iterable(every))
+def _say_bars(trend: Trend, room: int | None) -> None:
+    every = trend.values.values()
+    low, high = (0.0, 1.0) if trend.evaluator is None else bar_range(chain.from_iterable(every))
     most = max(map(len, every))
     step, rows = 1, [["", "", "first", "last", "change"]]
-    for name, values in shown.values.items():
+    for name, values in trend.values.items():
         step, drawn = thin_values(values, most if room is None else max(room - _BESIDE, _FEWEST))
         span = known_span(values)
         first, last = (values[span[0]], values[span[1]]) if span else (None, None)
-        change = shown.format_change(first, last) if span and span[0] < span[1] else ""
-        rows.append([name, draw_bars(drawn, low, high), shown.format_value(first), shown.format_value(last), change])
+        change = trend.format_change(first, last) if span and span[0] < span[1] else ""
+        rows.append([name, draw_bars(drawn, low, high), trend.format_value(first), trend.format_value(last), change])
     for number, line in enumerate(table(rows, right=(2, 3, 4), room=room)):
         say(line, dim=number == 0)
-    note = f"Bars from {shown.format_value(low)} to {shown.format_value(high)}" + (
+    note = f"Bars from {trend.format_value(low)} to {trend.format_value(high)}" + (
         f", each the mean of {step} runs" if step > 1 else ""
     )
     say(f"{note}; oldest first.", dim=True)
 
 
-def _say_verdicts(shown: Trend, room: int | None) -> None:
-    names = max(map(cell_width, shown.values), default=0)
+def _say_verdicts(trend: Trend, room: int | None) -> None:
+    names = max(map(cell_width, trend.values), default=0)
     width = names if room is None else min(names, _NAME)
-    for name, verdicts in (shown.verdicts or {}).items():
+    for name, verdicts in (trend.verdicts or {}).items():
         marks = "".join(" " if verdict is None else _SIGNS[verdict] for verdict in verdicts)
         part = len(marks) if room is None else max(room - width - 2, _FEWEST)
         for start in range(0, len(marks), part):
@@ -159,36 +159,36 @@ def _say_verdicts(shown: Trend, room: int | None) -> None:
         say(line, dim=True)
 
 
-def _sentences(reader: Reader, runs: Sequence[RunRow], shown: Trend) -> Iterator[str]:
+def _sentences(reader: Reader, runs: Sequence[RunRow], trend: Trend) -> Iterator[str]:
     """Whether the last run of each column differs from the first, beyond chance."""
-    for one in shown.first_and_last(reader, runs):
-        yield (f"{one.column}: " if len(shown.values) > 1 else "") + one.sentence
+    for comparison in trend.first_and_last(reader, runs):
+        yield (f"{comparison.column}: " if len(trend.values) > 1 else "") + comparison.sentence
 
 
-def _say_runs(reader: Reader, runs: Sequence[RunRow], shown: Trend, room: int | None) -> None:
-    heads, run_cells = _run_columns(shown)
+def _say_runs(reader: Reader, runs: Sequence[RunRow], trend: Trend, room: int | None) -> None:
+    heads, run_cells = _run_columns(trend)
     rows, open_ended = [["run", "when", "targets", *heads, "cost"]], False
     for run, cells in zip(runs, run_cells, strict=True):
         cost = _cost(reader, run)
         open_ended |= cost.unpriced > 0
         rows.append([run.key, local_time(run.created), ", ".join(run.targets), *cells, cost.short])
-    for number, line in enumerate(table(rows, right=() if shown.item is not None else (3, 4), elastic=(2,), room=room)):
+    for number, line in enumerate(table(rows, right=() if trend.item is not None else (3, 4), elastic=(2,), room=room)):
         say(line, dim=number == 0)
     if open_ended:
         for line in wrap("+ and calls that nobody knows the price of; --json counts them.", room):
             say(line, dim=True)
 
 
-def _run_columns(shown: Trend) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """What the table has of every run beside its name and cost."""
-    if shown.item is not None:
-        return ("answers",), [(_statuses(rows),) for rows in shown.answers]
-    if shown.evaluator is not None:
+def _run_columns(trend: Trend) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Headings, and cells of every run, besides name and cost."""
+    if trend.item is not None:
+        return ("answers",), [(_statuses(rows),) for rows in trend.answers]
+    if trend.evaluator is not None:
         return ("mean", "scored"), [
-            (shown.format_value(mean.mean if mean else None), f"{mean.scored if mean else 0:,}") for mean in shown.means
+            (trend.format_value(mean.mean if mean else None), f"{mean.scored if mean else 0:,}") for mean in trend.means
         ]
     return ("passes", "of", "95 % interval"), [
-        (percent(rate.share), f"{rate.passed}/{rate.judged}", interval_percent(rate.interval)) for rate in shown.rates
+        (percent(rate.share), f"{rate.passed}/{rate.judged}", interval_percent(rate.interval)) for rate in trend.rates
     ]
 
 
@@ -209,22 +209,22 @@ def _cost(reader: Reader, run: RunRow) -> Cost:
 # -- as data
 
 
-def _data(reader: Reader, source: str, runs: Sequence[RunRow], shown: Trend) -> dict[str, Any]:
+def _trend_json(reader: Reader, source: str, runs: Sequence[RunRow], trend: Trend) -> dict[str, Any]:
     tests = {
-        one.column: {
-            "first": one.first.key,
-            "last": one.last.key,
-            "items": one.test.items,
-            "before": one.test.before,
-            "after": one.test.after,
-            "p": one.test.p,
-            "shown": one.test.shown,
+        comparison.column: {
+            "first": comparison.first.key,
+            "last": comparison.last.key,
+            "items": comparison.test.items,
+            "before": comparison.test.before,
+            "after": comparison.test.after,
+            "p": comparison.test.p,
+            "shown": comparison.test.shown,
         }
-        for one in shown.first_and_last(reader, runs)
+        for comparison in trend.first_and_last(reader, runs)
     }
     return {
         "dataset": source,
-        "of": shown.title,
+        "of": trend.title,
         "runs": [
             {
                 "run": run.key,
@@ -236,21 +236,21 @@ def _data(reader: Reader, source: str, runs: Sequence[RunRow], shown: Trend) -> 
                 "unpriced": cost.unpriced,
                 **data,
             }
-            for run, data in zip(runs, _run_data(shown), strict=True)
+            for run, data in zip(runs, _run_data(trend), strict=True)
         ],
         "series": [
             {"name": name, "values": list(values), "last_against_first": tests.get(name)}
-            for name, values in shown.values.items()
+            for name, values in trend.values.items()
         ],
     }
 
 
-def _run_data(shown: Trend) -> list[dict[str, Any]]:
-    """What the data has of every run for this trend."""
-    if shown.item is not None:
-        return [{"answers": [row.status for row in rows]} for rows in shown.answers]
-    if shown.evaluator is not None:
-        return [{"mean": mean and mean.mean, "scored": mean.scored if mean else 0} for mean in shown.means]
+def _run_data(trend: Trend) -> list[dict[str, Any]]:
+    """The JSON data of every run in this trend."""
+    if trend.item is not None:
+        return [{"answers": [row.status for row in rows]} for rows in trend.answers]
+    if trend.evaluator is not None:
+        return [{"mean": mean and mean.mean, "scored": mean.scored if mean else 0} for mean in trend.means]
     return [
         {
             "passed": rate.passed,
@@ -258,5 +258,5 @@ def _run_data(shown: Trend) -> list[dict[str, Any]]:
             "pass_rate": rate.share,
             "interval": rate.interval and [rate.interval.low, rate.interval.high],
         }
-        for rate in shown.rates
+        for rate in trend.rates
     ]

@@ -1,4 +1,4 @@
-"""What `tui-evals generate` prints: what it will take, the steps on their way, and what came of them."""
+"""The output of `tui-evals generate`: the plan, the progress of steps and the results."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SILENT = ("labels",)
 
 
 def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
-    """Say what the steps will take."""
-    found = estimate_steps(work, steps, again)
-    calls = sum(share.calls for share in found)
-    known = [share.cost for share in found if share.cost is not None]
-    cost = sum(known) if len(known) == len(found) else None
+    """Print the plan of the steps."""
+    shares = estimate_steps(work, steps, again)
+    calls = sum(share.calls for share in shares)
+    costs = [share.cost for share in shares if share.cost is not None]
+    cost = sum(costs) if len(costs) == len(shares) else None
     if as_json:
-        each = [{"step": s.step, "calls": s.calls, "cost": s.cost, "certain": s.certain} for s in found]
-        say_json({"calls": calls, "cost": cost, "steps": each})
+        steps_json = [{"step": s.step, "calls": s.calls, "cost": s.cost, "certain": s.certain} for s in shares]
+        say_json({"calls": calls, "cost": cost, "steps": steps_json})
         return 0
-    for share in found:
+    for share in shares:
         about = "" if share.certain else "about "
-        what = f"{about}{counted(share.calls, 'call')}" if share.calls else "there already"
-        say(f"{share.step:<13} {what}")
+        calls_text = f"{about}{counted(share.calls, 'call')}" if share.calls else "there already"
+        say(f"{share.step:<13} {calls_text}")
     say(f"{calls:,} calls, {estimated_cost(cost)}; repairs and retries may add some")
     return 0
 
@@ -54,7 +54,7 @@ class StepBoard:
         self._counts: dict[str, tuple[int, int]] = {}
 
     def leave(self) -> None:
-        """Let the line stand where it is, because something else is said below it."""
+        """Keep the line, because something else is printed below it."""
         self._drawn = False
 
     def hold(self) -> None:
@@ -63,25 +63,25 @@ class StepBoard:
         self._held = []
 
     def go_on(self) -> None:
-        """Say what was kept back meanwhile."""
+        """Print what was held back."""
         held, self._held = self._held or [], None
         for say_it in held:
             say_it()
 
-    def tell(self, said: str) -> None:
-        """Say what a person should know although nothing stops."""
+    def tell(self, note: str) -> None:
+        """Print a note that stops nothing."""
         if self._held is not None:
-            self._held.append(lambda: self.tell(said))
+            self._held.append(lambda: self.tell(note))
             return
         self._wipe()
         if self._as_json:
-            say_json_line({"event": "note", "text": said})
+            say_json_line({"event": "note", "text": note})
         else:
-            warn(f"note: {said}")
+            warn(f"note: {note}")
         self._draw()
 
     def end(self, work: Generation, ended: PipelineOutcome, spent: float) -> None:
-        """Say in an event how it ended, where events are said."""
+        """Print the end event, where output is JSON."""
         if not self._as_json:
             return
         status = "finished" if ended.finished else "stopped" if ended.halted or ended.stopped else "failed"
@@ -90,29 +90,29 @@ class StepBoard:
         about = {"folder": str(work.folder.path), "dataset": str(dataset) if dataset.exists() else None}
         say_json_line({"event": "end", "status": status, **about, "cost": round(spent, 6), "problems": problems})
 
-    def step(self, step: Step, state: State, said: str) -> None:
+    def step(self, step: Step, state: State, result: str) -> None:
         """Say how a step goes."""
         if self._held is not None:
-            self._held.append(lambda: self.step(step, state, said))
+            self._held.append(lambda: self.step(step, state, result))
             return
         if state == "started":
             self._wipe()
             self._began[step.name] = time.monotonic()
         elif self._as_json:
-            say_json_line({"event": "step", "step": step.name, "state": state, "file": step.file, "text": said})
+            say_json_line({"event": "step", "step": step.name, "state": state, "file": step.file, "text": result})
         else:
             self._wipe()
             seconds = time.monotonic() - self._began.pop(step.name, time.monotonic())
             self._counts.pop(step.name, None)
             if not self._quiet and step.name not in SILENT:
-                self._line(step, state, said, seconds)
+                self._line(step, state, result, seconds)
         self._draw()
 
-    def _line(self, step: Step, state: State, said: str, seconds: float) -> None:
-        words = {"kept": "is there", "made": duration(seconds), "failed": "could not be done"}[state]
-        about = step.file or (said if state == "made" else "")
+    def _line(self, step: Step, state: State, result: str, seconds: float) -> None:
+        state_text = {"kept": "is there", "made": duration(seconds), "failed": "could not be done"}[state]
+        about = step.file or (result if state == "made" else "")
         colour = {"made": "green", "failed": "red"}.get(state)
-        line = f"{_MARKS[state]} {step.name:<13} {about:<24} {words}"
+        line = f"{_MARKS[state]} {step.name:<13} {about:<24} {state_text}"
         say(line, fg=colour)
 
     def progress(self, step: str, done: int, total: int) -> None:
@@ -147,7 +147,7 @@ def say_end(
     interrupted: bool,
     quiet: bool,
 ) -> int:
-    """Say what came of it and what to do next; the exit code."""
+    """Print the result and the next command; the exit code."""
     for note in _outdated(work, [step for step in steps if step.sources and step.name not in ended.made]):
         board.tell(note)
     board.end(work, ended, spent)
@@ -167,19 +167,19 @@ def say_end(
 
 
 def _outdated(work: Generation, steps: Sequence[Step]) -> Iterator[str]:
-    """What is to be said of files whose sources changed since; those of the same sources are named together."""
+    """Notes on files older than their sources; files of the same sources share one note."""
     alike: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
         if changed := work.folder.outdated(step.file, work.texts):
-            named = (work.subject.file.name if source == PROMPT else source for source in changed)
-            alike.setdefault(tuple(named), []).append(step)
+            changed_names = (work.subject.file.name if source == PROMPT else source for source in changed)
+            alike.setdefault(tuple(changed_names), []).append(step)
     for sources, made in alike.items():
         files = _listed(list(dict.fromkeys(step.file for step in made)))
-        was, it = ("were", "them") if len(made) > 1 else ("was", "it")
+        was, pronoun = ("were", "them") if len(made) > 1 else ("was", "it")
         begin = ",".join(step.name for step in made)
         yield (
-            f"{files} {was} made before {_listed(sources)} changed; `--from {begin}` makes {it} anew, and what "
-            f"follows from {it}"
+            f"{files} {was} made before {_listed(sources)} changed; `--from {begin}` makes {pronoun} anew, and what "
+            f"follows from {pronoun}"
         )
 
 
@@ -193,7 +193,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _found_out(work: Generation) -> list[str]:
-    """What the reviews came to, each in a line."""
+    """The result of each review in a line."""
     rules, tests = list(known_rule_evals(work).values()), list(known_test_evals(work).values())
     counts = (
         ("rules follow from the prompt", [rule.grounded for rule in rules]),

@@ -1,4 +1,4 @@
-"""What `tui-evals generate` is asked for: which prompt, which folder, who does what, which steps."""
+"""The options of `tui-evals generate`: prompt, folder, the model of each role, and steps."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class GenerateOptions:
     begin: tuple[Step, ...]
     """The steps that are taken anew, with all that follow."""
     confirm: frozenset[str]
-    given: Mapping[str, Any]
+    values: Mapping[str, Any]
 
 
-def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, GenerationFolder]:
+def prompt_and_folder(options: Mapping[str, Any]) -> tuple[Path, GenerationFolder]:
     """The prompt's file and the folder of its generation, however they were named."""
-    file, inline, out = given["prompt"], given["inline"], given["out"]
+    file, inline, out = options["prompt"], options["inline"], options["out"]
     if (file is None) == (inline is None):
         raise Stop("name the prompt: a file, or its text with --prompt TEXT")
     if inline is not None:
@@ -61,10 +61,10 @@ def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, GenerationFolder]
     elif not is_prompt(file):
         raise Stop(f"{file}: a prompt is a file that ends in {', '.join(SUFFIXES)}")
     folder = GenerationFolder((out or file.parent) / prompt_name(file))
-    other = _prompt_of(folder)
-    if other is not None and other.exists() and other.resolve() != file.resolve():
+    recorded = _prompt_of(folder)
+    if recorded is not None and recorded.exists() and recorded.resolve() != file.resolve():
         raise Stop(
-            f"{folder.path} holds what was made for {other}, which is another prompt of the same name; name another "
+            f"{folder.path} holds what was made for {recorded}, which is another prompt of the same name; name another "
             "folder with --out, or rename one of the prompts"
         )
     return file, folder
@@ -72,8 +72,8 @@ def prompt_and_folder(given: Mapping[str, Any]) -> tuple[Path, GenerationFolder]
 
 def _prompt_of(folder: GenerationFolder) -> Path | None:
     """The prompt a folder was made for, as far as it says, under the name it had then though it may be a link."""
-    named = folder.record.get("prompt")
-    file = folder.path.resolve() / named if isinstance(named, str) and named and "\0" not in named else None
+    recorded = folder.record.get("prompt")
+    file = folder.path.resolve() / recorded if isinstance(recorded, str) and recorded and "\0" not in recorded else None
     return file and file.parent.resolve() / file.name
 
 
@@ -86,25 +86,27 @@ def saved_of(folder: GenerationFolder) -> tuple[Mapping[str, Any], Mapping[str, 
     except ValueError as problem:
         raise Stop(f"{file}, {problem}; mend it there, or delete the file") from None
     lists = ("judges", "groundtruth_judges", "under_test")
-    wrong = [role for role in lists if not _names(_get(targets, role, []))]
-    wrong += [role for role in ("rules", "baseline", "groundtruth") if not _names([_get(targets, role, "")])]
+    wrong = [role for role in lists if not _is_name_list(_field_of(targets, role, []))]
+    wrong += [
+        role for role in ("rules", "baseline", "groundtruth") if not _is_name_list([_field_of(targets, role, "")])
+    ]
     if not isinstance(targets, dict) or wrong:
         raise Stop(f"{file}: targets must name a target for each role, or a list of them; mend it, or delete the file")
     return options, targets
 
 
-def _get(found: object, key: str, otherwise: object) -> object:
-    return found.get(key, otherwise) if isinstance(found, dict) else None
+def _field_of(record: object, key: str, otherwise: object) -> object:
+    return record.get(key, otherwise) if isinstance(record, dict) else None
 
 
-def _names(found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(one, str) for one in found)
+def _is_name_list(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def _write_once(file: Path, text: str, what: str) -> None:
+def _write_once(file: Path, text: str, content_name: str) -> None:
     """Write a file; one that is there with other content is not overwritten."""
     if file.exists() and file.read_text(encoding="utf-8") != text:
-        raise Stop(f"{file} is there and holds something else than {what}; delete it, or choose another folder")
+        raise Stop(f"{file} is there and holds something else than {content_name}; delete it, or choose another folder")
     make_folder(file.parent)
     write_atomically(file, text.encode("utf-8"))
 
@@ -120,58 +122,60 @@ def custom_metric(file: Path | None, subject: Subject) -> None:
     _write_once(subject.file.parent / f"custom{SUFFIX}", text, f"the metric {file}")
 
 
-def cast_of(given: Mapping[str, Any], before: Mapping[str, Any], here: Project) -> Roles:
-    """Who does what: as named, else as in the generation before, else by the configuration."""
+def cast_of(options: Mapping[str, Any], before: Mapping[str, Any], here: Project) -> Roles:
+    """The target of each role: as named, else as before, else by the configuration."""
     settings = here.settings
 
-    def one(word: str | None, role: str) -> TargetConfig | None:
-        return target_or_stop(_spelled(word or before.get(role), settings), settings)
+    def role_target(word: str | None, role: str) -> TargetConfig | None:
+        return target_or_stop(_our_spelling(word or before.get(role), settings), settings)
 
-    def several(words: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
-        names = [name for word in words for name in split_names(word)] or list(before.get(role, ()))
-        return targets_named([str(_spelled(name, settings)) for name in names], settings) if names else ()
+    def role_targets(spellings: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
+        names = [name for spelling in spellings for name in split_names(spelling)] or list(before.get(role, ()))
+        return targets_named([str(_our_spelling(name, settings)) for name in names], settings) if names else ()
 
-    rules = one(given["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
-    judges = several(given["judges"], "judges")
+    rules = role_target(options["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
+    judges = role_targets(options["judges"], "judges")
     if not judges and (judge := target_or_stop(settings.judge, settings)):
         judges = (judge,)
     return Roles(
         rules=rules,
-        baseline=one(given["baseline"], "baseline"),
-        groundtruth=one(given["groundtruth_by"], "groundtruth"),
+        baseline=role_target(options["baseline"], "baseline"),
+        groundtruth=role_target(options["groundtruth_by"], "groundtruth"),
         judges=judges,
-        groundtruth_judges=several(given["groundtruth_judges"], "groundtruth_judges") or judges,
-        under_test=several(given["under_test"], "under_test"),
+        groundtruth_judges=role_targets(options["groundtruth_judges"], "groundtruth_judges") or judges,
+        under_test=role_targets(options["under_test"], "under_test"),
     )
 
 
-def _spelled(word: str | None, settings: Settings) -> str | None:
+def _our_spelling(word: str | None, settings: Settings) -> str | None:
     """A model as we spell it, where it is spelled as PromptPex does: provider:model."""
     head, colon, rest = (word or "").partition(":")
     ours = word in settings.targets or "/" in head or head in ("replay", "python", "command")
     return f"{head}/{rest}" if colon and not ours else word
 
 
-def _step(word: str, option: str) -> Step:
-    found = step_named(word)
-    if found is None:
+def _step_or_stop(word: str, option: str) -> Step:
+    named_step = step_named(word)
+    if named_step is None:
         steps = ", ".join(step.name for step in STEPS if step.name not in SILENT)
         raise Stop(f"{option}: there is no step {word}; the steps are {steps}")
-    return found
+    return named_step
 
 
-def generate_options(given: Mapping[str, Any], work: Generation) -> GenerateOptions:
+def generate_options(options: Mapping[str, Any], work: Generation) -> GenerateOptions:
     """The steps that are taken, and how, or the end of the command."""
-    until = _step(given["until"], "--until") if given["until"] else None
-    confirm = [word for each in given["confirm"] for word in each.split(",") if word]
-    named = {step.name for step in STEPS} if "*" in confirm else {_step(word, "--confirm").name for word in confirm}
-    begin = [_step(word, "--from") for word in (given["from_step"] or "").split(",") if word]
+    until = _step_or_stop(options["until"], "--until") if options["until"] else None
+    confirm = [word for part in options["confirm"] for word in part.split(",") if word]
+    confirm_steps = (
+        {step.name for step in STEPS} if "*" in confirm else {_step_or_stop(word, "--confirm").name for word in confirm}
+    )
+    begin = [_step_or_stop(word, "--from") for word in (options["from_step"] or "").split(",") if word]
     steps = pipeline.choose_steps(work, until.name if until else None)
     for step in begin:
         if step not in steps:
             raise Stop(f"--from {step.name}: this generation does not take that step; see the options that ask for it")
     _check_rules(work)
-    return GenerateOptions(tuple(steps), tuple(begin), frozenset(named), given)
+    return GenerateOptions(tuple(steps), tuple(begin), frozenset(confirm_steps), options)
 
 
 def _check_rules(work: Generation) -> None:

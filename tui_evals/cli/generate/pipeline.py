@@ -40,7 +40,7 @@ _ANSWERS = {"": True, "y": True, "yes": True, "n": False, "no": False}
 
 
 class TerminalQuestion:
-    """Asks at the terminal while other things go on; whoever interrupts says no to what is asked then and later."""
+    """Asks at the terminal while work goes on; an interrupt answers this and later questions with no."""
 
     def __init__(self) -> None:
         self._interrupted = asyncio.Event()
@@ -49,10 +49,10 @@ class TerminalQuestion:
         """Ask nothing any more."""
         self._interrupted.set()
 
-    async def yes(self, asked: str) -> bool:
+    async def yes(self, question: str) -> bool:
         """Whether a person agrees; the end of the input is a no."""
         while not self._interrupted.is_set():
-            warn(f"{asked} [Y/n]")
+            warn(f"{question} [Y/n]")
             line = await self._line()
             if line is None:
                 return False
@@ -80,22 +80,22 @@ class TerminalQuestion:
 _OPTIONS = frozenset(Options.__dataclass_fields__)
 
 
-def generate(**given: Any) -> int:
+def generate(**arguments: Any) -> int:
     """Make a test collection for a prompt, or go on with one."""
-    if given["show_prompt"] is not None:
-        return _show_prompt(given["show_prompt"])
-    here = open_project(given["env_name"], trusting=False)
+    if arguments["show_prompt"] is not None:
+        return _show_prompt(arguments["show_prompt"])
+    here = open_project(arguments["env_name"], trusting=False)
     try:
-        file, folder = prompt_and_folder(given)
+        file, folder = prompt_and_folder(arguments)
         saved, targets = saved_of(folder)
-        options = effective_options({name: given[name] for name in _OPTIONS & given.keys()}, saved)
-        subject = read_subject(file, options, given["seed"])
+        options = effective_options({name: arguments[name] for name in _OPTIONS & arguments.keys()}, saved)
+        subject = read_subject(file, options, arguments["seed"])
         prompts = Prompts(here.root)
         prompts.check()
-        cast = cast_of(given, targets, here)
-        custom_metric(given["custom_metric"], subject)
-        budget = Budget(given["max_cost"])
-        models = cast.open_models(budget, here.environment, here.root, given["concurrency"])
+        cast = cast_of(arguments, targets, here)
+        custom_metric(arguments["custom_metric"], subject)
+        budget = Budget(arguments["max_cost"])
+        models = cast.open_models(budget, here.environment, here.root, arguments["concurrency"])
         with project.reader() as reader, project.writer(here.environment) as writer:
             work = Generation(
                 subject=subject,
@@ -105,10 +105,10 @@ def generate(**given: Any) -> int:
                 models=models,
                 groundtruth_metric=next(iter(discover_metrics(file.parent, groundtruth=True).values()), None),
                 under_test=tuple(target.model for target in cast.under_test),
-                again=frozenset(given["again"]),
-                invert=frozenset(given["invert"]),
+                again=frozenset(arguments["again"]),
+                invert=frozenset(arguments["invert"]),
             )
-            return _go(given, work, cast, budget, reader, writer)
+            return _take_steps(arguments, work, cast, budget, reader, writer)
     except (DatasetError, UnreadableFile) as problem:
         raise Stop(str(problem)) from None
     except ConfigurationError as problem:
@@ -129,62 +129,70 @@ def _show_prompt(name: str) -> int:
 # -- on its way
 
 
-def _go(given: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget, reader: Reader, writer: Writer) -> int:
+def _take_steps(
+    arguments: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget, reader: Reader, writer: Writer
+) -> int:
     """Take the steps, in the name of a run that keeps what they cost."""
-    wish = generate_options(given, work)
-    if given["plan_only"]:
-        again = {step.name for step in dependent_steps(*(step.name for step in wish.begin))}
-        return say_plan(work, wish.steps, again, as_json=given["as_json"])
-    board, store = StepBoard(quiet=given["quiet"], as_json=given["as_json"]), project.store_path()
+    chosen = generate_options(arguments, work)
+    if arguments["plan_only"]:
+        again = {step.name for step in dependent_steps(*(step.name for step in chosen.begin))}
+        return say_plan(work, chosen.steps, again, as_json=arguments["as_json"])
+    board, store = StepBoard(quiet=arguments["quiet"], as_json=arguments["as_json"]), project.store_path()
     work = replace(work, tell=board.tell, progress=board.progress)
     with claim_folder(work.folder, store):
-        place = pipeline.set_results_aside(work, *(step.name for step in wish.begin))
+        place = pipeline.set_results_aside(work, *(step.name for step in chosen.begin))
         if place is not None:
             board.tell(f"what was made before lies in {place}")
-        _remember(work, cast)
+        _note_inputs(work, cast)
         before = 0.0
-        if all(step.done(work) for step in wish.steps if step.file):
-            ended, interrupted = asyncio.run(_alive(work, wish, board))
+        if all(step.done(work) for step in chosen.steps if step.file):
+            ended, interrupted = asyncio.run(_run_interruptible(work, chosen, board))
         else:
-            anew = bool(wish.begin or work.again or work.invert)
-            use_cache = not given["no_cache"] and not (work.again or work.invert)
+            anew = bool(chosen.begin or work.again or work.invert)
+            use_cache = not arguments["no_cache"] and not (work.again or work.invert)
             with open_session(work.subject, work.folder, cast, writer, reader, store, anew=anew) as current:
                 before = budget.spent = current.spent
                 asker = ModelAsker(StoreLedger(reader, writer, current.run.id), current.run.key, use_cache=use_cache)
                 work = replace(work, asker=asker)
-                ended, interrupted = asyncio.run(_alive(work, wish, board))
+                ended, interrupted = asyncio.run(_run_interruptible(work, chosen, board))
                 current.finished = ended.finished
                 if ended.stopped is not None:
                     current.message, current.code = str(ended.stopped), ended.stopped.code
                 elif ended.problems and not ended.halted:
                     current.message, current.code = ended.problems[0], "failed"
-    for step in wish.begin:
-        if place is not None and step.name in ended.made and _same(work.folder.path / step.file, place / step.file):
+    for step in chosen.begin:
+        if (
+            place is not None
+            and step.name in ended.made
+            and _same_content(work.folder.path / step.file, place / step.file)
+        ):
             board.tell(f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again")
-    silent = given["quiet"] or given["as_json"]
+    silent = arguments["quiet"] or arguments["as_json"]
     spent = budget.spent - before
-    code = say_end(work, wish.steps, ended, board, spent=spent, interrupted=interrupted, quiet=silent)
-    return code or _run_under_test(work, cast, given)
+    code = say_end(work, chosen.steps, ended, board, spent=spent, interrupted=interrupted, quiet=silent)
+    return code or _run_under_test(work, cast, arguments)
 
 
-def _same(new: Path, old: Path) -> bool:
+def _same_content(new: Path, old: Path) -> bool:
     return new.is_file() and old.is_file() and new.read_bytes() == old.read_bytes()
 
 
-def _remember(work: Generation, cast: Roles) -> None:
-    """Keep what a later command need not say again."""
+def _note_inputs(work: Generation, cast: Roles) -> None:
+    """Save the inputs for later commands."""
     folder = work.folder.path.resolve()
     file = work.subject.file
     prompt = Path(os.path.relpath(file.parent.resolve() / file.name, folder)).as_posix()
     work.folder.note(prompt=prompt, options=work.options.kept(), targets=cast.names)
 
 
-async def _alive(work: Generation, wish: GenerateOptions, board: StepBoard) -> tuple[pipeline.PipelineOutcome, bool]:
+async def _run_interruptible(
+    work: Generation, chosen: GenerateOptions, board: StepBoard
+) -> tuple[pipeline.PipelineOutcome, bool]:
     """Take the steps with Ctrl-C at hand: the first lets what is in flight finish, the second stops now."""
     question = TerminalQuestion()
-    confirmed = None if not wish.confirm else lambda step: _confirmed(work, wish, board, step, question)
-    way = pipeline.Pipeline(work, wish.steps, board.step, confirmed)
-    task = asyncio.create_task(way.run())
+    confirmed = None if not chosen.confirm else lambda step: _is_confirmed(work, chosen, board, step, question)
+    running = pipeline.Pipeline(work, chosen.steps, board.step, confirmed)
+    task = asyncio.create_task(running.run())
     presses = 0
 
     def pressed() -> None:
@@ -193,7 +201,7 @@ async def _alive(work: Generation, wish: GenerateOptions, board: StepBoard) -> t
         if presses == 1:
             board.leave()
             warn("finishing what is in flight; Ctrl-C again stops now. The same command goes on later")
-            way.halt()
+            running.halt()
             question.interrupt()
         else:
             task.cancel()
@@ -207,11 +215,11 @@ async def _alive(work: Generation, wish: GenerateOptions, board: StepBoard) -> t
         return pipeline.PipelineOutcome((), False, halted=True), True
 
 
-async def _confirmed(
-    work: Generation, wish: GenerateOptions, board: StepBoard, step: Step, question: TerminalQuestion
+async def _is_confirmed(
+    work: Generation, chosen: GenerateOptions, board: StepBoard, step: Step, question: TerminalQuestion
 ) -> bool:
     """Whether a person wants to go on after a step; where nobody can be asked, the generation rests there."""
-    if step.name not in wish.confirm or wish.given["yes"]:
+    if step.name not in chosen.confirm or chosen.values["yes"]:
         return True
     file = work.folder.path / step.file
     if not sys.stdin.isatty():
@@ -225,25 +233,25 @@ async def _confirmed(
         board.go_on()
 
 
-def _run_under_test(work: Generation, cast: Roles, given: Mapping[str, Any]) -> int:
+def _run_under_test(work: Generation, cast: Roles, arguments: Mapping[str, Any]) -> int:
     """Run the tests on the models under test, where this command names some and makes the dataset."""
     names, file = [target.name for target in cast.under_test], dataset_path(work)
-    if not given["under_test"] or given["until"] or not file.exists():
+    if not arguments["under_test"] or arguments["until"] or not file.exists():
         return 0
     judge = work.models.judges[0].config.name if work.models.judges else None
     words = ["run", str(file.absolute()), *(word for name in names for word in ("--target", name))]
     words += ["--judge", judge] if judge else ["--without-judges"]
     for option in ("max_tests_to_run", "concurrency", "max_cost"):
-        value = work.options.max_tests_to_run if option == "max_tests_to_run" else given[option]
+        value = work.options.max_tests_to_run if option == "max_tests_to_run" else arguments[option]
         words += (
             [f"--{'limit' if option == 'max_tests_to_run' else option.replace('_', '-')}", str(value)] if value else []
         )
-    words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if given[name]]
-    words += ["--json"] if given["as_json"] else []
-    words += ["--env", given["env_name"]] if given["env_name"] else []
+    words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if arguments[name]]
+    words += ["--json"] if arguments["as_json"] else []
+    words += ["--env", arguments["env_name"]] if arguments["env_name"] else []
     from tui_evals.cli.main import cli  # the whole command line, which this module is a part of
 
     code = cli.main(words, prog_name="tui-evals", standalone_mode=False)
-    if not given["quiet"] and not given["as_json"]:
+    if not arguments["quiet"] and not arguments["as_json"]:
         cli.main(["report", "last", "--overview"], prog_name="tui-evals", standalone_mode=False)
     return code if isinstance(code, int) else 0

@@ -33,7 +33,7 @@ _EXIT_CODES: Mapping[type[ImportFailed], int] = {NoStore: 1, WrongSettings: 3}
 
 
 def import_path(path: Path, kind: str | None, options: ImportOptions, as_json: bool) -> None:
-    """Import what a path holds and print what came of it."""
+    """Import from a path and print the result."""
     try:
         result = doors.import_from(path, kind, options, project=_project())
     except ImportFailed as problem:
@@ -84,12 +84,12 @@ def _stop(problem: ImportFailed) -> Stop:
 
 
 def _as_json(result: ImportResult) -> dict[str, Any]:
-    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(result).items()}
+    document = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(result).items()}
     paths = {
         "dataset": None if result.dataset is None else shown(result.dataset),
         "prompts": [shown(prompt) for prompt in result.prompts],
     }
-    return {"read": str(plain.pop("source")), **plain, **paths}
+    return {"read": str(document.pop("source")), **document, **paths}
 
 
 def _say(result: ImportResult) -> None:

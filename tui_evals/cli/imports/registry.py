@@ -16,7 +16,7 @@ from tui_evals.present.columns import table, wrap
 
 
 def registry_at(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registry:
-    """The registry in the folders that are named by commas, or the end of the command with what is wrong in it."""
+    """The registry in the folders that are named by commas, or Stop with its problem."""
     try:
         return load_named(paths, catalogue)
     except (DatasetError, NoFolder) as problem:

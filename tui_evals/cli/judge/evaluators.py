@@ -24,28 +24,28 @@ _MARKS = {"pass": ("✓ pass", "green"), "fail": ("✗ fail", "red"), "error": (
 
 def show_evaluators(name: str | None, as_json: bool) -> None:
     """The list, or one evaluator whole."""
-    known = project.evaluators()
-    for problem in known.problems:
+    registry = project.evaluators()
+    for problem in registry.problems:
         warn(f"note: {problem}")
     if name is None:
-        _list(known, as_json)
+        _list(registry, as_json)
         return
     try:
-        kind = known.find(name)
+        kind = registry.find(name)
     except UnknownEvaluator as problem:
         raise Stop(str(problem)) from None
     if as_json:
-        say_json(_described(kind))
+        say_json(_evaluator_json(kind))
     else:
         _show(kind)
 
 
-def _list(known: Registry, as_json: bool) -> None:
+def _list(registry: Registry, as_json: bool) -> None:
     if as_json:
-        say_json([_described(kind) for kind in known.kinds])
+        say_json([_evaluator_json(kind) for kind in registry.kinds])
         return
     families: dict[str, list[type[Evaluator]]] = {}
-    for kind in known.kinds:
+    for kind in registry.kinds:
         families.setdefault(kind.family, []).append(kind)
     for family, kinds in families.items():
         say(family, bold=True)
@@ -60,7 +60,7 @@ def summary(kind: type[Evaluator]) -> str:
 
 
 def description(kind: type[Evaluator]) -> str:
-    """What an evaluator says of itself."""
+    """An evaluator's docstring."""
     lines = (kind.__doc__ or "").strip().splitlines()
     return "\n".join(line.strip() for line in lines)
 
@@ -78,7 +78,7 @@ def _show(kind: type[Evaluator]) -> None:
     for name, kind_of, default, about in _fields(kind.Options):
         say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
     say("Example", bold=True)
-    say("  " + json.dumps(_plain(kind.example), ensure_ascii=False, indent=2).replace("\n", "\n  "))
+    say("  " + json.dumps(_example_json(kind.example), ensure_ascii=False, indent=2).replace("\n", "\n  "))
 
 
 def _fields(options: type[BaseModel]) -> Iterator[tuple[str, str, str, str]]:
@@ -106,7 +106,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     return {"string": "text", "boolean": "true/false", "integer": "whole number", "array": "list"}.get(kind, kind)
 
 
-def _described(kind: type[Evaluator]) -> dict[str, Any]:
+def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
     return {
         "name": kind.name,
         "aliases": list(kind.aliases),
@@ -116,17 +116,17 @@ def _described(kind: type[Evaluator]) -> dict[str, Any]:
         "judged": kind.judged,
         "scope": kind.scope,
         "options": kind.Options.model_json_schema(by_alias=False),
-        "example": _plain(kind.example),
+        "example": _example_json(kind.example),
     }
 
 
-def _plain(value: Any) -> Any:
+def _example_json(value: Any) -> Any:
     """An example as JSON: tool calls as objects, tuples as lists."""
     if isinstance(value, ToolCall):
         return {"name": value.name, "arguments": value.arguments}
     if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+        return {key: _example_json(part) for key, part in value.items()}
+    return [_example_json(part) for part in value] if isinstance(value, tuple | list) else value
 
 
 def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json: bool) -> int:
@@ -180,7 +180,7 @@ async def _row(scorer: RowScorer, line: bytes) -> Score:
 
 
 def trust_files(files: tuple[Path, ...]) -> None:
-    """Trust files, or list what is trusted."""
+    """Trust files, or list the trusted."""
     trust = Trust()
     try:
         for file in files:

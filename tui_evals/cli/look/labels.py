@@ -1,4 +1,4 @@
-"""What people say of answers: one label, many of them blind, and how far evaluators agree with them."""
+"""Labels of answers: a single one, many blind, and how far evaluators agree with them."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def label(
         )
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        wanted = columns_of(run, target)
-        rows = [row for row in answers_to(reader, run, item, turn) if row.target in wanted]
+        targets = columns_of(run, target)
+        rows = [row for row in answers_to(reader, run, item, turn) if row.target in targets]
         if not rows:
             raise Stop(f"{run.key} has no answer of {target} to {item}")
         if len({row.target for row in rows}) > 1:
@@ -89,10 +89,10 @@ def label(
 
 def columns_of(run: RunRow, name: str | None) -> frozenset[int]:
     """The numbers of the targets of a name, of all where none is given; or the end of the command."""
-    found = frozenset(number for number, target in enumerate(run.targets) if name in (None, target))
-    if not found:
+    numbers = frozenset(number for number, target in enumerate(run.targets) if name in (None, target))
+    if not numbers:
         raise Stop(f"{run.key} has no target {name!r}; it has {', '.join(run.targets)}")
-    return found
+    return numbers
 
 
 def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) -> None:
@@ -100,49 +100,56 @@ def agreement(word: str, *, evaluator: str | None, limit: int, as_json: bool) ->
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if evaluator is not None:
-            known_or_stop(reader, run, evaluator, {one.evaluator for one in reader.labels(run.id) if one.evaluator})
-        found = evaluator_agreements(reader, run, evaluator, limit)
+            require_verdicts(
+                reader,
+                run,
+                evaluator,
+                {label_row.evaluator for label_row in reader.labels(run.id) if label_row.evaluator},
+            )
+        agreements = evaluator_agreements(reader, run, evaluator, limit)
     if as_json:
-        say_json({"run": run.key, "agreement": [agreement_json(one) for one in found]})
+        say_json({"run": run.key, "agreement": [agreement_json(entry) for entry in agreements]})
     else:
-        say_agreement(run, found)
+        say_agreement(run, agreements)
 
 
-def known_or_stop(reader: Reader, run: RunRow, evaluator: str, more: set[str] | frozenset[str] = frozenset()) -> None:
+def require_verdicts(
+    reader: Reader, run: RunRow, evaluator: str, more: set[str] | frozenset[str] = frozenset()
+) -> None:
     """End the command where an evaluator has judged no answer of a run, nor has anybody labelled it."""
-    known = {*answers_by_evaluator(reader, run.id), *more}
-    if evaluator not in known:
-        there = f"those that did: {', '.join(sorted(known))}" if known else "nor did any other"
-        raise Stop(f"{evaluator!r} has no verdict in {run.key}{did_you_mean(evaluator, known)}; {there}")
+    judged_by = {*answers_by_evaluator(reader, run.id), *more}
+    if evaluator not in judged_by:
+        others = f"those that did: {', '.join(sorted(judged_by))}" if judged_by else "nor did any other"
+        raise Stop(f"{evaluator!r} has no verdict in {run.key}{did_you_mean(evaluator, judged_by)}; {others}")
 
 
-def say_agreement(run: RunRow, found: Sequence[EvaluatorAgreement]) -> None:
-    """Print what the labels of a run come to."""
-    if not any(one.agreement.n or one.unjudged or one.people_differ for one in found):
+def say_agreement(run: RunRow, agreements: Sequence[EvaluatorAgreement]) -> None:
+    """Print how evaluators agree with labels."""
+    if not any(entry.agreement.n or entry.unjudged or entry.people_differ for entry in agreements):
         say(f"nobody has labelled answers of {run.key} yet; `tui-evals label {run.key} --blind` begins")
         return
     say(f"{run.key}  {run.name}", bold=True)
-    for line in all_agreement_lines(found, run.key):
+    for line in all_agreement_lines(agreements, run.key):
         say_agreement_lines(line)
 
 
 def say_agreement_lines(line: AgreementLine) -> None:
-    """Print a line of what is told, broken between words."""
+    """Print a line, broken between words."""
     width = columns()
     for text in wrap(line.text, None if width is None else width - line.indent - 1):
         say(" " * line.indent + text, bold=line.kind in ("title", "strong"), dim=line.kind == "dim")
 
 
 _VERDICTS: Mapping[str, Verdict] = {"g": "pass", "b": "fail"}
-_SAYS = {"g": "→ good", "b": "→ bad", "s": "→ skipped"}
+_ECHOES = {"g": "→ good", "b": "→ bad", "s": "→ skipped"}
 _OFFER = "g good · b bad · s skip · u undo · n note · q stop"
-_KEPT_BACK = ("judge", "weight")  # a judge may be a target of the run, and a weight says nothing of the answer
+_HIDDEN_OPTIONS = ("judge", "weight")  # a judge may be a target of the run, and a weight says nothing of the answer
 
 
 def label_blind(
     word: str, *, size: int | None, seed: int, target: str | None, evaluator: str | None, author: str
 ) -> int:
-    """Go through a sample; 130 where somebody interrupts it, with what was said so far kept."""
+    """Go through a sample; 130 where somebody interrupts it, the labels so far are kept."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(
             "--blind shows one answer after the other and needs a terminal; "
@@ -151,7 +158,7 @@ def label_blind(
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if evaluator is not None:
-            known_or_stop(reader, run, evaluator)
+            require_verdicts(reader, run, evaluator)
         targets = columns_of(run, target)
         sample = draw_sample(
             reader, run.id, size or SAMPLE, seed=seed, targets=targets, evaluator=evaluator, author=author
@@ -182,18 +189,18 @@ class _Keys:
         termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
 
     def forget(self) -> None:
-        """Throw away what was typed before there was anything to judge."""
+        """Drop keys typed before an answer was shown."""
         termios.tcflush(self._file, termios.TCIFLUSH)
 
-    def next(self, wanted: str) -> str:
-        """The first key that is wanted; what came with it is forgotten, for nobody has seen what it would be about."""
+    def next(self, keys: str) -> str:
+        """The first typed key among `keys`; those typed with it are dropped, as nobody has seen the next answer."""
         while True:
             typed = os.read(self._file, 64).decode(errors="replace")
             if typed in ("", "\x04"):
                 return "q"
             if not typed.startswith("\x1b"):
                 for key in typed:
-                    if key in wanted:
+                    if key in keys:
                         return key
 
     def line(self, question: str, old: str) -> str:
@@ -206,7 +213,7 @@ class _Keys:
 
 
 class _BlindSession:
-    """Where one person sits with a sample."""
+    """One person labels a sample."""
 
     def __init__(
         self, reader: Reader, writer: Writer, run: RunRow, session: LabellingSession, evaluator: str | None, author: str
@@ -217,10 +224,10 @@ class _BlindSession:
         self._document: Mapping[str, Any] = document
         self._items: Sequence[Mapping[str, Any]] = document.get("items", ())
         self._keys = _Keys()
-        self._about = "" if evaluator is None else _about(reader, run, evaluator)
+        self._about = "" if evaluator is None else _evaluator_summary(reader, run, evaluator)
 
     def work(self, pool: int) -> int:
-        """Until the sample is through or somebody stops."""
+        """Label until the sample ends or somebody stops."""
         session, code = self._session, 0
         drawn = "all of them" if session.total == pool else f"a plain random sample of {pool:,}"
         before = session.before or "none"
@@ -231,7 +238,7 @@ class _BlindSession:
         try:
             with self._keys:
                 while (answer := session.answer) is not None:
-                    key = self._asked(answer, lead)
+                    key = self._ask_key(answer, lead)
                     lead = ""
                     if key == "q":
                         break
@@ -254,13 +261,13 @@ class _BlindSession:
         verdict = _VERDICTS.get(key)
         if verdict is not None:
             self._keep(answer, verdict, session.note())
-        say(_SAYS[key], dim=True)
+        say(_ECHOES[key], dim=True)
         session.go_on(verdict)
 
     def _keep(self, answer: int, verdict: Verdict | None, note: str = "") -> None:
         self._writer.label(answer, verdict, self._author, evaluator=self._evaluator, note=note, blind=True)
 
-    def _asked(self, answer: int, lead: str) -> str:
+    def _ask_key(self, answer: int, lead: str) -> str:
         """Show an answer screen by screen, and wait for a key that means something."""
         lines = [*((line, False) for line in wrap(lead, _width()) if lead), *self._lines(answer)]
         place = 0
@@ -280,18 +287,18 @@ class _BlindSession:
         keys = "gbsnq" + ("u" if session.previous is not None else "") + (" " if more else "")
         note = f"your note: {session.note()}\n" if session.note() else ""
         while True:
-            shown = wrap(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
-            for line in shown:
+            offer = wrap(f"{note}{'space more · ' if more else ''}{_OFFER}", _width())
+            for line in offer:
                 say(line, bold=True)
             key = self._keys.next(keys)
-            rewind(len(shown))
+            rewind(len(offer))
             if key != "n":
                 return key
             session.notes[session.answer or 0] = plain(self._keys.line("note", session.note()).strip())
             note = ""  # it stands there, just typed
 
     def _lines(self, answer: int) -> list[tuple[str, bool]]:
-        """All that is read of an answer, as lines; titles are bold."""
+        """The lines that show an answer; titles are bold."""
         session = self._session
         parts = labelling_parts(self._reader, self._items, answer)
         if self._evaluator is not None:
@@ -304,19 +311,21 @@ class _BlindSession:
         return lines
 
     def _criterion(self, answer: int) -> str:
-        """What the evaluator judges: its own words, and its options where the dataset that was asked holds them."""
+        """The summary of the evaluator, and its options where the dataset of the run holds them."""
         row = self._reader.detail(answer).row
         item = self._items[row.item] if row.item < len(self._items) else {}
         turns = item.get("turns")
         unit = turns[row.turn] if isinstance(turns, list) and row.turn < len(turns) else item
         mode = unit.get("evaluators_mode")
-        found = effective_evaluators(self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item")
-        entry = next((one for one in found if one.key == self._evaluator), None)
-        options = {} if entry is None else {k: v for k, v in entry.settings.items() if k not in _KEPT_BACK}
+        evaluators = effective_evaluators(
+            self._document.get("default_evaluators"), unit.get("evaluators"), mode, "item"
+        )
+        entry = next((evaluator for evaluator in evaluators if evaluator.key == self._evaluator), None)
+        options = {} if entry is None else {k: v for k, v in entry.settings.items() if k not in _HIDDEN_OPTIONS}
         return f"{self._about}\n{strictjson.dumps(options)}" if options else self._about
 
     def _say_end(self) -> None:
-        """What was done, and at the end of the sample how far the evaluators agree."""
+        """Print how many were labelled, and at the end the agreement."""
         session, run = self._session, self._run
         again = "" if session.done == session.total else " The same command goes on with the others."
         say_agreement_lines(AgreementLine(f"{session.done} of {session.total} labelled, and kept.{again}"))
@@ -329,8 +338,8 @@ class _BlindSession:
         say_agreement(run, evaluator_agreements(self._reader, run, self._evaluator))
 
 
-def _about(reader: Reader, run: RunRow, key: str) -> str:
-    """What an evaluator of a run says of itself."""
+def _evaluator_summary(reader: Reader, run: RunRow, key: str) -> str:
+    """The key and summary of an evaluator of a run."""
     name = next((mean.evaluator for mean in reader.evaluator_means(run.id) if mean.key == key), key)
     try:
         return f"{key}: {summary(project.evaluators().find(name))}"

@@ -23,15 +23,15 @@ from tui_evals.text import strictjson
 from .show import answers_to
 
 
-def say_control(word: str, wish: Control) -> None:
-    """Write a wish into the store, which the run obeys wherever it is executed."""
+def say_control(word: str, control: Control) -> None:
+    """Write a control into the store, which the run obeys wherever it goes on."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if run.status not in LIVE:
-            raise Stop(f"{run.key} is {run.status}; there is nothing to {wish}")
+            raise Stop(f"{run.key} is {run.status}; there is nothing to {control}")
         with project.writer({}) as writer:
-            writer.control(run.id, wish)
-    say(f"{run.key} will {wish} as soon as what is in flight allows")
+            writer.control(run.id, control)
+    say(f"{run.key} will {control} as soon as what is in flight allows")
 
 
 def export(word: str, kind: str, output: Path | None, raw: bool) -> None:
@@ -65,7 +65,7 @@ def prune(keep: int | None, days: int | None, sure: bool) -> None:
         if days is not None:
             runs = [run for run in runs if run.created < time.time() - days * 86_400]
         runs = [run for run in runs if run.status not in LIVE]
-        measuring = {kept.run: kept.source for kept in baselines(reader)}
+        measuring = {baseline.run: baseline.source for baseline in baselines(reader)}
         staying = [run for run in runs if run.id in measuring]
         for run in staying:
             say(f"{run.key} stays: it is the baseline of {measuring[run.id]}")
@@ -73,8 +73,8 @@ def prune(keep: int | None, days: int | None, sure: bool) -> None:
         if not runs:
             say(f"no {'other ' if staying else ''}run is that old")
             return
-        named = ", ".join(run.key for run in runs[:10])
-        _ask(f"Delete {len(runs)} runs: {named}{'…' if len(runs) > 10 else ''}?", sure)
+        keys = ", ".join(run.key for run in runs[:10])
+        _ask(f"Delete {len(runs)} runs: {keys}{'…' if len(runs) > 10 else ''}?", sure)
         _delete(runs)
     say(f"deleted {len(runs)} runs")
 
@@ -99,11 +99,11 @@ def _ask(question: str, sure: bool) -> None:
 
 
 def cache_info() -> None:
-    """What the cache holds."""
+    """Print the cache size."""
     with project.reader() as reader:
-        found = reader.cache_info()
-    oldest = "" if found.oldest is None else f", the oldest {(time.time() - found.oldest) / 86_400:.1f} days old"
-    say(f"{found.entries} answers, {found.characters} characters{oldest}")
+        info = reader.cache_info()
+    oldest = "" if info.oldest is None else f", the oldest {(time.time() - info.oldest) / 86_400:.1f} days old"
+    say(f"{info.entries} answers, {info.characters} characters{oldest}")
 
 
 def cache_clear(sure: bool) -> None:
@@ -117,7 +117,7 @@ def cache_clear(sure: bool) -> None:
 
 
 def cache_why(word: str, item: str, turn: int) -> None:
-    """What the key of an answer is made of."""
+    """Print the parts of an answer's key."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         for row in answers_to(reader, run, item, turn):
@@ -135,7 +135,7 @@ def cache_why(word: str, item: str, turn: int) -> None:
                 repeat=row.repeat,
             )
             key = cache_key(identity, request)
-            kept = reader.cache_get(key) is not None
-            say(f"{run.targets[row.target]}: key {key[:16]}…, {'kept' if kept else 'not kept'}", bold=True)
+            is_cached = reader.cache_get(key) is not None
+            say(f"{run.targets[row.target]}: key {key[:16]}…, {'kept' if is_cached else 'not kept'}", bold=True)
             say_json(recipe(identity, request))
     say(strictjson.dumps({"made of": "target, messages, tools, response_format, params, repeat; any change asks anew"}))

@@ -34,77 +34,77 @@ _LISTED = 20
 
 def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
     """The repeats of a run, column by column."""
-    found = read_repeats(reader, run.id)
+    repeats = read_repeats(reader, run.id)
     if as_json:
-        say_json(_shown(run, found))
+        say_json(_repeats_json(run, repeats))
         return
     say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
-    for column in found.columns:
-        _say_column(column, len(found.passes))
-    for line in ways(run, found):
+    for column in repeats.columns:
+        _say_column(column, len(repeats.passes))
+    for line in repeat_notes(run, repeats):
         say(line)
 
 
-def ways(run: RunRow, found: Repeats) -> list[str]:
-    """What was not repeated, and how it can be."""
-    said = []
-    if not any(column.together.repeated for column in found.columns):
-        said.append(
+def repeat_notes(run: RunRow, repeats: Repeats) -> list[str]:
+    """Notes on what was not repeated, and how it can be."""
+    notes = []
+    if not any(column.together.repeated for column in repeats.columns):
+        notes.append(
             "no item has two judged repeats, so how steady the answers are is unknown; `tui-evals run DATASET "
             "--repeats 5` asks each item five times"
         )
-    if len(found.passes) < 2 and run.config.get("judge"):
-        said.append(
+    if len(repeats.passes) < 2 and run.config.get("judge"):
+        notes.append(
             "the answers were judged once in this way, so the judge's noise cannot be told from the model's; "
             f"`tui-evals rescore {run.key} --no-cache` judges them again, and its scores count from then on"
         )
-    return said
+    return notes
 
 
 def _say_column(column: RepeatColumn, passes: int) -> None:
-    found, room = column.together, columns()
-    say(f"{column.name}: {found.items} items judged, {found.repeated} of them more than once")
-    if found.repeated:
+    totals, room = column.together, columns()
+    say(f"{column.name}: {totals.items} items judged, {totals.repeated} of them more than once")
+    if totals.repeated:
         rows = [["k", "pass@k", "pass^k", "at least k", "items"]]
         rows += [
-            [str(one.k), percent(one.any_passes), percent(one.all_pass), percent(share), str(one.items)]
-            for one, share in zip(found.drawn, column.at_least, strict=True)
+            [str(draw.k), percent(draw.any_passes), percent(draw.all_pass), percent(share), str(draw.items)]
+            for draw, share in zip(totals.drawn, column.at_least, strict=True)
         ]
         for line in table(rows, right=range(5), elastic=(), room=room):
             say(f"  {line}")
-        say(f"  majority {percent(found.majority)} · flakiness {percent(found.flakiness)} · {found.flaky} flaky")
+        say(f"  majority {percent(totals.majority)} · flakiness {percent(totals.flakiness)} · {totals.flaky} flaky")
         for item in column.flaky[:_LISTED]:
             say(f"  ~ {cell(item.name, 40)}  {item.passed} of {item.judged} pass")
         if len(column.flaky) > _LISTED:
             say(f"  and {len(column.flaky) - _LISTED} more; --json lists all")
     if column.noise:
         rows = [["noise of the", "model", "judge"]]
-        rows += [[key, _number(one.model), _number(one.judge)] for key, one in column.noise.items()]
+        rows += [[key, _noise_text(noise.model), _noise_text(noise.judge)] for key, noise in column.noise.items()]
         for line in table(rows, right=(1, 2), room=room):
             say(f"  {line}")
         if passes > 1:
             say(f"  from {passes} judgings alike; noise is the standard deviation of the scores")
 
 
-def _number(value: float | None) -> str:
+def _noise_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
-def _shown(run: RunRow, found: Repeats) -> dict[str, object]:
-    shown = []
-    for column in found.columns:
+def _repeats_json(run: RunRow, repeats: Repeats) -> dict[str, object]:
+    columns = []
+    for column in repeats.columns:
         drawn = [
-            {"k": one.k, "items": one.items, "pass@k": one.any_passes, "pass^k": one.all_pass, "at_least_k": share}
-            for one, share in zip(column.together.drawn, column.at_least, strict=True)
+            {"k": draw.k, "items": draw.items, "pass@k": draw.any_passes, "pass^k": draw.all_pass, "at_least_k": share}
+            for draw, share in zip(column.together.drawn, column.at_least, strict=True)
         ]
         numbers = {name: value for name, value in asdict(column.together).items() if name != "drawn"}
         flaky = [{**asdict(item), "flakiness": item.flakiness} for item in column.flaky]
-        noise = {key: asdict(one) for key, one in column.noise.items()}
-        shown.append(
+        noise = {key: asdict(scores) for key, scores in column.noise.items()}
+        columns.append(
             {"column": column.name, **numbers, "flaky": column.together.flaky, "by_k": drawn}
             | {"flaky_items": flaky, "noise": noise}
         )
-    return {"run": run.key, "passes": list(found.passes), "columns": shown, "notes": ways(run, found)}
+    return {"run": run.key, "passes": list(repeats.passes), "columns": columns, "notes": repeat_notes(run, repeats)}
 
 
 By = Literal["category", "target", "prompt", "evaluator", "repeats"]
@@ -121,14 +121,14 @@ def list_runs(limit: int, as_json: bool) -> None:
             say("no runs yet; `tui-evals run DATASET --target demo` makes one")
         for run in runs:
             tags = f"  {' '.join(run.tags)}" if run.tags else ""
-            named = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
+            name_text = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
             look = run_look(run)
-            say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_came_of(reader, run)}  {named}")
+            say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_run_figures(reader, run)}  {name_text}")
             if reason := stop_reason(run):
                 say(f"    {reason}", fg=colour(look.tone))
 
 
-def _came_of(reader: Reader, run: RunRow) -> str:
+def _run_figures(reader: Reader, run: RunRow) -> str:
     """A run in numbers; of a generation, which has no answers, what it cost."""
     if GENERATION in run.config:
         return f"wrote tests for {money(reader.spent(run.id)[0])}"
@@ -149,7 +149,7 @@ def show(word: str, *, item: str | None, only: str | None, by: By | None, as_jso
 
 
 def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
-    rows = reader.rows(reader.ids(run.id, _filter(only)))
+    rows = reader.rows(reader.ids(run.id, _filter_or_stop(only)))
     totals, unpriced = reader.totals(run.id), reader.spent(run.id)[1]
     if as_json:
         standing = standing_data(run, totals, unpriced)
@@ -161,10 +161,10 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
-        say(f"it {_came_of(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
+        say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
-    for target, found in by_target.items():
-        say(f"{run.targets[target]}: {totals_sentence(found, unpriced if len(by_target) == 1 else 0)}")
+    for target, target_totals in by_target.items():
+        say(f"{run.targets[target]}: {totals_sentence(target_totals, unpriced if len(by_target) == 1 else 0)}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
     for row in rows:
@@ -194,23 +194,23 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
             say_json([asdict(mean) for mean in means])
             return
         for mean in means:
-            shown = "" if mean.mean is None else f"mean {mean_text(mean.mean)}"
-            shown += "  of all answers to an item together" if mean.scope == "group" else ""
+            mean_note = "" if mean.mean is None else f"mean {mean_text(mean.mean)}"
+            mean_note += "  of all answers to an item together" if mean.scope == "group" else ""
             say(
                 f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
-                f"scored {mean.scored}  {shown}"
+                f"scored {mean.scored}  {mean_note}"
             )
         return
-    names = {"target": run.targets, "prompt": run.prompts}.get(by)
-    found = {str(names[key] if names else key): totals for key, totals in reader.totals_by(run.id, by).items()}
+    labels = {"target": run.targets, "prompt": run.prompts}.get(by)
+    groups = {str(labels[key] if labels else key): totals for key, totals in reader.totals_by(run.id, by).items()}
     if as_json:
-        say_json({name: asdict(totals) for name, totals in found.items()})
+        say_json({name: asdict(totals) for name, totals in groups.items()})
         return
-    for name, totals in found.items():
+    for name, totals in groups.items():
         say(f"{name or '(none)'}: {totals_sentence(totals)}")
 
 
-def _filter(text: str | None) -> Filter | None:
+def _filter_or_stop(text: str | None) -> Filter | None:
     try:
         return parse_filter(text) if text else None
     except FilterError as problem:
@@ -271,12 +271,12 @@ def _say_score(record: ScoreRecord, of: str = "") -> None:
 def search(text: str, limit: int, as_json: bool) -> None:
     """Answers of all runs that hold a text."""
     with project.reader() as reader:
-        found = reader.search(_filter(f'"{text}"') or parse_filter(text), limit=limit)
+        rows = reader.search(_filter_or_stop(f'"{text}"') or parse_filter(text), limit=limit)
         if as_json:
-            say_json([asdict(row) for row in found])
+            say_json([asdict(row) for row in rows])
             return
         keys = {run.id: run for run in reader.runs(limit=100_000)}
-        for row in found:
+        for row in rows:
             say_row(row, keys[row.run], f"{keys[row.run].key}  ")
-        if not found:
+        if not rows:
             say(f"no answer holds {text!r}")

@@ -43,7 +43,7 @@ def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
     return {"runs by default": config.name in here.settings.run.targets, "judges": config.name == here.settings.judge}
 
 
-def _named(name: str, here: Project) -> TargetConfig:
+def _target_or_stop(name: str, here: Project) -> TargetConfig:
     try:
         return find_target(name, here.settings)
     except ConfigurationError as problem:
@@ -53,7 +53,7 @@ def _named(name: str, here: Project) -> TargetConfig:
 def check_target(name: str, env_name: str | None) -> int:
     """One cheap call."""
     here = open_project(env_name, trusting=False)
-    config = _named(name, here)
+    config = _target_or_stop(name, here)
     try:
         reply = asyncio.run(_one_call(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
@@ -83,7 +83,7 @@ def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> 
     word = name or here.settings.judge
     if word is None:
         raise Stop('no judge is named; give one, or configure it: [judge] target = "…" in .evals/config.toml', 3)
-    report = asyncio.run(_canaries(_named(word, here), here, here.root))
+    report = asyncio.run(_canaries(_target_or_stop(word, here), here, here.root))
     if as_json:
         say_json({"trusted": report.trusted, "canaries": [asdict(row) for row in report.rows]})
     else:

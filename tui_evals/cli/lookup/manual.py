@@ -23,7 +23,7 @@ Verdict = Literal["ok", "note", "bad"]
 Finding = tuple[Verdict, str, str]
 
 _MALICIOUS = {"litellm": ("1.82.7", "1.82.8")}
-_SHOWN = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
+_PACKAGES = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
 _KEYS = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
@@ -35,7 +35,7 @@ _KEYS = (
     "GROQ_API_KEY",
     "OPENROUTER_API_KEY",
 )
-_WORDS = "words"
+_WORDS_PAGE = "words"
 """The page that is made of words, each under a heading of its own."""
 _MARKS: Mapping[Verdict, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "red")}
 
@@ -43,17 +43,17 @@ _MARKS: Mapping[Verdict, tuple[str, str]] = {"ok": ("✓", "green"), "note": ("�
 def pages() -> dict[str, str]:
     """The pages of the manual by name."""
     folder = files("tui_evals") / "help"
-    found = {entry.name.removesuffix(".md"): entry for entry in folder.iterdir() if entry.name.endswith(".md")}
-    return {name: found[name].read_text(encoding="utf-8") for name in sorted(found)}
+    files_by_name = {entry.name.removesuffix(".md"): entry for entry in folder.iterdir() if entry.name.endswith(".md")}
+    return {name: files_by_name[name].read_text(encoding="utf-8") for name in sorted(files_by_name)}
 
 
-def words() -> dict[str, str]:
-    """What the words of comparing mean, each in a line."""
-    found: dict[str, str] = {}
-    for section in pages()[_WORDS].split("\n## ")[1:]:
-        word, _, text = section.partition("\n")
-        found[word.strip()] = " ".join(text.split())
-    return found
+def word_meanings() -> dict[str, str]:
+    """The meaning of each word of comparing."""
+    meanings: dict[str, str] = {}
+    for section in pages()[_WORDS_PAGE].split("\n## ")[1:]:
+        word, _, meaning = section.partition("\n")
+        meanings[word.strip()] = " ".join(meaning.split())
+    return meanings
 
 
 def show_page(topic: str | None) -> None:
@@ -63,7 +63,7 @@ def show_page(topic: str | None) -> None:
         say("Pages of the manual (`tui-evals help TOPIC`):")
         for name, text in manual.items():
             say(f"  {name:<14} {text.partition(chr(10))[0].removeprefix('# ')}")
-        say(f"Every word of the page '{_WORDS}' is a topic too, such as kappa or pass^k.")
+        say(f"Every word of the page '{_WORDS_PAGE}' is a topic too, such as kappa or pass^k.")
         return
     if topic not in manual:
         _show_word(topic, manual)
@@ -74,12 +74,12 @@ def show_page(topic: str | None) -> None:
 
 
 def _show_word(topic: str, manual: Mapping[str, str]) -> None:
-    known = words()
-    word = next((word for word in known if word.casefold() == " ".join(topic.split()).casefold()), None)
+    meanings = word_meanings()
+    word = next((word for word in meanings if word.casefold() == " ".join(topic.split()).casefold()), None)
     if word is None:
-        raise Stop(f"there is no page '{topic}'{did_you_mean(topic, (*manual, *known))}; `tui-evals help` lists all")
+        raise Stop(f"there is no page '{topic}'{did_you_mean(topic, (*manual, *meanings))}; `tui-evals help` lists all")
     say(word, bold=True)
-    for line in textwrap.wrap(known[word], min(columns() or 100, 100)):
+    for line in textwrap.wrap(meanings[word], min(columns() or 100, 100)):
         say(line)
 
 
@@ -103,7 +103,7 @@ def doctor() -> int:
 def _installation() -> Iterator[Finding]:
     yield "ok", "tui-evals", __version__
     yield "ok", "python", f"{platform.python_version()} ({sys.executable})"
-    for name in _SHOWN:
+    for name in _PACKAGES:
         version = _version(name)
         if version is None:
             yield "note", name, "not installed"
@@ -127,8 +127,8 @@ def _start_up_files() -> Iterator[Path]:
     """The .pth files that run code; editable installs and setuptools bring harmless ones of known names."""
     for folder in {*site.getsitepackages(), site.getusersitepackages()}:
         for path in sorted(Path(folder).glob("*.pth")):
-            known = path.name.startswith(("_editable", "__editable__", "distutils-precedence", "_virtualenv"))
-            if not known and any(line.startswith(("import ", "import\t")) for line in _lines(path)):
+            harmless = path.name.startswith(("_editable", "__editable__", "distutils-precedence", "_virtualenv"))
+            if not harmless and any(line.startswith(("import ", "import\t")) for line in _lines(path)):
                 yield path
 
 
@@ -148,13 +148,13 @@ def _project() -> Iterator[Finding]:
         )
     else:
         yield "note", ".evals/", "not there yet; `tui-evals init` makes it"
-    named = os.environ.get("TUI_EVALS_DB")
-    database = Path(named) if named else folder / "evals.db"
+    store_path = os.environ.get("TUI_EVALS_DB")
+    database = Path(store_path) if store_path else folder / "evals.db"
     yield "ok", "database", f"{database} ({'there' if database.exists() else 'made by the first run'})"
     config = folder / "config.toml"
     yield "ok", "configuration", f"{config} ({'there' if config.exists() else 'none, defaults hold'})"
-    found = find_dataset(Path.cwd())
-    yield "ok" if found else "note", "dataset", str(found) if found else "none in the usual places"
+    dataset = find_dataset(Path.cwd())
+    yield "ok" if dataset else "note", "dataset", str(dataset) if dataset else "none in the usual places"
 
 
 def _terminal() -> Iterator[Finding]:
@@ -178,5 +178,5 @@ def _terminal() -> Iterator[Finding]:
 
 def _keys() -> Iterator[Finding]:
     for name in _KEYS:
-        found = bool(os.environ.get(name))
-        yield "ok" if found else "note", name, "found" if found else "not set"
+        is_set = bool(os.environ.get(name))
+        yield "ok" if is_set else "note", name, "found" if is_set else "not set"

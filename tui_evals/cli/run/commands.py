@@ -33,8 +33,8 @@ class Gated(click.Command):
         """Give the option its level where there is none."""
         options = args.index("--") if "--" in args else len(args)
         bare = "--fail-on-regression"
-        given = [f"{bare}={_LEVEL}" if word == bare else word for word in args[:options]]
-        return super().parse_args(ctx, given + args[options:])
+        with_level = [f"{bare}={_LEVEL}" if word == bare else word for word in args[:options]]
+        return super().parse_args(ctx, with_level + args[options:])
 
 
 class Variadic(Gated):

@@ -39,7 +39,7 @@ _MOST_CAUSES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionOptions:
-    """How a command goes about a run: only saying what it takes, here or in the background, and what it prints."""
+    """How a command executes a run: only the plan, here or in the background, and the kind of output."""
 
     plan_only: bool = False
     detach: bool = False
@@ -52,7 +52,7 @@ class ExecutionOptions:
 
 
 def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
-    """What the options of a command say of it, or the end of the command with what cannot be done."""
+    """The execution options of a command, or Stop where they contradict each other."""
     gates = Gates(
         options.get("fail_under"), options.get("fail_on"), options.get("baseline"), options.get("fail_on_regression")
     )
@@ -98,7 +98,7 @@ def find_baseline(how: ExecutionOptions, dataset: str, run: RunRow | None = None
 
 
 def run_request(request: RunRequest, here: Project, how: ExecutionOptions) -> tuple[RunRow | None, int]:
-    """Run what is requested; the run (None where it is only estimated) and the exit code."""
+    """Execute the request; the run (None where it is only estimated) and the exit code."""
     with refusals():
         prepared = prepare(request, here)
     warn_of_own_judge(prepared.plan)
@@ -132,7 +132,7 @@ def warn_of_own_judge(plan: Plan) -> None:
 
 
 def say_estimate(plan: Plan, estimate: Estimate, as_json: bool) -> int:
-    """Say what a plan will take."""
+    """Print a plan's estimate."""
     if as_json:
         items = len(plan.dataset.items) if plan.only is None else len(plan.only)
         targets = [target.name for target in plan.targets]
@@ -218,7 +218,7 @@ def _say_end(outcome: RunOutcome, how: ExecutionOptions) -> None:
 def run_detached(
     run: RunRow, how: ExecutionOptions, arguments: Sequence[object] = (), begun: Callable[[RunRow], bool] = has_begun
 ) -> int:
-    """Let a process of its own go on with a run, or do what it is told; print the key once it has begun."""
+    """Go on with a run, or run `arguments`, in a process of its own; print the key once it has begun."""
     words = [str(word) for word in arguments or ("resume", run.key)] + ["--quiet"]
     words += ["--env", how.env_name] if how.env_name else []
     words += ["--trust"] if how.trusting else []

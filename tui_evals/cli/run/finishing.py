@@ -1,4 +1,4 @@
-"""Files of results that a command was asked to write."""
+"""Result files that commands write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui_evals.store.records import RunRow
 def write_results(
     reader: Reader, runs: Sequence[RunRow], file: Path, kind: str | None = None, raw: bool = False
 ) -> None:
-    """Write a run, or runs compared, as the kind of report that is asked for or that the file's ending names."""
+    """Write a run, or runs compared, as a report of the given kind or of the file's ending."""
     kind = kind or kind_named(file)
     write_report(file, lambda: write(kind, reader, runs, raw=raw))
 

@@ -33,7 +33,7 @@ _ASIDE = ("usage_", "boostrap_std")
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one eval: its run with the figures, or why there is none."""
+    """The outcome of one eval: its run and figures, or why it has none."""
 
     eval: str
     run: str = ""
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapping[str, Any]) -> int:
-    """Run what a name stands for, say what cannot run, and end with a line for each eval."""
+    """Run the evals of a name, print those that cannot run, and a line for each."""
     if any(options[name] for name in _OTHER_SOURCES):
         raise Stop("--registry takes its items from an eval; leave out the other sources of items")
     if options["dataset"] is None:
@@ -57,10 +57,10 @@ def run_evals(paths: str, most: int | None, how: ExecutionOptions, options: Mapp
         raise Stop(str(problem)) from None
     _check_manner(specs, how)
     outcomes: list[Outcome] = []
-    known: set[tuple[str, str]] = set()
+    noted: set[tuple[str, str]] = set()
     for spec in specs:
         try:
-            outcomes.append(_run_one(spec, most, here, how, {**options, "alone": len(specs) == 1}, known))
+            outcomes.append(_run_one(spec, most, here, how, {**options, "alone": len(specs) == 1}, noted))
         except Stop as stop:
             if len(specs) == 1:
                 raise
@@ -89,7 +89,7 @@ def _run_one(
     here: Project,
     how: ExecutionOptions,
     options: Mapping[str, Any],
-    known: set[tuple[str, str]],
+    noted: set[tuple[str, str]],
 ) -> Outcome:
     if reasons := spec.reasons():
         raise Stop(f"{spec.name} cannot run here: {'; '.join(reasons)} ({spec.entry.where})", 1)
@@ -97,15 +97,15 @@ def _run_one(
         say_json_line({"event": "eval", "eval": spec.name}) if how.as_json else say(spec.name, bold=True)
     try:
         data, losses = spec.document(most)
-        words = _targets(spec, data, here, options)
-        document = document_of_data(_fitted(spec, data, len(words)), Path(spec.name))
+        target_names = _targets(spec, data, here, options)
+        document = document_of_data(_fitted(spec, data, len(target_names)), Path(spec.name))
     except DatasetError as problem:
         raise Stop(str(problem)) from None
     judge = options["judge"] or here.settings.judge
-    _note(losses, spec, words, judge, how, known)
+    _note_losses(losses, spec, target_names, judge, how, noted)
     name = " ".join(filter(None, (options["name"], "" if options["alone"] and options["name"] else spec.name)))
     request = request_of(document, here, options, source=SOURCE + spec.name, name=name)
-    request = replace(request, targets=words, tags=tuple(dict.fromkeys((TAG, *request.tags))))
+    request = replace(request, targets=target_names, tags=tuple(dict.fromkeys((TAG, *request.tags))))
     run, code = run_request(request, here, how)
     if run is None or how.detach:
         return Outcome(spec.name, run.key if run else "", code)
@@ -115,8 +115,8 @@ def _run_one(
 
 def _targets(spec: EvalSpec, data: Mapping[str, Any], here: Project, options: Mapping[str, Any]) -> tuple[str, ...]:
     """The targets that are named, else the answers the samples bring, else those of the configuration."""
-    if named := target_words(options):
-        return named
+    if target_names := target_words(options):
+        return target_names
     if all("response" in item for item in data["items"]):
         return (_replayed(spec, here),)
     return tuple(here.settings.run.targets)
@@ -140,38 +140,38 @@ def _fitted(spec: EvalSpec, data: dict[str, Any], targets: int) -> dict[str, Any
         raise Stop(f"{spec.name} compares the answers of models: name two targets at least, as in --target ONE,OTHER")
     if targets < 2:
         return data
-    items = [_once(spec, item, targets) for item in data["items"]]
-    return _once(spec, {**data, "items": items}, targets)
+    items = [_without_repeats(spec, item, targets) for item in data["items"]]
+    return _without_repeats(spec, {**data, "items": items}, targets)
 
 
-def _once(spec: EvalSpec, part: Mapping[str, Any], targets: int) -> dict[str, Any]:
+def _without_repeats(spec: EvalSpec, part: Mapping[str, Any], targets: int) -> dict[str, Any]:
     """A dataset or item whose answers come one from each target."""
-    wanted = part.get("repeats", targets)
-    if wanted != targets:
-        said = f"{spec.name} judges {wanted} answers together"
-        raise Stop(f"{said}: name one target, which is asked {wanted} times, or {wanted} targets")
+    repeats = part.get("repeats", targets)
+    if repeats != targets:
+        conflict = f"{spec.name} judges {repeats} answers together"
+        raise Stop(f"{conflict}: name one target, which is asked {repeats} times, or {repeats} targets")
     return {name: value for name, value in part.items() if name != "repeats"}
 
 
-def _note(
+def _note_losses(
     losses: Losses,
     spec: EvalSpec,
-    words: Sequence[str],
+    target_names: Sequence[str],
     judge: str | None,
     how: ExecutionOptions,
-    known: set[tuple[str, str]],
+    noted: set[tuple[str, str]],
 ) -> None:
-    """Say what is otherwise than in the original; of several evals once."""
+    """Print differences to the original, each of them once."""
     if how.quiet or how.as_json:
         return
     for loss in (*losses.of("left out"), *losses.of("changed")):
-        if (loss.what, loss.why) not in known and not _sent(loss):
+        if (loss.what, loss.why) not in noted and not _sent(loss):
             warn(f"note: {loss}")
-        known.add((loss.what, loss.why))
-    if spec.needs.judge and len(words) > 1 and ("judge", "") not in known:
-        known.add(("judge", ""))
+        noted.add((loss.what, loss.why))
+    if spec.needs.judge and len(target_names) > 1 and ("judge", "") not in noted:
+        noted.add(("judge", ""))
         who = f"{judge} judges" if judge else "name the one that judges with --judge"
-        warn(f"note: each of {', '.join(words)} answers, the last one too, which in the original judges; {who}")
+        warn(f"note: each of {', '.join(target_names)} answers, the last one too, which in the original judges; {who}")
 
 
 def _sent(loss: Loss) -> bool:
@@ -182,9 +182,9 @@ def _sent(loss: Loss) -> bool:
 def _say_outcomes(outcomes: Sequence[Outcome], count: int, how: ExecutionOptions) -> None:
     ran = sum(bool(outcome.run) for outcome in outcomes)
     if how.as_json:
-        say_json_line({"event": "evals", "ran": ran, "of": count, "evals": [asdict(one) for one in outcomes]})
+        say_json_line({"event": "evals", "ran": ran, "of": count, "evals": [asdict(outcome) for outcome in outcomes]})
     elif not how.quiet:
-        rows = [[one.eval, one.run or "not run", ", ".join(_figures(one))] for one in outcomes]
+        rows = [[outcome.eval, outcome.run or "not run", ", ".join(_figures(outcome))] for outcome in outcomes]
         for line in table(rows, elastic=(2, 0), room=columns()):
             say(line)
         if count > 1:

@@ -47,7 +47,7 @@ def chosen_cluster(
 
 
 def _notes(cluster: ClusterTerms, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What is to be said of a cluster, or the end of the command with what is wrong with it."""
+    """The notes on a cluster, or Stop with its problem."""
     try:
         parse_place(cluster.word)
     except ConfigurationError as problem:
@@ -70,18 +70,18 @@ def cluster_words(options: Mapping[str, Any]) -> list[str]:
     """The same options as words, for the process that goes on with a run in the background."""
     words: list[str] = []
     for name in OPTIONS:
-        given, option = options[name], f"--{name.replace('_', '-')}"
-        if given is True:
+        value, option = options[name], f"--{name.replace('_', '-')}"
+        if value is True:
             words.append(option)
-        elif isinstance(given, tuple):
-            words += [word for each in given for word in (option, each)]
-        elif given:
-            words += [option, given]
+        elif isinstance(value, tuple):
+            words += [word for part in value for word in (option, part)]
+        elif value:
+            words += [option, value]
     return words
 
 
 def request_of(document: Document, here: Project, options: Mapping[str, Any], *, source: str, name: str) -> RunRequest:
-    """What the options of `tui-evals run` ask for."""
+    """The request of `tui-evals run` options."""
     chosen = ItemSelection(
         items=options["items"],
         only=options["only"],
@@ -111,4 +111,4 @@ def request_of(document: Document, here: Project, options: Mapping[str, Any], *,
 
 def target_words(options: Mapping[str, Any]) -> tuple[str, ...]:
     """The targets that the command line names, by commas or one by one."""
-    return tuple(word for given in options["targets"] for word in given.split(",") if word)
+    return tuple(word for names in options["targets"] for word in names.split(",") if word)

@@ -39,12 +39,12 @@ _LESS_IS_BETTER = frozenset(("HedgingLanguage",))
 def list_suites(as_json: bool) -> None:
     """All suites with their latest runs."""
     root = project_root(Path.cwd())
-    found = list(keeping.every(root))
-    for problem in found:
+    suites = list(keeping.every(root))
+    for problem in suites:
         if isinstance(problem, UserValueError):
             warn(f"note: {problem}")
     with project.reader() as reader:
-        rows = [_suite_data(reader, one) for one in found if isinstance(one, keeping.Suite)]
+        rows = [_suite_data(reader, suite) for suite in suites if isinstance(suite, keeping.Suite)]
     if as_json:
         say_json(rows)
         return
@@ -67,32 +67,32 @@ def _suite_data(reader: Reader, suite: keeping.Suite) -> dict[str, Any]:
         "scoring_method": dict(suite.method),
         "cases": len(suite.inputs),
         "created": suite.about.get("created"),
-        "last_run": _when(runs[-1].created) if runs else None,
+        "last_run": _time_text(runs[-1].created) if runs else None,
         "runs": [run.name for run in runs],
     }
 
 
-def _when(time: float) -> str:
+def _time_text(time: float) -> str:
     return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")
 
 
 def show(name: str, run: str | None, as_json: bool) -> None:
     """A suite with its runs, or one run with its metadata and every case, the worst first."""
-    suite = _found(name)
+    suite = _suite_or_stop(name)
     with project.reader() as reader:
         if run is not None:
-            found = _run_named(reader, suite, run)
+            chosen_run = _run_named(reader, suite, run)
             if as_json:
-                say_json(run_data(reader, found))
+                say_json(run_data(reader, chosen_run))
             else:
-                say_run(reader, found, cases=True)
+                say_run(reader, chosen_run, cases=True)
             return
         data = _suite_data(reader, suite)
-        runs = [_summary(reader, one) for one in running.runs_of(reader, suite.name)]
+        runs = [_run_summary(reader, suite_run) for suite_run in running.runs_of(reader, suite.name)]
     if as_json:
         pairs = zip(suite.inputs, suite.references, strict=True)
-        asked = [{"input": text, "reference_output": reference} for text, reference in pairs]
-        say_json(data | {"runs": runs, "test_cases": asked})
+        test_cases = [{"input": text, "reference_output": reference} for text, reference in pairs]
+        say_json(data | {"runs": runs, "test_cases": test_cases})
         return
     say(f"{suite.name}  {data['cases']:,} cases, scored by {data['scoring']}", bold=True)
     for key, value in (("description", suite.description), ("created", data["created"])):
@@ -100,10 +100,10 @@ def show(name: str, run: str | None, as_json: bool) -> None:
             say(f"{key}: {value}")
     for key, value in suite.method.get("config", {}).items():
         say(f"{key}: {value}")
-    _say_runs(runs, _better(suite))
+    _say_runs(runs, _better_direction(suite))
 
 
-def _found(name: str) -> keeping.Suite:
+def _suite_or_stop(name: str) -> keeping.Suite:
     try:
         return keeping.found(project_root(Path.cwd()), name)
     except ArthurError as problem:
@@ -113,23 +113,23 @@ def _found(name: str) -> keeping.Suite:
 def _run_named(reader: Reader, suite: keeping.Suite, word: str) -> RunRow:
     """The run of a suite by its name or its id."""
     runs = running.runs_of(reader, suite.name)
-    found = next((run for run in runs if word in (run.name, run.key)), None)
-    if found is None:
+    run = next((run for run in runs if word in (run.name, run.key)), None)
+    if run is None:
         hint = did_you_mean(word, [run.name for run in runs])
         problem = NotFoundError(f"the suite {suite.name} has no run {word!r}{hint}")
         raise Stop(f"{problem}; `tui-evals suite show {suite.name}` lists them")
-    return found
+    return run
 
 
-def _summary(reader: Reader, run: RunRow) -> dict[str, Any]:
-    """A run in numbers, with what was noted of it."""
+def _run_summary(reader: Reader, run: RunRow) -> dict[str, Any]:
+    """The figures and metadata of a run."""
     rows = running.rows_of(reader, run)
     counted = Counter(row.category for row in rows if row.category is not None)
     return {
         "run": run.name,
         "id": run.key,
         "status": run.status,
-        "created": _when(run.created),
+        "created": _time_text(run.created),
         "average": running.average([row.score for row in rows]),
         "scored": sum(row.score is not None for row in rows),
         "cases": len(rows),
@@ -140,17 +140,17 @@ def _summary(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 def run_data(reader: Reader, run: RunRow) -> dict[str, Any]:
     """A run with every case of it."""
-    return _summary(reader, run) | {"test_cases": [asdict(row) for row in running.rows_of(reader, run)]}
+    return _run_summary(reader, run) | {"test_cases": [asdict(row) for row in running.rows_of(reader, run)]}
 
 
 def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
-    """Say how a run went, what was noted of it and, where it is asked for, what came of every case."""
-    data = _summary(reader, run)
+    """Say the figures and metadata of a run and, where `cases` is set, the result of every case."""
+    data = _run_summary(reader, run)
     say(f"{run.suite} · {run.name}  {run.key}  {run.status}", bold=True)
     for key, value in data["metadata"].items():
         for line in wrap(f"{key.replace('_', ' ')}: {value}", columns()):
             say(line)
-    say(f"average score: {_number(data['average'])} over {data['scored']:,} of {data['cases']:,} cases")
+    say(f"average score: {_score_text(data['average'])} over {data['scored']:,} of {data['cases']:,} cases")
     if data["categories"]:
         say(" · ".join(f"{name}: {count:,}" for name, count in data["categories"].items()))
     if not cases:
@@ -159,11 +159,13 @@ def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
     every = list(enumerate(running.rows_of(reader, run), 1))
     every.sort(key=lambda pair: (pair[1].score is not None, pair[1].score or 0.0))
     for number, row in every:
-        rows.append([f"#{number}", _number(row.score), row.category or "", row.problem or row.output or "", row.input])
+        rows.append(
+            [f"#{number}", _score_text(row.score), row.category or "", row.problem or row.output or "", row.input]
+        )
     _say_table(rows, right=(1,), elastic=(3, 4))
 
 
-def _number(score: float | None) -> str:
+def _score_text(score: float | None) -> str:
     return "n/a" if score is None else f"{score:.3f}"
 
 
@@ -173,7 +175,7 @@ def _say_table(rows: Sequence[Sequence[str]], *, right: Sequence[int], elastic: 
         say(line.rstrip(), dim=number == 0)
 
 
-def _better(suite: keeping.Suite) -> int:
+def _better_direction(suite: keeping.Suite) -> int:
     """1 where a higher average is better, -1 where a lower one is."""
     kind = built_in().get(suite.method["name"])
     return -1 if kind is not None and kind.name in _LESS_IS_BETTER else 1
@@ -183,62 +185,62 @@ def _say_runs(runs: Sequence[dict[str, Any]], better: int) -> None:
     if not runs:
         say("no runs yet")
         return
-    marks = _marks(runs, better)
+    marks = _best_and_worst(runs, better)
     rows = [["run", "id", "created", "average", "scored", "model", ""]]
-    for one, mark in zip(runs, marks, strict=True):
-        noted = one["metadata"]
-        model = " ".join(filter(None, (noted.get("model_name"), noted.get("model_version"))))
-        scored = f"{one['scored']:,}/{one['cases']:,}"
-        rows.append([one["run"], one["id"], one["created"], _number(one["average"]), scored, model, mark])
+    for run, mark in zip(runs, marks, strict=True):
+        metadata = run["metadata"]
+        model = " ".join(filter(None, (metadata.get("model_name"), metadata.get("model_version"))))
+        scored = f"{run['scored']:,}/{run['cases']:,}"
+        rows.append([run["run"], run["id"], run["created"], _score_text(run["average"]), scored, model, mark])
     _say_table(rows, right=(3, 4), elastic=(0, 5))
 
 
-def _marks(runs: Sequence[dict[str, Any]], better: int) -> list[str]:
+def _best_and_worst(runs: Sequence[dict[str, Any]], better: int) -> list[str]:
     """Which runs are the best and which the worst, where there is a difference."""
-    known = [better * one["average"] for one in runs if one["average"] is not None]
-    if not known or max(known) == min(known):
+    averages = [better * run["average"] for run in runs if run["average"] is not None]
+    if not averages or max(averages) == min(averages):
         return ["" for _ in runs]
-    words = {max(known): "best", min(known): "worst"}
-    return ["" if one["average"] is None else words.get(better * one["average"], "") for one in runs]
+    mark_of = {max(averages): "best", min(averages): "worst"}
+    return ["" if run["average"] is None else mark_of.get(better * run["average"], "") for run in runs]
 
 
 def compare(name: str, words: Sequence[str], as_json: bool) -> None:
     """The averages of a suite's runs, and whether the first one differs from the later ones by more than chance."""
-    suite = _found(name)
+    suite = _suite_or_stop(name)
     with project.reader() as reader:
         runs = [_run_named(reader, suite, word) for word in words] or running.runs_of(reader, suite.name)
         if len({run.id for run in runs}) < max(2, len(runs)):
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
-        summaries = [_summary(reader, run) for run in runs]
+        summaries = [_run_summary(reader, run) for run in runs]
         tested = runs if len(runs) <= MAX_RUNS else []
         against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
-    better = _better(suite)
+    better = _better_direction(suite)
     if as_json:
-        for one, mark in zip(summaries, _marks(summaries, better), strict=True):
-            one["mark"] = mark
-        later = [_tested(run, found) for run, found in zip(tested[1:], against, strict=False)]
-        say_json({"suite": suite.name, "runs": summaries, "against": runs[0].name, "tests": later})
+        for summary, mark in zip(summaries, _best_and_worst(summaries, better), strict=True):
+            summary["mark"] = mark
+        tests = [_tests_json(run, difference) for run, difference in zip(tested[1:], against, strict=False)]
+        say_json({"suite": suite.name, "runs": summaries, "against": runs[0].name, "tests": tests})
         return
     _say_runs(summaries, better)
     if not tested:
         say(f"{len(runs)} runs are too many to test for differences; name {MAX_RUNS} at most", dim=True)
-    for run, letter, found in zip(tested[1:], NAMES[1:], against, strict=False):
+    for run, letter, difference in zip(tested[1:], NAMES[1:], against, strict=False):
         say()
         say(f"A is {runs[0].name}, {letter} is {run.name}.", dim=True)
-        for line in wrap(difference_sentence(found, "A", letter), columns()):
+        for line in wrap(difference_sentence(difference, "A", letter), columns()):
             say(line, bold=True)
-        for line, style in evaluator_tables(found, letter, columns()):
+        for line, style in evaluator_tables(difference, letter, columns()):
             say(line, **style)
 
 
-def _tested(run: RunRow, found: RunDifference) -> dict[str, Any]:
-    tests = [asdict(test) | {"difference": test.difference, "shown": test.shown} for test in found.tests]
+def _tests_json(run: RunRow, difference: RunDifference) -> dict[str, Any]:
+    tests = [asdict(test) | {"difference": test.difference, "shown": test.shown} for test in difference.tests]
     return {"run": run.name, "tests": tests}
 
 
 @contextmanager
-def said() -> Iterator[None]:
-    """End the command with the sentence of what is wrong with a suite or a run."""
+def stop_on_suite_error() -> Iterator[None]:
+    """End the command with the message of a suite error."""
     try:
         yield
     except ArthurInternalError as problem:
@@ -259,9 +261,9 @@ def create(
 ) -> None:
     """Make a suite of the cases in a table."""
     here = open_project(None, False)
-    with said():
-        method = _method(scoring, here.registry)
-        found = cases.cases_from(
+    with stop_on_suite_error():
+        method = _method_or_stop(scoring, here.registry)
+        case_list = cases.cases_from(
             frame=None,
             path=data,
             inputs=None,
@@ -270,24 +272,24 @@ def create(
             reference_column=reference_column,
             needs_reference=method.requires_reference,
         )
-        document = keeping.document_of(name, found, method, description)
+        document = keeping.document_of(name, case_list, method, description)
         keeping.keep(here.root, name, document)
     file = keeping.suite_file(here.root, name)
     if as_json:
-        say_json({"suite": name, "cases": len(found.inputs), "scoring_method": method.record, "file": str(file)})
+        say_json({"suite": name, "cases": len(case_list.inputs), "scoring_method": method.record, "file": str(file)})
         return
-    say(f"suite {name}: {len(found.inputs):,} cases, scored by {method.name}; kept in {file}", fg="green")
+    say(f"suite {name}: {len(case_list.inputs):,} cases, scored by {method.name}; kept in {file}", fg="green")
     say(f"next: `tui-evals suite run {shlex.quote(name)} RUN --candidates FILE.csv`")
 
 
-def _method(scoring: str, known: Registry) -> Method:
-    named = evaluators_named(scoring)
-    if len(named) != 1:
+def _method_or_stop(scoring: str, registry: Registry) -> Method:
+    chosen = evaluators_named(scoring)
+    if len(chosen) != 1:
         raise Stop(
-            f"--scoring must name one evaluator; a suite is scored in one way, and {scoring!r} names {len(named)}"
+            f"--scoring must name one evaluator; a suite is scored in one way, and {scoring!r} names {len(chosen)}"
         )
-    ((name, options),) = named.items()
-    return method_named(name, options, known)
+    ((name, options),) = chosen.items()
+    return method_named(name, options, registry)
 
 
 def run(
@@ -303,9 +305,9 @@ def run(
 ) -> int:
     """Score the candidates in a table as a run of a suite."""
     here = open_project(None, False)
-    with said():
-        kept = keeping.found(here.root, suite)
-        needs_context = _stored_method(kept, here.registry).requires_context
+    with stop_on_suite_error():
+        stored_suite = keeping.found(here.root, suite)
+        needs_context = _stored_method(stored_suite, here.registry).requires_context
         texts, contexts = cases.candidates_from(
             frame=None,
             path=candidates,
@@ -314,7 +316,7 @@ def run(
             context_column=context_column,
             contexts=None,
         )
-        suite_run = running.suite_run(kept, name, texts, contexts, metadata, needs_context=needs_context)
+        suite_run = running.suite_run(stored_suite, name, texts, contexts, metadata, needs_context=needs_context)
         with refusals(), open_writer(here) as writer:
             job = running.prepare_run(suite_run, here, judge).store(writer)
             code = run_here(job, writer, ExecutionOptions(quiet=as_json))
@@ -327,13 +329,13 @@ def run(
     return code
 
 
-def _stored_method(kept: keeping.Suite, known: Registry) -> Method:
-    """How a suite scores; a scorer that only a Python program has cannot be found here."""
-    name = str(kept.method["name"])
-    if kept.method.get("type") == "custom" and name not in known.by_name:
+def _stored_method(suite: keeping.Suite, registry: Registry) -> Method:
+    """The method of a suite; a scorer of a Python program cannot be loaded here."""
+    name = str(suite.method["name"])
+    if suite.method.get("type") == "custom" and name not in registry.by_name:
         raise Stop(
-            f"the suite {kept.name} is scored by {name!r}, a scorer of a Python program; run it there with "
-            f"TestSuite({kept.name!r}, scorer).run(...)"
+            f"the suite {suite.name} is scored by {name!r}, a scorer of a Python program; run it there with "
+            f"TestSuite({suite.name!r}, scorer).run(...)"
         )
-    options: Mapping[str, Any] = next(iter(kept.data["default_evaluators"].values()))
-    return method_named(name, {key: value for key, value in options.items() if key != "type"}, known)
+    options: Mapping[str, Any] = next(iter(suite.data["default_evaluators"].values()))
+    return method_named(name, {key: value for key, value in options.items() if key != "type"}, registry)

@@ -28,7 +28,7 @@ _GLYPHS = {"alive": "●", "silent": "◌", "gone": "○"}
 
 
 def crew_lines(crew: RunWorkers, live: bool, room: int | None) -> list[str]:
-    """What there is to say of the workers: one by one while a person watches and some are there, else all together."""
+    """The lines on workers: one each while a person watches and some are there, else one for all together."""
     if not crew.rows:
         return []
     if live and crew.totals.alive + crew.totals.silent:
@@ -38,7 +38,7 @@ def crew_lines(crew: RunWorkers, live: bool, room: int | None) -> list[str]:
 
 def worker_lines(rows: Sequence[WorkerRow], totals: WorkerTotals, room: int | None) -> list[str]:
     """A line for each of the busiest workers, by name; where there are more, one for all of them."""
-    shown = sorted(busiest(rows), key=lambda row: row.name)
+    busiest_rows = sorted(busiest(rows), key=lambda row: row.name)
     cells = [
         [
             row.name,
@@ -48,10 +48,10 @@ def worker_lines(rows: Sequence[WorkerRow], totals: WorkerTotals, room: int | No
             worker_totals(row.calls, "call"),
             worker_totals(row.errors, "error"),
         ]
-        for row in shown
+        for row in busiest_rows
     ]
     lines = table(cells, right=(2, 3, 4, 5), room=room)
-    left = len(rows) - len(shown)
+    left = len(rows) - len(busiest_rows)
     return [*lines, f"… and {left:,} more; all: {summary(totals)}"] if left else lines
 
 
@@ -71,8 +71,8 @@ def summary(totals: WorkerTotals) -> str:
         f"{totals.rate:,.1f} calls/s",
         errors,
     ]
-    others = {"silent": totals.silent, "gone": totals.gone}
-    return " · ".join([*parts, *(f"{count:,} {word}" for word, count in others.items() if count)])
+    absent = {"silent": totals.silent, "gone": totals.gone}
+    return " · ".join([*parts, *(f"{count:,} {word}" for word, count in absent.items() if count)])
 
 
 def event(crew: RunWorkers) -> dict[str, Any]:
@@ -96,10 +96,10 @@ class Progress:
         self._pace = Pace()
         self._crew = RunWorkers()
         self._seq = 0
-        self._said = 0.0
+        self._last_shown = 0.0
 
     def leave(self) -> None:
-        """Let what is shown stand where it is, because something else was said below it."""
+        """Keep the lines, because something else was printed below them."""
         self._lines = 0
 
     async def follow(self, path: Path, work: asyncio.Task[object] | None = None) -> RunRow:
@@ -130,14 +130,14 @@ class Progress:
             self._events(reader, run)
             return
         now = time.monotonic()
-        if not self._live and not over and now - self._said < _PLAIN_EVERY:
+        if not self._live and not over and now - self._last_shown < _PLAIN_EVERY:
             return
-        self._said = now
+        self._last_shown = now
         totals = reader.totals_by(run.id, "target")
         self._pace.note(now, sum(map(final_count, totals.values())))
         self._crew.look(reader, run)
         room = (columns() or 1000) - 1
-        lines = [" · ".join(_line(run.targets[target], found)) for target, found in totals.items()]
+        lines = [" · ".join(_line(run.targets[target], target_totals)) for target, target_totals in totals.items()]
         lines = self._with_pace(run, lines, list(totals.values()))
         lines += crew_lines(self._crew, self._live, room)
         if self._live:
@@ -148,7 +148,7 @@ class Progress:
 
     def _with_pace(self, run: RunRow, lines: list[str], totals: Sequence[Totals]) -> list[str]:
         """The lines of the targets with how fast the run goes, behind a single one or below several."""
-        left = sum(found.total - final_count(found) for found in totals)
+        left = sum(target_totals.total - final_count(target_totals) for target_totals in totals)
         pace = pace_parts(self._pace.rate(), left) if run.status == "running" else []
         if not pace or not lines:
             return lines
@@ -163,19 +163,19 @@ class Progress:
                 say_json_line({"event": "answer", **asdict(row), "target": run.targets[row.target]})
 
 
-def _line(name: str, found: Totals) -> list[str]:
-    """What came of one target by now."""
-    flying = [f"{found.running:,} {status_phrase('running')}"] if found.running else []
+def _line(name: str, totals: Totals) -> list[str]:
+    """One target's results so far."""
+    flying = [f"{totals.running:,} {status_phrase('running')}"] if totals.running else []
     return [
-        f"{name}: {final_count(found)}/{found.total}  {short_counts(found)}",
+        f"{name}: {final_count(totals)}/{totals.total}  {short_counts(totals)}",
         *flying,
-        run_cost(found).text,
+        run_cost(totals).text,
     ]
 
 
 def watch(word: str, as_json: bool) -> int:
     """`tui-evals watch`."""
-    run = _named(word)
+    run = _run_or_stop(word)
     try:
         run = asyncio.run(Progress(run, as_json=as_json).follow(project.store_path()))
     except KeyboardInterrupt:
@@ -196,9 +196,9 @@ def opening_on(word: str, as_json: bool, mouse: bool) -> Opening:
         raise Stop("give --json or --tui, not both")
     need_terminal("`tui-evals watch RUN` follows a run without one")
     root, database = project_root(Path.cwd()), project.store_path()
-    return Opening(root, database, run=_named(word).key, mouse=mouse)
+    return Opening(root, database, run=_run_or_stop(word).key, mouse=mouse)
 
 
-def _named(word: str) -> RunRow:
+def _run_or_stop(word: str) -> RunRow:
     with project.reader() as reader:
         return project.run_named(reader, word)

@@ -36,14 +36,14 @@ def initialise(template: str) -> None:
 
 
 def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
-    """Say what is wrong with each file, and both verdicts."""
+    """Print the problems of each file, and both verdicts."""
     findings = [_finding(file) for file in project.dataset_files(files)]
     failed = any(not _good(finding, strict_schema) for finding in findings)
     if as_json:
         say_json([_as_json(finding, strict_schema) for finding in findings])
     else:
         for finding in findings:
-            _say_finding(finding, strict_schema, whole=strict_schema or len(findings) == 1)
+            _say_finding(finding, strict_schema, in_full=strict_schema or len(findings) == 1)
     return 2 if failed else 0
 
 
@@ -62,10 +62,10 @@ def _finding(file: Path) -> _Finding:
             load_prompt(file)
             return _Finding(file, ())
         document = load(file)
-        known = project.evaluators(prompt=prompt_of(document))
+        registry = project.evaluators(prompt=prompt_of(document))
     except DatasetError as error:
         return _Finding(file, error.problems)
-    report = validate(document, known.catalogue, known.own)
+    report = validate(document, registry.catalogue, registry.own)
     return _Finding(file, report.problems, report)
 
 
@@ -74,7 +74,7 @@ def _good(finding: _Finding, strict: bool) -> bool:
     return not broken and not (strict and finding.report is not None and finding.report.portability)
 
 
-def _say_finding(finding: _Finding, strict: bool, whole: bool) -> None:
+def _say_finding(finding: _Finding, strict: bool, in_full: bool) -> None:
     good, report = _good(finding, strict), finding.report
     errors = sum(problem.severity == "error" for problem in finding.problems)
     if report is None or report.dataset is None:
@@ -83,12 +83,12 @@ def _say_finding(finding: _Finding, strict: bool, whole: bool) -> None:
         count = len(report.dataset.items)
         verdict = f"valid · {count} item{'s' if count != 1 else ''} · "
         verdict += "portable to runevals" if report.portable else "not portable to runevals"
-        verdict += "" if whole or report.portable else " (--strict-schema says why)"
+        verdict += "" if in_full or report.portable else " (--strict-schema says why)"
     say(f"{'✓' if good else '✗'} {finding.file}: {verdict}", fg="green" if good else "red")
     for problem in finding.problems:
         mark = "warning: " if problem.severity == "warning" else ""
         say(f"  {problem_with_place(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")
-    for problem in report.portability if report and whole else ():
+    for problem in report.portability if report and in_full else ():
         say(f"  {'' if strict else 'portability: '}{problem_with_place(str(finding.file), problem)}", dim=not strict)
 
 
@@ -138,8 +138,8 @@ def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
 
 def _dataset(document: Document) -> Dataset:
     try:
-        known = project.evaluators(prompt=prompt_of(document))
-        return dataset_of(document, known.catalogue, known.own)
+        registry = project.evaluators(prompt=prompt_of(document))
+        return dataset_of(document, registry.catalogue, registry.own)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
 
@@ -176,7 +176,7 @@ def _resolved(index: int, place: int, item: Item, entries: Sequence[EffectiveEva
 
 
 def upgrade_file(file: Path) -> None:
-    """Upgrade a file and say what was done."""
+    """Upgrade a file and print the changes."""
     try:
         done = upgrade(project.read(file))
     except (DatasetError, save.ChangedOnDisk, save.CannotSave) as problem:
@@ -193,9 +193,9 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> N
     """Write a dataset as another format, to a new file or to standard output."""
     source = project.read(file)
     try:
-        known = project.evaluators(prompt=prompt_of(source))
-        dataset_of(source, known.catalogue, known.own)
-        text, lost = converted(source, kind, known.own, raw_csv=raw_csv)
+        registry = project.evaluators(prompt=prompt_of(source))
+        dataset_of(source, registry.catalogue, registry.own)
+        text, lost = converted(source, kind, registry.own, raw_csv=raw_csv)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
     if output is None:
