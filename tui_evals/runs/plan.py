@@ -123,7 +123,7 @@ class Plan:
         """The names of all evaluators that the dataset mentions."""
         maps = [self.dataset.default_evaluators]
         maps += [unit.evaluators for item in self.dataset.items for unit in item.units]
-        return {options.get("type", key) for found in maps if found for key, options in found.items()}
+        return {options.get("type", key) for evaluators in maps if evaluators for key, options in evaluators.items()}
 
     def check_evaluators(self) -> None:
         """CannotPlan when an evaluator of the dataset is not there, such as one of the project that was deleted."""

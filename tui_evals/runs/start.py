@@ -225,7 +225,7 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
-def asked_again(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
+def rerun_items(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
     """A new run of the items of another that a filter finds."""
     items = items_in_run(reader, parent, only)
     job = stored_job(parent, reader, project)
@@ -382,17 +382,17 @@ def store_plan(
         source=source,
         targets=tuple(target.name for target in plan.targets),
         prompts=tuple(prompt.name for prompt in plan.asked_prompts),
-        config={**_kept(plan, terms, environment), **({METRICS: metrics} if metrics else {})},
+        config={**_run_config(plan, terms, environment), **({METRICS: metrics} if metrics else {})},
         **more,
     )
     return writer.plan(new, plan.answers())
 
 
-def _kept(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str, Any]:
+def _run_config(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str, Any]:
     prompts = [{"name": prompt.name, **kept_prompt(prompt)} for prompt in plan.prompts]
     return {
-        "targets": [_named(target, environment) for target in plan.targets],
-        "judge": _named(plan.judge, environment) if plan.judge else None,
+        "targets": [_named_identity(target, environment) for target in plan.targets],
+        "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
         "repeats": plan.repeats,
         "only": sorted(plan.only) if plan.only is not None else None,
@@ -401,7 +401,7 @@ def _kept(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str,
     }
 
 
-def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, Any]:
+def _named_identity(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, Any]:
     return identity(config, environment) | {"name": config.name}
 
 
@@ -424,7 +424,7 @@ def stored_plan(
     prompts = tuple(map(prompt_kept, kept["prompts"]))
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),
-        targets=tuple(_same(one, settings, environment, recorded=RECORDED in kept) for one in kept["targets"]),
+        targets=tuple(_same(target, settings, environment, recorded=RECORDED in kept) for target in kept["targets"]),
         registry=registry,
         judge=_same(kept["judge"], settings, environment) if kept["judge"] else None,
         without_judges=kept["without_judges"],
@@ -439,7 +439,7 @@ def _same(
 ) -> TargetConfig:
     """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
     config = find_target(kept["name"], settings)
-    if not recorded and _named(config, environment) != dict(kept):
+    if not recorded and _named_identity(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
             "not be comparable; change it back in .evals/config.toml, or start a new run"
@@ -486,7 +486,7 @@ def _again(plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: M
     """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     return {
-        "judge": _named(plan.judge, environment) if plan.judge else None,
+        "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
         "dataset": None if own else hashlib.sha256(plan.dataset.model_dump_json().encode()).hexdigest(),
         "terms": {"use_cache": terms.use_cache},
@@ -496,13 +496,13 @@ def _again(plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: M
 def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     if plan.without_judges:
         return {}
-    found: dict[str | None, TargetConfig] = {}
+    configs: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed():
         if name is not None:
-            found[name] = find_target(name, settings)
+            configs[name] = find_target(name, settings)
     if plan.judge is not None:
-        found[None] = plan.judge
-    return found
+        configs[None] = plan.judge
+    return configs
 
 
 def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:

@@ -77,7 +77,7 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def found_version(connection: sqlite3.Connection, path: Path) -> int:
+def schema_version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema version of a store, 0 for an empty file; refuses newer ones and other programs' databases."""
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -185,7 +185,7 @@ def open_store(path: Path) -> Path:
         raise explained(problem, path) from problem
     with contextlib.closing(connect(path, write=True)) as connection:
         try:
-            if found_version(connection, path) != migrations.VERSION:
+            if schema_version(connection, path) != migrations.VERSION:
                 _migrate(connection, path)
             elif path.stat().st_size < _CHECKED and (damage := _damage(connection, path)):
                 raise _damaged(path, damage)
@@ -196,7 +196,7 @@ def open_store(path: Path) -> Path:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     with contextlib.closing(StoreLock(path)) as lock, lock.held("bringing the store up to date"):
-        version = found_version(connection, path)
+        version = schema_version(connection, path)
         if version == migrations.VERSION:
             return
         if version and (damage := _damage(connection, path)):
@@ -206,10 +206,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 def _damage(connection: sqlite3.Connection, path: Path) -> list[str]:
     try:
-        found = [str(text) for (text,) in connection.execute("PRAGMA quick_check(10)").fetchall()]
+        messages = [str(text) for (text,) in connection.execute("PRAGMA quick_check(10)").fetchall()]
     except sqlite3.DatabaseError as problem:
-        found = [str(problem)]
-    return [line for text in found for line in text.splitlines() if line != "ok" and not line.startswith("***")]
+        messages = [str(problem)]
+    return [line for text in messages for line in text.splitlines() if line != "ok" and not line.startswith("***")]
 
 
 def _damaged(path: Path, damage: list[str]) -> StoreError:

@@ -105,7 +105,7 @@ def show(name: str, run: str | None, as_json: bool) -> None:
 
 def _found(name: str) -> keeping.Suite:
     try:
-        return keeping.found(project_root(Path.cwd()), name)
+        return keeping.suite_named(project_root(Path.cwd()), name)
     except ArthurError as problem:
         raise Stop(str(problem)) from None
 
@@ -304,7 +304,7 @@ def run(
     """Score the candidates in a table as a run of a suite."""
     here = open_project(None, False)
     with said():
-        kept = keeping.found(here.root, suite)
+        kept = keeping.suite_named(here.root, suite)
         needs_context = _stored_method(kept, here.registry).requires_context
         texts, contexts = cases.candidates_from(
             frame=None,
