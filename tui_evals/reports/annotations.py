@@ -139,7 +139,7 @@ def _test_id(item: object) -> str | None:
 def _current_places(
     ids: Sequence[str | None], ids_now: Sequence[str | None], was: Sequence[str], now: Sequence[str]
 ) -> list[int | None]:
-    """The place of each item by a testId that is unique, by what it is where it was, or by what it alone is."""
+    """The place of each item: by a unique testId, by equal content in the same place, or by unique content."""
     by_id, by_text = _unique_places(ids, ids_now), _unique_places(was, now)
     return [
         by_id[test_id]

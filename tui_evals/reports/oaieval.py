@@ -212,7 +212,7 @@ def _answer_events(
 
 
 def _sample(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The sample an item was made of, as far as the item tells."""
+    """The sample an item was made of, rebuilt from the item."""
     messages = [*(item.get("messages") or ())]
     if item.get("prompt") is not None:
         messages.append({"role": "user", "content": item["prompt"]})

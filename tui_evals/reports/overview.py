@@ -264,7 +264,7 @@ def _fact(origin: ItemOrigin, row: AnswerRow, records: Iterable[ScoreRecord], na
 
 
 def _judge_name(reader: Reader, run: RunRow) -> str:
-    """The judge of the scoring pass that counts; empty where nobody says."""
+    """The judge of the scoring pass that counts; empty where none is named."""
     judge = {**run.config, **_pass_config(reader, run)}.get("judge")
     return str(judge.get("name") or "") if isinstance(judge, Mapping) else ""
 

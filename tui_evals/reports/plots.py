@@ -29,7 +29,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle and what it says."""
+    """A rectangle with its title."""
 
     x: float
     y: float
@@ -183,7 +183,7 @@ def scatter(pairs: Sequence[tuple[float, float]], before: str, after: str) -> Sc
 
 
 def stacked(counts: Mapping[str, int], width: float = 1000.0) -> tuple[Part, ...]:
-    """What a whole is made of, side by side; what is not there is left out."""
+    """The parts of a whole side by side, without empty ones."""
     total, at, parts = sum(counts.values()), 0.0, []
     for name, count in counts.items():
         if count:

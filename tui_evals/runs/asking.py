@@ -70,7 +70,7 @@ class PricedTarget:
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     answered_once: bool = False
     stopped: Stopped | None = None
-    """Why nobody need ask any more."""
+    """Why the target is not asked any more."""
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
@@ -104,7 +104,7 @@ class PricedTarget:
                 lambda: self.target.ask(request), self.room.gate, self.config.timeout, note_attempt
             )
         except (TargetError, ConfigurationError) as problem:
-            if isinstance(problem, TargetError) and not self._hopeless(problem):
+            if isinstance(problem, TargetError) and not self._is_fatal(problem):
                 raise
             self.stopped = Stopped(f"{self.config.name}: {problem}", "configuration")
             raise self.stopped from None
@@ -138,7 +138,7 @@ class PricedTarget:
             message=str(outcome) if isinstance(outcome, TargetError) else None,
         )
 
-    def _hopeless(self, problem: TargetError) -> bool:
+    def _is_fatal(self, problem: TargetError) -> bool:
         """A wrong key or model, or nobody there, before the target ever answered: more asking cannot help."""
         if self.answered_once:
             return False

@@ -53,7 +53,7 @@ class BoutQuestion:
 
 
 class BoutMaterial:
-    """The answers of bouts with what was asked and expected, as the store has them."""
+    """The answers of bouts with their questions and references, as the store has them."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

@@ -39,20 +39,20 @@ class Gates:
 
     @property
     def has_checks(self) -> bool:
-        """Whether there is something to say of the run once it is over."""
+        """Whether any gate is set or a comparison wanted."""
         return self.measuring or self.fail_under is not None or self.fail_on is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A gate, and what is to be said where it was not met."""
+    """A gate, and the sentences that say why it was not met."""
 
     gate: str
     says: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool:
-        """Whether there is nothing to say."""
+        """Whether the gate was met."""
         return not self.says
 
 

@@ -180,13 +180,13 @@ def estimate(plan: Plan, price_of: Callable[[TargetConfig], Price | None]) -> Es
         judge_calls += judged
         price = prices[answer.target]
         tokens = estimate_tokens(unit.prompt or "") + 20
-        cost = _more(cost, price, tokens, TYPICAL_ANSWER_TOKENS)
+        cost = _add_cost(cost, price, tokens, TYPICAL_ANSWER_TOKENS)
         if judged:
-            cost = _more(cost, judge_price, judged * (tokens + TYPICAL_ANSWER_TOKENS + 600), judged * 80)
+            cost = _add_cost(cost, judge_price, judged * (tokens + TYPICAL_ANSWER_TOKENS + 600), judged * 80)
     return Estimate(answers, judge_calls, cost)
 
 
-def _more(cost: float | None, price: Price | None, read: int, written: int) -> float | None:
+def _add_cost(cost: float | None, price: Price | None, read: int, written: int) -> float | None:
     if cost is None or price is None:
         return None
     return cost + (read * price.input_per_million + written * price.output_per_million) / 1e6

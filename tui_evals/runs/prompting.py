@@ -90,7 +90,7 @@ def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapp
 
 
 def last_user_text(chat: Chat) -> str:
-    """What judges see as the prompt: the last thing the user said."""
+    """What judges see as the prompt: the text of the last user message."""
     contents = (message.get("content") for message in reversed(chat) if message.get("role") == "user")
     return next((text for text in contents if isinstance(text, str)), "")
 

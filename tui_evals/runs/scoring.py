@@ -25,7 +25,7 @@ scripted: ContextVar[bool] = ContextVar("scripted", default=False)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the evaluators found of one answer, and the status and score that follow."""
+    """The scores of one answer, and the status and score that follow."""
 
     records: tuple[ScoreRecord, ...]
     status: Status
@@ -73,7 +73,7 @@ def evidence_for(
 
 
 def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
-    """What a generation found out about the prompt: as the item has it, else as the dataset has it."""
+    """A text that a generation wrote about the prompt: the item's, else the dataset's."""
     for place in (item, plan.dataset):
         own = (place.extensions or {}).get("promptpex")
         value = own.get(name) if isinstance(own, dict) else None

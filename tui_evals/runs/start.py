@@ -53,7 +53,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What somebody wants to run; what is not said is taken from the project's configuration."""
+    """What somebody wants to run; what is left open is taken from the project's configuration."""
 
     document: Document
     source: str
@@ -159,14 +159,14 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         registry = replace(registry, by_name={**registry.by_name, **request.own_evaluators})
     plan = Plan(
         dataset=dataset_of(document, registry.catalogue, registry.own),
-        targets=_configured(words, settings),
+        targets=_target_configs(words, settings),
         registry=registry,
-        judge=_configured([judge], settings)[0] if judge else None,
+        judge=_target_configs([judge], settings)[0] if judge else None,
         without_judges=request.without_judges,
         prompts=prompts_from(files),
         repeats=request.repeats or defaults.repeats or 1,
     )
-    plan = replace(plan, only=_selected(plan, request.items, project))
+    plan = replace(plan, only=_selected_positions(plan, request.items, project))
     plan.check_evaluators()
     plan.check_judges()
     terms = Terms(
@@ -181,7 +181,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         "source": request.source,
         "tags": request.tags,
         "suite": request.suite,
-        "parent": _parent(request.parent, project),
+        "parent": _parent_id(request.parent, project),
         "metrics": metrics,
     }
     return PreparedRun(
@@ -189,7 +189,9 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     )
 
 
-def _selected(plan: Plan, items: ItemSelection | frozenset[int] | None, project: Project) -> frozenset[int] | None:
+def _selected_positions(
+    plan: Plan, items: ItemSelection | frozenset[int] | None, project: Project
+) -> frozenset[int] | None:
     if not isinstance(items, ItemSelection):
         return items
     if not items.run:
@@ -198,14 +200,14 @@ def _selected(plan: Plan, items: ItemSelection | frozenset[int] | None, project:
         return select_items(plan, items, reader)
 
 
-def _parent(word: str | None, project: Project) -> int | None:
+def _parent_id(word: str | None, project: Project) -> int | None:
     if word is None:
         return None
     with Reader(project.store) as reader:
         return find_run(reader, word).id
 
 
-def _configured(words: Sequence[str | TargetConfig], settings: Settings) -> tuple[TargetConfig, ...]:
+def _target_configs(words: Sequence[str | TargetConfig], settings: Settings) -> tuple[TargetConfig, ...]:
     if not words:
         raise ConfigurationError(
             "no target is named. Name what answers with --target: a model such as openai/gpt-4o-mini, a section of "
@@ -329,7 +331,7 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        return _concluded(reader, run, outcome, gates or Gates(), again=again)
+        return _run_outcome(reader, run, outcome, gates or Gates(), again=again)
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -338,7 +340,7 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
 
-def _concluded(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
+def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
     go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
@@ -424,9 +426,11 @@ def stored_plan(
     prompts = tuple(map(prompt_kept, kept["prompts"]))
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),
-        targets=tuple(_same(target, settings, environment, recorded=RECORDED in kept) for target in kept["targets"]),
+        targets=tuple(
+            _unchanged_target(target, settings, environment, recorded=RECORDED in kept) for target in kept["targets"]
+        ),
         registry=registry,
-        judge=_same(kept["judge"], settings, environment) if kept["judge"] else None,
+        judge=_unchanged_target(kept["judge"], settings, environment) if kept["judge"] else None,
         without_judges=kept["without_judges"],
         prompts=prompts,
         repeats=kept["repeats"],
@@ -434,10 +438,10 @@ def stored_plan(
     )
 
 
-def _same(
+def _unchanged_target(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
-    """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
+    """The target of a name, which must be configured as in the run; a run of another tool is not checked."""
     config = find_target(kept["name"], settings)
     if not recorded and _named_identity(config, environment) != dict(kept):
         raise CannotPlan(
@@ -464,7 +468,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in _judges(plan, project.settings).items()}
     if again:
-        kept = _again(plan, run, terms, reader, project.environment)
+        kept = _pass_config(plan, run, terms, reader, project.environment)
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
@@ -482,7 +486,9 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache, elsewhere=elsewhere)
 
 
-def _again(plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]) -> dict[str, Any]:
+def _pass_config(
+    plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]
+) -> dict[str, Any]:
     """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     return {

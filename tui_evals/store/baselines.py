@@ -63,5 +63,5 @@ def set_baseline(writer: Writer, source: str, run: int, author: str) -> None:
 
 
 def clear_baseline(writer: Writer, source: str) -> None:
-    """Measure against nothing."""
+    """Remove the baseline of a dataset."""
     writer.write("DELETE FROM baselines WHERE source = ?", writer.clean(source))

@@ -169,7 +169,7 @@ def checkpoint(connection: sqlite3.Connection, path: Path, last: float) -> float
 def problems(path: Path) -> list[str]:
     """What a check of every page finds wrong with the file; empty if it is sound."""
     with contextlib.closing(connect(path)) as connection:
-        return _damage(connection, path)
+        return _integrity_errors(connection, path)
 
 
 def open_store(path: Path) -> Path:
@@ -187,8 +187,8 @@ def open_store(path: Path) -> Path:
         try:
             if schema_version(connection, path) != migrations.VERSION:
                 _migrate(connection, path)
-            elif path.stat().st_size < _CHECKED and (damage := _damage(connection, path)):
-                raise _damaged(path, damage)
+            elif path.stat().st_size < _CHECKED and (damage := _integrity_errors(connection, path)):
+                raise _damaged_error(path, damage)
         except sqlite3.Error as problem:
             raise explained(problem, path) from problem
     return path
@@ -199,12 +199,12 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         version = schema_version(connection, path)
         if version == migrations.VERSION:
             return
-        if version and (damage := _damage(connection, path)):
-            raise _damaged(path, damage)
+        if version and (damage := _integrity_errors(connection, path)):
+            raise _damaged_error(path, damage)
         migrations.migrate(connection, path, version)
 
 
-def _damage(connection: sqlite3.Connection, path: Path) -> list[str]:
+def _integrity_errors(connection: sqlite3.Connection, path: Path) -> list[str]:
     try:
         messages = [str(text) for (text,) in connection.execute("PRAGMA quick_check(10)").fetchall()]
     except sqlite3.DatabaseError as problem:
@@ -212,7 +212,7 @@ def _damage(connection: sqlite3.Connection, path: Path) -> list[str]:
     return [line for text in messages for line in text.splitlines() if line != "ok" and not line.startswith("***")]
 
 
-def _damaged(path: Path, damage: list[str]) -> StoreError:
+def _damaged_error(path: Path, damage: list[str]) -> StoreError:
     return StoreError(
         f"{path} is damaged ({damage[0]}). It was left as it is; move it away to start a new one, "
         "or put a backup in its place."

@@ -1,4 +1,4 @@
-"""Everything that can be asked of the store. Every query is short, so that no reader ever holds up a checkpoint."""
+"""Every query of the store. Each one is short, so that no reader ever holds up a checkpoint."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ class Reader:
         return self._run(lookup.find_run(self.query, word, self._path))
 
     def snapshot(self, digest: str) -> dict[str, Any]:
-        """A dataset document as it was when it was asked."""
+        """A dataset document as it was when its run began."""
         for (text,) in self.query("SELECT document FROM snapshots WHERE hash = ?", [digest]):
             document: dict[str, Any] = json.loads(text)
             return document
         raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
 
     def control(self, run: int) -> Control:
-        """What whoever executes the run is asked to do."""
+        """The control word of a run: pause, stop, or empty."""
         for (word,) in self.query("SELECT control FROM runs WHERE id = ?", [run]):
             control: Control = word
             return control

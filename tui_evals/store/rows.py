@@ -71,7 +71,7 @@ class ScoringPass:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """An answer kept for the next time the same is asked."""
+    """An answer kept in the cache."""
 
     key: str
     recipe: str

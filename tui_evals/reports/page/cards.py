@@ -59,14 +59,14 @@ class Card:
     notes: Text | None
     preview: str
     prompt: Text | None
-    """What was asked, where every answer is to the same question."""
+    """The prompt, where every answer is to the same question."""
     expected: Text | None
     context: Text | None
     several: bool
     """It is a conversation of more than one turn."""
     talks: tuple[Talk, ...]
     together: tuple[Score, ...]
-    """What evaluators made of all its answers."""
+    """The scores of all its answers together."""
     groups: str
     """For each conversation what it can be filtered by."""
 

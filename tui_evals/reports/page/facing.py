@@ -85,7 +85,7 @@ class Card:
     """How much a later run lost on it, the largest loss first."""
     standings: tuple[Standing, ...]
     prompts: tuple[Given, ...]
-    """What was asked, where that is the same for all its answers."""
+    """The prompts, where they are the same for all its answers."""
     references: tuple[Given, ...]
     facings: tuple[Facing, ...]
     groups: str
@@ -93,7 +93,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A run with what its answers are looked up in."""
+    """A run with the items of its dataset."""
 
     run: RunRow
     items: Sequence[Mapping[str, Any]]

@@ -28,7 +28,7 @@ _LEFT = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One figure of the banner, and what is to be known about it."""
+    """One figure of the banner, with a note on it."""
 
     name: str
     value: str

@@ -89,7 +89,7 @@ def optional(value: object) -> Text | None:
 
 
 def same(left: str, right: str) -> bool:
-    """Whether nobody could tell the two apart."""
+    """Whether two texts are equal but for the space around them."""
     return left.strip() == right.strip()
 
 

@@ -51,7 +51,7 @@ class RunWalk:
     points: Mapping[Column, float | None] = field(default_factory=dict)
 
     def latency(self, columns: Iterable[Column] | None = None) -> str:
-        """The median time to an answer; what came from the cache tells nothing of it."""
+        """The median time to an answer; cached answers are left out."""
         chosen = self.latencies if columns is None else columns
         latencies = [value for column in chosen for value in self.latencies[column]]
         return duration(median(latencies) / 1000) if latencies else "n/a"

@@ -73,10 +73,10 @@ def cases_from(
             "a new suite needs cases: give reference_data (a frame), reference_data_path (a .csv file), or "
             "input_text_list and reference_output_list"
         )
-    return _checked(columns["input"], columns.get("reference"), where, needs_reference)
+    return _check_cases(columns["input"], columns.get("reference"), where, needs_reference)
 
 
-def _checked(inputs: Column, references: Column | None, where: str, needed: bool) -> Cases:
+def _check_cases(inputs: Column, references: Column | None, where: str, needed: bool) -> Cases:
     if not inputs:
         raise UserValueError("a suite needs at least one case, and the data holds none")
     if references is not None and len(references) != len(inputs):

@@ -27,7 +27,7 @@ METADATA = ("model_name", "model_version", "foundation_model", "prompt_template"
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """A run of a suite before it begins: what is judged, and what was said."""
+    """A run of a suite before it begins: its document and the candidates to judge."""
 
     suite: Suite
     name: str

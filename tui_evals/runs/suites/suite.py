@@ -91,13 +91,13 @@ def method_named(name: str, options: Mapping[str, Any], registry: Registry) -> M
     return Method(
         name=name,
         options=dict(options),
-        requires_reference=_compares(kind, options),
+        requires_reference=_needs_reference(kind, options),
         requires_context="context" in kind.needs,
         categories=tuple({"name": category, "description": None} for category in names) if names else None,
     )
 
 
-def _compares(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
+def _needs_reference(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
     if kind.name == "Equals":
         return not {"value", "targetValue", "target_value"} & options.keys()
     return "expected" in kind.needs
@@ -143,7 +143,7 @@ class Suite:
 
     @property
     def inputs(self) -> list[str]:
-        """What is asked, case by case."""
+        """The prompts, case by case."""
         return [item["prompt"] for item in self.data["items"]]
 
     @property
