@@ -400,7 +400,7 @@ def test_a_suite_that_was_spoilt_by_hand_is_refused_with_its_file_and_field(proj
 def test_a_suite_that_is_not_there_is_not_found(project):
     letters("capitals")
     with pytest.raises(NotFoundError, match="did you mean 'capitals'"):
-        keeping.found(project, "capitels")
+        keeping.suite_named(project, "capitels")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))

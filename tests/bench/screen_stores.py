@@ -66,8 +66,8 @@ def store(folder: Path, rows: int, finished: int, data: dict[str, Any] | None = 
         for start in range(0, len(ids), BATCH):
             part = ids[start : start + BATCH]
             answers = [writer._answered(answer, reply(answer), "answered", None) for answer in part]
-            writer._door.call(partial(results.answered, rows=answers))
-            writer._door.call(partial(results.scored, rows=[verdict(writer, answer) for answer in part]))
+            writer._thread.call(partial(results.answered, rows=answers))
+            writer._thread.call(partial(results.scored, rows=[verdict(writer, answer) for answer in part]))
         writer.run_status(run.id, "finished" if finished == rows else "interrupted", started=1.0, finished=90.0)
     return path, run.id
 
@@ -76,7 +76,9 @@ def answered(path: Path, run: int, texts: Sequence[str]) -> None:
     """The run is over, and these are its answers."""
     with Writer(path) as writer, Reader(path) as reader:
         for answer, text in zip(reader.ids(run), texts, strict=True):
-            writer._door.call(partial(results.answered, rows=[writer._answered(answer, said(text), "answered", None)]))
+            writer._thread.call(
+                partial(results.answered, rows=[writer._answered(answer, said(text), "answered", None)])
+            )
         writer.run_status(run, "finished", started=1.0, finished=90.0)
 
 
@@ -120,7 +122,7 @@ async def feed(path: Path, run: int, first: int, rate: float, seconds: float) ->
 async def one(writer: Writer, answer: int) -> None:
     """One answer of it."""
     await writer.answered(answer, reply(answer), "answered")
-    await writer._door.wait(results.scored, verdict(writer, answer))
+    await writer._thread.wait(results.scored, verdict(writer, answer))
 
 
 @contextmanager

@@ -71,11 +71,11 @@ def _keep(writer: Writer, number: int, answer: Said) -> None:
     failed = answer.status == "error"
     record = said(answer.text, **{**({"code": "refused", "message": "no"} if failed else {}), **answer.record})
     row = writer._answered(number, record, "error" if failed else "answered", None)
-    writer._door.call(partial(results.answered, rows=[row]))
+    writer._thread.call(partial(results.answered, rows=[row]))
     if not failed:
         scores = tuple(map(writer._score, answer.judged()))
         verdict = results.Scored(number, 1, scores, answer.status, 100.0 * (answer.status == "pass"))
-        writer._door.call(partial(results.scored, rows=[verdict]))
+        writer._thread.call(partial(results.scored, rows=[verdict]))
 
 
 def passing(count: int, good: int, **given: Any) -> list[Said]:

@@ -114,7 +114,7 @@ def test_the_candidates_of_a_run_are_kept_so_that_it_can_be_judged_and_asked_aga
 
 def test_a_run_that_was_stored_and_never_begun_is_resumed(suite, shell, project):
     here = load_project(project)
-    kept = keeping.found(project, suite)
+    kept = keeping.suite_named(project, suite)
     asked = running.suite_run(kept, "r", ["007", "yes", "x"], None, {}, needs_context=False)
     with here.writer() as writer:
         run = running.prepare_run(asked, here).store(writer).run

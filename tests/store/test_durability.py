@@ -195,7 +195,7 @@ async def test_what_failed_is_kept_once_and_housekeeping_is_not(path, writer, re
 
     call = CallRecord(answer=first, kind="target", target="t", attempt=1, started=0.0, latency_ms=1.0)
     with monkeypatch.context() as patch:
-        patch.setattr(writer._door, "_transaction", full)
+        patch.setattr(writer._thread, "_transaction", full)
         writer.call(call, run.id)
         answers = (writer.answered(answer, said(), "answered") for answer in (first, second))
         outcomes = await asyncio.gather(*answers, return_exceptions=True)

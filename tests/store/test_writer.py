@@ -89,9 +89,9 @@ async def test_a_batch_commits_as_one_and_wakes_the_loop_once(path, writer, read
     ids = [row.id for row in reader.window(run.id, 0, 200)]
     loop, woken, seen = asyncio.get_running_loop(), [], []
     monkeypatch.setattr(
-        writer._door,
+        writer._thread,
         "_transaction",
-        lambda batch, real=writer._door._transaction: seen.append(len(batch)) or real(batch),
+        lambda batch, real=writer._thread._transaction: seen.append(len(batch)) or real(batch),
     )
     monkeypatch.setattr(
         loop, "call_soon_threadsafe", lambda *a, real=loop.call_soon_threadsafe: woken.append(a) or real(*a)
@@ -105,8 +105,8 @@ async def test_a_full_queue_makes_the_producer_wait(path, writer, reader, monkey
     monkeypatch.setattr("tui_evals.store.door._QUEUE", 10)
     run = writer.plan(new_run(), cells(300))
     most = []
-    real = writer._door._transaction
-    monkeypatch.setattr(writer._door, "_transaction", lambda batch: most.append(len(batch)) or real(batch))
+    real = writer._thread._transaction
+    monkeypatch.setattr(writer._thread, "_transaction", lambda batch: most.append(len(batch)) or real(batch))
     ids = [row.id for row in reader.window(run.id, 0, 300)]
     assert all(await asyncio.gather(*(writer.answered(answer, said(), "answered") for answer in ids)))
     assert max(most) <= 10

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.runs.prompting import asked_text
+from tui_evals.runs.prompting import last_user_text
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label, references
 from tui_evals.text.money import money
@@ -95,7 +95,7 @@ def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:
     if isinstance(prompt, str):
         return prompt
     sent = record.request.get("messages") if record else None
-    return asked_text(tuple(one for one in sent if isinstance(one, dict))) if isinstance(sent, list) else ""
+    return last_user_text(tuple(one for one in sent if isinstance(one, dict))) if isinstance(sent, list) else ""
 
 
 def expected_texts(unit: Unit) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path
     rows = list(reader.all_rows(run.id))
     repeated = any(row.repeat for row in rows)
     items = reader.snapshot(run.snapshot)["items"]
-    bad = sorted(_bad(reader, runs, rows), key=lambda row: BAD.index(row.status))
+    bad = sorted(_bad_rows(reader, runs, rows), key=lambda row: BAD.index(row.status))
     places = _places(run, items, root)
     counts: Counter[str] = Counter()
     for row in bad:
@@ -46,14 +46,16 @@ def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path
         if counts[level] <= MOST:
             answered = read(reader, run, row, items[row.item])
             where = places.of(row, workspace) if places else {}
-            yield _command(level, {**where, "title": _title(answered, run, repeated, len(runs) > 1)}, _says(answered))
+            yield _command(
+                level, {**where, "title": _title(answered, run, repeated, len(runs) > 1)}, _message(answered)
+            )
     if more := [f"{count - MOST} more {level}s" for level, count in counts.items() if count > MOST]:
-        keys = " ".join(one.key for one in runs)
+        keys = " ".join(run.key for run in runs)
         listing = f"compare {keys} --only broken" if len(runs) > 1 else f"show {run.key} --only '!status:pass'"
         yield _command("notice", {"title": "tui-evals"}, f"{' and '.join(more)}; `tui-evals {listing}` lists all")
 
 
-def _bad(reader: Reader, runs: Sequence[RunRow], rows: Iterable[AnswerRow]) -> Iterable[AnswerRow]:
+def _bad_rows(reader: Reader, runs: Sequence[RunRow], rows: Iterable[AnswerRow]) -> Iterable[AnswerRow]:
     if len(runs) == 1:
         return (row for row in rows if row.status in BAD)
     broken = broken_in(reader, runs)
@@ -69,24 +71,24 @@ def _title(answered: AnswerEntry, run: RunRow, repeated: bool, compared: bool) -
     return f"{name}{column}: {'broken' if compared else status}"
 
 
-def _says(answered: AnswerEntry) -> str:
+def _message(answered: AnswerEntry) -> str:
     text = "\n".join(complaints(answered.record, answered.scores)) or "no evaluator gave a reason"
-    said = answered.record.text if answered.record else None
-    return shortened(text, _LONGEST) + (f"\nanswer: {safe_line(said, _LONGEST)}" if said else "")
+    answer = answered.record.text if answered.record else None
+    return shortened(text, _LONGEST) + (f"\nanswer: {safe_line(answer, _LONGEST)}" if answer else "")
 
 
 def _command(level: str, properties: Mapping[str, str], message: str) -> str:
     """The command in one line that no text in it can end."""
-    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{level} {written}::{_data(message)}"
+    written = ",".join(f"{name}={_escaped_property(value)}" for name, value in properties.items())
+    return f"::{level} {written}::{_escaped_data(message)}"
 
 
-def _data(text: str) -> str:
+def _escaped_data(text: str) -> str:
     return safe(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(safe_line(text, 200)).replace(":", "%3A").replace(",", "%2C")
+def _escaped_property(text: str) -> str:
+    return _escaped_data(safe_line(text, 200)).replace(":", "%3A").replace(",", "%2C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,21 +126,21 @@ def _places(run: RunRow, items: Sequence[Mapping[str, Any]], root: Path) -> _Pla
     if not isinstance(current, list):
         return None
     was, now = ([json.dumps(item, sort_keys=True) for item in side] for side in (items, current))
-    found = _found([*map(_test_id, items)], [*map(_test_id, current)], was, now)
-    whole = [place is not None and now[place] == was[number] for number, place in enumerate(found)]
-    return _Places(document, found, whole)
+    places = _current_places([*map(_test_id, items)], [*map(_test_id, current)], was, now)
+    whole = [place is not None and now[place] == was[number] for number, place in enumerate(places)]
+    return _Places(document, places, whole)
 
 
 def _test_id(item: object) -> str | None:
-    found = item.get("testId") if isinstance(item, dict) else None
-    return found if isinstance(found, str) else None
+    test_id = item.get("testId") if isinstance(item, dict) else None
+    return test_id if isinstance(test_id, str) else None
 
 
-def _found(
+def _current_places(
     ids: Sequence[str | None], ids_now: Sequence[str | None], was: Sequence[str], now: Sequence[str]
 ) -> list[int | None]:
-    """The place of each item by a testId that is unique, by what it is where it was, or by what it alone is."""
-    by_id, by_text = _unique(ids, ids_now), _unique(was, now)
+    """The place of each item: by a unique testId, by equal content in the same place, or by unique content."""
+    by_id, by_text = _unique_places(ids, ids_now), _unique_places(was, now)
     return [
         by_id[test_id]
         if test_id in by_id
@@ -149,6 +151,6 @@ def _found(
     ]
 
 
-def _unique(was: Sequence[str | None], now: Sequence[str | None]) -> dict[str | None, int]:
+def _unique_places(was: Sequence[str | None], now: Sequence[str | None]) -> dict[str | None, int]:
     before, after = Counter(was), Counter(now)
     return {key: n for n, key in enumerate(now) if key is not None and after[key] == 1 == before[key]}

@@ -23,26 +23,28 @@ from .results import csv_text
 
 def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
     """All that a comparison says; later runs are each against the first, which is A."""
-    found = read_comparison(reader, [run.id for run in runs])
+    comparison = read_comparison(reader, [run.id for run in runs])
     return {
-        "runs": [_run(reader, side, name) for side, name in zip(found.sides, NAMES, strict=False)],
+        "runs": [_run_json(reader, side, name) for side, name in zip(comparison.sides, NAMES, strict=False)],
         "against": [
-            {"run": name, "verdict": difference_sentence(one, NAMES[0], name), **_against(one)}
-            for one, name in zip(found.against, NAMES[1:], strict=False)
+            {"run": name, "verdict": difference_sentence(difference, NAMES[0], name), **_difference_json(difference)}
+            for difference, name in zip(comparison.against, NAMES[1:], strict=False)
         ],
-        "notes": list(caveats(found)),
+        "notes": list(caveats(comparison)),
         "categories": {
-            category: {name: _rate(rate) for name, rate in zip(NAMES, rates, strict=False)}
-            for category, rates in found.categories.items()
+            category: {name: _rate_json(rate) for name, rate in zip(NAMES, rates, strict=False)}
+            for category, rates in comparison.categories.items()
         },
-        "lines": list(_lines(reader, found)),
+        "lines": list(_lines(reader, comparison)),
     }
 
 
 def broken_in(reader: Reader, runs: Sequence[RunRow]) -> frozenset[int]:
     """The answers of the last run that are broken since the first."""
-    found = read_comparison(reader, [run.id for run in runs])
-    return frozenset(line.answers[-1].id for line in found.lines if line.answers[-1] and line.kinds[-1] == "broken")
+    comparison = read_comparison(reader, [run.id for run in runs])
+    return frozenset(
+        line.answers[-1].id for line in comparison.lines if line.answers[-1] and line.kinds[-1] == "broken"
+    )
 
 
 def json_text(reader: Reader, runs: Sequence[RunRow]) -> str:
@@ -61,8 +63,8 @@ def table(reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> str:
     names = NAMES[: len(runs)]
     columns = [*_COLUMNS, *(f"{name}.kind" for name in names[1:])]
     columns += [f"{name}.{part}" for name in names for part in ("status", "score", "answer")]
-    found = read_comparison(reader, [run.id for run in runs])
-    return csv_text(columns, map(_row, _lines(reader, found)), raw=raw)
+    comparison = read_comparison(reader, [run.id for run in runs])
+    return csv_text(columns, map(_row, _lines(reader, comparison)), raw=raw)
 
 
 _COLUMNS = ("item", "turn", "repeat", "column", "category", "edited", "kind")
@@ -77,12 +79,12 @@ def _row(line: dict[str, Any]) -> list[object]:
     ]
 
 
-def _lines(reader: Reader, found: Comparison) -> Iterator[dict[str, Any]]:
-    for line in found.lines:
+def _lines(reader: Reader, comparison: Comparison) -> Iterator[dict[str, Any]]:
+    for line in comparison.lines:
         yield {
             "item": line.item,
-            "turn": _from_one(line.turn),
-            "repeat": _from_one(line.repeat),
+            "turn": _one_based(line.turn),
+            "repeat": _one_based(line.repeat),
             "column": line.column,
             "category": line.category,
             "kind": line.kind,
@@ -93,7 +95,7 @@ def _lines(reader: Reader, found: Comparison) -> Iterator[dict[str, Any]]:
         }
 
 
-def _from_one(number: int | None) -> int | None:
+def _one_based(number: int | None) -> int | None:
     return None if number is None else number + 1
 
 
@@ -107,10 +109,10 @@ def _answers(reader: Reader, line: ComparedLine) -> Iterator[dict[str, Any] | No
         yield {"status": answer.status, "score": answer.score, "answer": text, "error": error}
 
 
-def _run(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
+def _run_json(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
     run = side.run
-    found = reader.totals(run.id)
-    cost = run_cost(found, reader.spent(run.id)[1])
+    totals = reader.totals(run.id)
+    cost = run_cost(totals, reader.spent(run.id)[1])
     return {
         "called": name,
         "run": run.key,
@@ -120,34 +122,39 @@ def _run(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
         "prompts": [prompt for prompt in run.prompts if prompt],
         "status": run.status,
         "message": stop_reason(run) or None,
-        **_rate(side.rate),
-        "not_judged": found.partial,
-        "without_answer": found.errored,
+        **_rate_json(side.rate),
+        "not_judged": totals.partial,
+        "without_answer": totals.errored,
         "cost": cost.amount,
         "unpriced": cost.unpriced,
     }
 
 
-def _rate(rate: Rate) -> dict[str, Any]:
-    return {"passed": rate.passed, "judged": rate.judged, "pass_rate": rate.share, "interval": _interval(rate.interval)}
-
-
-def _interval(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.low, interval.high]
-
-
-def _against(found: RunDifference) -> dict[str, Any]:
+def _rate_json(rate: Rate) -> dict[str, Any]:
     return {
-        "items": found.items,
-        "broken": found.broken,
-        "fixed": found.fixed,
-        "lines": dict(found.counts),
-        "passes": _test(found.passes),
-        "tests": [_test(test) for test in found.tests],
+        "passed": rate.passed,
+        "judged": rate.judged,
+        "pass_rate": rate.share,
+        "interval": _interval_json(rate.interval),
     }
 
 
-def _test(test: MeasuredDifference) -> dict[str, Any]:
+def _interval_json(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _difference_json(difference: RunDifference) -> dict[str, Any]:
+    return {
+        "items": difference.items,
+        "broken": difference.broken,
+        "fixed": difference.fixed,
+        "lines": dict(difference.counts),
+        "passes": _test_json(difference.passes),
+        "tests": [_test_json(test) for test in difference.tests],
+    }
+
+
+def _test_json(test: MeasuredDifference) -> dict[str, Any]:
     return {
         "evaluator": test.what or None,
         "column": test.column or None,
@@ -155,7 +162,7 @@ def _test(test: MeasuredDifference) -> dict[str, Any]:
         "before": test.before,
         "after": test.after,
         "difference": test.difference,
-        "interval": _interval(test.interval),
+        "interval": _interval_json(test.interval),
         "p": test.p,
         "adjusted_p": test.adjusted,
         "shown": test.shown,

@@ -37,23 +37,23 @@ def chunks(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     """The same page piece by piece: no more than one item of it is held at once."""
     if not 1 <= len(runs) <= MAX_RUNS:
         raise ValueError(f"a page shows one run, or 2 to {MAX_RUNS} runs compared, not {len(runs)}")
-    name, values = _one(reader, runs[0]) if len(runs) == 1 else _several(reader, runs)
+    name, values = _run_page(reader, runs[0]) if len(runs) == 1 else _comparison_page(reader, runs)
     stream = _environment().get_template(name).stream(**values, **_assets())
     stream.enable_buffering(_PIECES)
     yield from stream
 
 
-def _one(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
+def _run_page(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
     about = summary(reader, run)
     return "run.html.j2", {"title": run.name, "about": about, "cards": cards.cards(reader, run, about.filters)}
 
 
-def _several(reader: Reader, runs: Sequence[RunRow]) -> tuple[str, dict[str, Any]]:
-    found = read_comparison(reader, [run.id for run in runs])
-    about = versus(reader, found)
+def _comparison_page(reader: Reader, runs: Sequence[RunRow]) -> tuple[str, dict[str, Any]]:
+    comparison = read_comparison(reader, [run.id for run in runs])
+    about = versus(reader, comparison)
     names = [f"{run.letter} {run.name}" for run in about.runs]
     title = f"{', '.join(names[:-1])} and {names[-1]}"
-    listed = facing.cards(reader, found, about.evaluators, about.columns)
+    listed = facing.cards(reader, comparison, about.evaluators, about.columns)
     return "comparison.html.j2", {"title": title, "about": about, "cards": listed}
 
 
@@ -63,7 +63,7 @@ def _environment() -> Environment:
         loader=PackageLoader("tui_evals.reports", "page"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_safe_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -71,7 +71,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _shown(value: object) -> object:
+def _safe_value(value: object) -> object:
     """What a template prints: texts with every control and invisible character made visible, nothing for None."""
     return "" if value is None else safe(value) if type(value) is str else value
 

@@ -38,19 +38,19 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> str:
     about = run_facts(run, reader.totals(run.id), reader.spent(run.id)[1])
     rows = sorted(reader.all_rows(run.id), key=_column)
     repeated = any(row.repeat for row in rows)
-    root = ET.Element("testsuites", name=_line(f"{run.name} ({run.key})"))
+    root = ET.Element("testsuites", name=_xml_line(f"{run.name} ({run.key})"))
     for key, group in groupby(rows, key=_column):
-        suite = ET.SubElement(root, "testsuite", name=_line(column_name(run, *key)))
-        properties = {**_facts(run, about, *key, totals[key]), **_compared(runs)}
+        suite = ET.SubElement(root, "testsuite", name=_xml_line(column_name(run, *key)))
+        properties = {**_facts(run, about, *key, totals[key]), **_comparison_facts(runs)}
         _properties(suite, properties)
         for row in group:
             answered = read(reader, run, row, items[row.item])
             suite.append(_case(answered, run, repeated, since if row.id in broken else ""))
         suite.attrib |= {
             "timestamp": datetime.fromtimestamp(run.started or run.created, UTC).isoformat(),
-            **_sums(suite),
+            **_case_counts(suite),
         }
-    root.attrib |= {name: value for name, value in _sums(root).items() if name != "skipped"}
+    root.attrib |= {name: value for name, value in _case_counts(root).items() if name != "skipped"}
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
@@ -59,26 +59,26 @@ def _column(row: AnswerRow) -> tuple[int, int]:
     return row.prompt, row.target
 
 
-def _facts(run: RunRow, about: RunFacts, prompt: int, target: int, found: Totals) -> dict[str, str]:
+def _facts(run: RunRow, about: RunFacts, prompt: int, target: int, totals: Totals) -> dict[str, str]:
     """What is known of the run as a whole, then of one column of it."""
     facts = {"run": run.key, "name": run.name, "status": about.look.word, "reason": about.reason}
     facts |= {"duration": about.duration, "run counts": about.counts, "run cost": about.cost.text}
     facts |= {"dataset": run.source, "target": run.targets[target], "prompt": run.prompts[prompt]}
-    facts |= {"counts": counts_sentence(found), "cost": run_cost(found).text}
+    facts |= {"counts": counts_sentence(totals), "cost": run_cost(totals).text}
     return {name: value for name, value in facts.items() if value}
 
 
-def _compared(runs: Sequence[RunRow]) -> dict[str, str]:
+def _comparison_facts(runs: Sequence[RunRow]) -> dict[str, str]:
     return {"compared with": runs[0].key} if len(runs) > 1 else {}
 
 
 def _properties(suite: ET.Element, facts: Mapping[str, str]) -> None:
-    found = ET.SubElement(suite, "properties")
+    properties = ET.SubElement(suite, "properties")
     for name, value in facts.items():
-        ET.SubElement(found, "property", name=name, value=_line(value))
+        ET.SubElement(properties, "property", name=name, value=_xml_line(value))
 
 
-def _sums(parent: ET.Element) -> dict[str, str]:
+def _case_counts(parent: ET.Element) -> dict[str, str]:
     """What the counting attributes of a suite, or of all, say of its cases."""
     cases = list(parent.iter("testcase"))
     counts = {"tests": len(cases)}
@@ -93,8 +93,8 @@ def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.
     dataset = PurePosixPath(run.source.replace("\\", "/")).stem or "dataset"
     case = ET.Element(
         "testcase",
-        name=_line(answer_name(row, "turns" in answered.item, repeated)),
-        classname=_line(".".join(part for part in (dataset, row.category) if part)),
+        name=_xml_line(answer_name(row, "turns" in answered.item, repeated)),
+        classname=_xml_line(".".join(part for part in (dataset, row.category) if part)),
         time=f"{(row.latency_ms or 0.0) / 1000:.3f}",
     )
     outcome = _OUTCOMES.get(row.status, "skipped")
@@ -102,23 +102,23 @@ def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.
         ET.SubElement(case, outcome, message=status_phrase(row.status) if row.status == "answered" else "no answer yet")
     elif outcome:
         why = list(complaints(answered.record, answered.scores))
-        found = ET.SubElement(case, outcome, type=row.status, message=_line(since + "; ".join(why), _MESSAGE))
-        found.text = "\n" + _text("\n".join(_body(answered, why))) + "\n"
+        element = ET.SubElement(case, outcome, type=row.status, message=_xml_line(since + "; ".join(why), _MESSAGE))
+        element.text = "\n" + _xml_text("\n".join(_body(answered, why))) + "\n"
     return case
 
 
 def _body(answered: AnswerEntry, why: Sequence[str]) -> Iterator[str]:
     yield from why
-    said = (answered.record.text if answered.record else None) or ""
-    wanted = reference_text(answered.unit, said) or ""
+    answer = (answered.record.text if answered.record else None) or ""
+    wanted = reference_text(answered.unit, answer) or ""
     if prompt := prompt_text(answered.unit, answered.record):
         yield f"\nprompt\n{shortened(prompt, _LONGEST)}"
-    if wanted and said:
+    if wanted and answer:
         yield "\n--- expected\n+++ answer"
-        for row in unified_diff(side_by_side(shortened(wanted, _LONGEST), shortened(said, _LONGEST))):
+        for row in unified_diff(side_by_side(shortened(wanted, _LONGEST), shortened(answer, _LONGEST))):
             yield _diff_line(row)
-    elif wanted or said:
-        yield f"\n{'expected' if wanted else 'answer'}\n{shortened(wanted or said, _LONGEST)}"
+    elif wanted or answer:
+        yield f"\n{'expected' if wanted else 'answer'}\n{shortened(wanted or answer, _LONGEST)}"
 
 
 def _diff_line(row: DiffRow | DiffGap) -> str:
@@ -129,11 +129,11 @@ def _diff_line(row: DiffRow | DiffGap) -> str:
     return sign + (side.text.rstrip("\n") if side else "")
 
 
-def _line(text: str, limit: int | None = None) -> str:
+def _xml_line(text: str, limit: int | None = None) -> str:
     return _NOT_XML.sub("\ufffd", safe_line(text, limit))
 
 
-def _text(text: str) -> str:
+def _xml_text(text: str) -> str:
     return _NOT_XML.sub("\ufffd", safe(text))
 
 

@@ -71,16 +71,21 @@ _LONGEST = 1_200
 
 def summary(reader: Reader, runs: Sequence[RunRow]) -> str:
     """A run, or the later runs against the first, in one comment."""
-    return _of_comparison(reader, runs) if len(runs) > 1 else _of_run(reader, runs[0])
+    return _comparison_summary(reader, runs) if len(runs) > 1 else _run_summary(reader, runs[0])
 
 
-def _of_run(reader: Reader, run: RunRow) -> str:
+def _run_summary(reader: Reader, run: RunRow) -> str:
     totals = reader.totals(run.id)
     about = run_facts(run, totals, reader.spent(run.id)[1])
     rows = []
-    for (prompt, target), found in reader.totals_by(run.id, "column").items():
-        rate = Rate(found.passed, found.passed + found.failed)
-        cells = [*_rate(rate), str(found.partial), str(found.errored), run_cost(found).text]
+    for (prompt, target), column_totals in reader.totals_by(run.id, "column").items():
+        rate = Rate(column_totals.passed, column_totals.passed + column_totals.failed)
+        cells = [
+            *_rate_cells(rate),
+            str(column_totals.partial),
+            str(column_totals.errored),
+            run_cost(column_totals).text,
+        ]
         rows.append([code(column_name(run, prompt, target)), *cells])
     head = [
         f"## {code(run.name)}: {totals.passed:,} of {totals.passed + totals.failed:,} pass",
@@ -90,8 +95,13 @@ def _of_run(reader: Reader, run: RunRow) -> str:
     ]
     if means := reader.evaluator_means(run.id):
         scores = [
-            [_evaluator(one), mean_text(one.mean), *_rate(Rate(one.passed, one.passed + one.failed)), str(one.errored)]
-            for one in means
+            [
+                _evaluator_name(mean),
+                mean_text(mean.mean),
+                *_rate_cells(Rate(mean.passed, mean.passed + mean.failed)),
+                str(mean.errored),
+            ]
+            for mean in means
         ]
         head += ["### Evaluators", table(["evaluator", "mean", "pass", "95 % interval", "errors"], scores, _ROWS)]
     every = list(reader.all_rows(run.id))
@@ -99,30 +109,32 @@ def _of_run(reader: Reader, run: RunRow) -> str:
     bad = sorted((row for row in every if row.status in BAD), key=lambda row: BAD.index(row.status))
     items = reader.snapshot(run.snapshot)["items"]
     cases = (read(reader, run, row, items[row.item]) for row in bad)
-    title = f"### What failed: {counted(len(bad), 'answer')}" if bad else f"### Nothing failed{_so_far(totals)}"
+    title = (
+        f"### What failed: {counted(len(bad), 'answer')}" if bad else f"### Nothing failed{_unfinished_note(totals)}"
+    )
     command = f"tui-evals show {run.key} --only '!status:pass'"
-    return _fitted([*head, title], (_case(case, run, repeated) for case in cases), len(bad), command)
+    return _fit_to_limit([*head, title], (_case(case, run, repeated) for case in cases), len(bad), command)
 
 
-def _so_far(totals: Totals) -> str:
+def _unfinished_note(totals: Totals) -> str:
     """What to add where some answers, or all, have no verdict yet."""
     if not totals.passed:
         return ", and nothing passed"
     return " so far" if waiting_count(totals) else ""
 
 
-def _evaluator(mean: EvaluatorMean) -> str:
+def _evaluator_name(mean: EvaluatorMean) -> str:
     return f"{code(mean.key)} (all answers to an item)" if mean.scope == "group" else code(mean.key)
 
 
-def _of_comparison(reader: Reader, runs: Sequence[RunRow]) -> str:
-    found = read_comparison(reader, [run.id for run in runs])
+def _comparison_summary(reader: Reader, runs: Sequence[RunRow]) -> str:
+    comparison = read_comparison(reader, [run.id for run in runs])
     names = NAMES[: len(runs)]
-    later = list(zip(names[1:], found.against, strict=True))
+    later = list(zip(names[1:], comparison.against, strict=True))
     rows = []
-    for name, side in zip(names, found.sides, strict=True):
+    for name, side in zip(names, comparison.sides, strict=True):
         targets = code(", ".join(side.run.targets))
-        cells = [*_rate(side.rate), run_cost(reader.totals(side.run.id), reader.spent(side.run.id)[1]).text]
+        cells = [*_rate_cells(side.rate), run_cost(reader.totals(side.run.id), reader.spent(side.run.id)[1]).text]
         rows.append([f"{name} {code(side.run.name)} {code(side.run.key)}", targets, *cells])
     head = [
         "## " + ", ".join(f"{name} {code(run.name)}" for name, run in zip(names, runs, strict=True)) + " compared",
@@ -132,43 +144,43 @@ def _of_comparison(reader: Reader, runs: Sequence[RunRow]) -> str:
             f"{name} against {names[0]}: {', '.join(kind_counts(against)) or 'no answer in common'}."
             for name, against in later
         ),
-        *(f"Note: {code(note, 1_000)}" for note in (*stop_notes(runs), *caveats(found))),
+        *(f"Note: {code(note, 1_000)}" for note in (*stop_notes(runs), *caveats(comparison))),
     ]
     for name, against in later:
         if against.tests:
             title = f"### Evaluators: {name} against {names[0]}"
-            head += [title, table(_header(names[0], name), [_test(test) for test in against.tests], _ROWS)]
-    if found.categories:
-        rates = [[code(name), *map(_share, own)] for name, own in found.categories.items()]
+            head += [title, table(_test_header(names[0], name), [_test_cells(test) for test in against.tests], _ROWS)]
+    if comparison.categories:
+        rates = [[code(name), *map(_share_text, own)] for name, own in comparison.categories.items()]
         head += ["### Categories", table(["category", *names], rates, _ROWS)]
-    broken = [line for line in found.lines if "broken" in line.kinds]
-    compared = any(against.items for against in found.against)
+    broken = [line for line in comparison.lines if "broken" in line.kinds]
+    compared = any(against.items for against in comparison.against)
     nothing = "### Nothing broke" if compared else "### Nothing could be compared"
     head.append(f"### What broke: {counted(len(broken), 'answer')}" if broken else nothing)
     command = f"tui-evals compare {' '.join(run.key for run in runs)} --only broken --limit {len(broken)}"
-    return _fitted(head, _broken(reader, found, broken), len(broken), command)
+    return _fit_to_limit(head, _broken_cases(reader, comparison, broken), len(broken), command)
 
 
-def _header(before: str, after: str) -> list[str]:
+def _test_header(before: str, after: str) -> list[str]:
     return ["evaluator", before, after, "difference", "95 % interval", "adjusted p", "items", "verdict"]
 
 
-def _test(test: MeasuredDifference) -> list[str]:
+def _test_cells(test: MeasuredDifference) -> list[str]:
     text = difference_text(test)
     numbers = [text.before, text.after, text.difference, text.interval or "n/a", text.chance, text.items, text.verdict]
     return [code(text.name), *numbers]
 
 
-def _broken(reader: Reader, found: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
+def _broken_cases(reader: Reader, comparison: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
     """What each later run that broke an item says now, with what the first one said."""
     documents: Mapping[int, Sequence[Any]] = {
-        side.run.id: reader.snapshot(side.run.snapshot)["items"] for side in found.sides
+        side.run.id: reader.snapshot(side.run.snapshot)["items"] for side in comparison.sides
     }
     for line in lines:
         number = 1 + line.kinds.index("broken")
         before, after = line.answers[0], line.answers[number]
         if before and after:
-            run = found.sides[number].run
+            run = comparison.sides[number].run
             row = reader.detail(after.id).row
             case = read(reader, run, row, documents[run.id][row.item])
             first = reader.detail(before.id).answer
@@ -183,13 +195,13 @@ def _case(case: AnswerEntry, run: RunRow, repeated: bool, name: str = "", before
     column = f" · {code_element(column_name(run, row.prompt, row.target))}" if several else ""
     title = code_element(answer_name(row, "turns" in case.item, repeated))
     reason = f": {code_element(why[0], 120)}" if why else ""
-    said = (case.record.text if case.record else None) or ""
+    answer = (case.record.text if case.record else None) or ""
     parts = {
         "why": "\n".join(why),
         "prompt": prompt_text(case.unit, case.record),
         "expected": expected_text(case.unit),
         f"answer of {NAMES[0]}": before,
-        f"answer of {name}" if name else "answer": said,
+        f"answer of {name}" if name else "answer": answer,
     }
     shown = [f"**{what}**\n\n{block(shortened(text, _LONGEST))}" for what, text in parts.items() if text]
     lines = [
@@ -200,7 +212,7 @@ def _case(case: AnswerEntry, run: RunRow, repeated: bool, name: str = "", before
     return "\n\n".join(lines)
 
 
-def _fitted(head: Sequence[str], details: Iterator[str], count: int, command: str) -> str:
+def _fit_to_limit(head: Sequence[str], details: Iterator[str], count: int, command: str) -> str:
     """The head, and as many details as there is room and patience for."""
     text = "\n\n".join(head)
     shown = 0
@@ -214,12 +226,12 @@ def _fitted(head: Sequence[str], details: Iterator[str], count: int, command: st
     return text + "\n"
 
 
-def _share(rate: Rate) -> str:
+def _share_text(rate: Rate) -> str:
     return f"{rate.passed:,} of {rate.judged:,} ({percent(rate.share)})"
 
 
-def _rate(rate: Rate) -> list[str]:
-    return [_share(rate), interval_percent(rate.interval) or "n/a"]
+def _rate_cells(rate: Rate) -> list[str]:
+    return [_share_text(rate), interval_percent(rate.interval) or "n/a"]
 
 
 KINDS = {"md": ReportKind((".md",), lambda reader, runs, raw: summary(reader, runs))}

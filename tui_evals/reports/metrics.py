@@ -56,65 +56,65 @@ class Names:
     def __init__(self, document: Mapping[str, Any], judge: str) -> None:
         self._judge = judge
         defaults = document.get("default_evaluators")
-        plain = _Unit(effective_evaluators(defaults, None, None, "item"))
-        self._units = [_units(item, defaults, plain) for item in document["items"]]
-        self._names = _names({id(unit): unit for units in self._units for unit in units}.values())
+        plain = _UnitEvaluators(effective_evaluators(defaults, None, None, "item"))
+        self._units = [_item_units(item, defaults, plain) for item in document["items"]]
+        self._names = _metric_names({id(unit): unit for units in self._units for unit in units}.values())
 
     def of(self, item: int, turn: int, record: ScoreRecord) -> Metric:
         """The metric of a score of an item's turn; its key, with no judge, where the dataset has no such evaluator."""
-        said = record.details.get("judge")  # a recorded score of another tool says who judged
-        told = said if isinstance(said, str) else ""
+        judge = record.details.get("judge")  # a recorded score of another tool says who judged
+        judge_name = judge if isinstance(judge, str) else ""
         name = self._names.get(record.key)
         if name is None:
-            return Metric(record.evaluator if told else record.key, told)
-        return Metric(name, self._units[item][turn].judges.get(record.key) or told or self._judge)
+            return Metric(record.evaluator if judge_name else record.key, judge_name)
+        return Metric(name, self._units[item][turn].judges.get(record.key) or judge_name or self._judge)
 
 
-class _Unit:
+class _UnitEvaluators:
     """The judges and the other options of the evaluators of a turn, by their keys."""
 
     def __init__(self, evaluators: Iterable[EffectiveEvaluator]) -> None:
         self.judges: dict[str, str] = {}
         self.options: list[tuple[str, str, str]] = []
-        for one in evaluators:
-            if isinstance(judge := one.options.get("judge"), str):
-                self.judges[one.key] = judge
-            rest = {name: value for name, value in one.options.items() if name not in _SAME_METRIC}
-            self.options.append((one.key, one.evaluator, json.dumps(rest, sort_keys=True)))
+        for effective in evaluators:
+            if isinstance(judge := effective.options.get("judge"), str):
+                self.judges[effective.key] = judge
+            rest = {name: value for name, value in effective.options.items() if name not in _SAME_METRIC}
+            self.options.append((effective.key, effective.evaluator, json.dumps(rest, sort_keys=True)))
 
 
-def _units(item: Mapping[str, Any], defaults: Any, plain: _Unit) -> list[_Unit]:
-    found = []
+def _item_units(item: Mapping[str, Any], defaults: Any, plain: _UnitEvaluators) -> list[_UnitEvaluators]:
+    units = []
     for unit in item.get("turns") or [item]:
         own, mode = unit.get("evaluators"), unit.get("evaluators_mode")
-        found.append(plain if own is None else _Unit(effective_evaluators(defaults, own, mode, "item")))
-    return found
+        units.append(plain if own is None else _UnitEvaluators(effective_evaluators(defaults, own, mode, "item")))
+    return units
 
 
-def _names(units: Iterable[_Unit]) -> dict[str, str]:
+def _metric_names(units: Iterable[_UnitEvaluators]) -> dict[str, str]:
     """What the metric of a key is called: as its evaluator, or where that measures several things, as its first key."""
     options: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for unit in units:
         for key, evaluator, rest in unit.options:
             options[key].add((evaluator, rest))
     first: dict[frozenset[tuple[str, str]], str] = {}
-    for key, found in options.items():
-        first.setdefault(frozenset(found), key)
-    several = Counter(evaluator for found in first for evaluator in {evaluator for evaluator, _ in found})
+    for key, option_set in options.items():
+        first.setdefault(frozenset(option_set), key)
+    several = Counter(evaluator for option_set in first for evaluator in {evaluator for evaluator, _ in option_set})
     names = {}
-    for key, found in options.items():
-        evaluators = {evaluator for evaluator, _ in found}
+    for key, option_set in options.items():
+        evaluators = {evaluator for evaluator, _ in option_set}
         alone = len(evaluators) == 1 and all(several[evaluator] == 1 for evaluator in evaluators)
-        names[key] = evaluators.pop() if alone else first[frozenset(found)]
+        names[key] = evaluators.pop() if alone else first[frozenset(option_set)]
     return names
 
 
-def sorted_out(records: Iterable[tuple[Metric, ScoreRecord]]) -> dict[Metric, list[ScoreRecord]]:
+def scores_by_metric(records: Iterable[tuple[Metric, ScoreRecord]]) -> dict[Metric, list[ScoreRecord]]:
     """The scores of one answer by their metrics."""
-    found: dict[Metric, list[ScoreRecord]] = {}
+    by_metric: dict[Metric, list[ScoreRecord]] = {}
     for metric, record in records:
-        found.setdefault(metric, []).append(record)
-    return found
+        by_metric.setdefault(metric, []).append(record)
+    return by_metric
 
 
 def with_averages(answers: Iterable[Scores]) -> list[Metric]:
@@ -124,11 +124,13 @@ def with_averages(answers: Iterable[Scores]) -> list[Metric]:
     for scores in answers:
         for metric, records in scores.items():
             judged.setdefault(metric.name, {})[metric] = None
-            scored |= {metric.name for record in records if _score(record) is not None}
-    return [metric for name, by_judge in judged.items() for metric in _averaged(name, by_judge, name in scored)]
+            scored |= {metric.name for record in records if _judge_number(record) is not None}
+    return [
+        metric for name, by_judge in judged.items() for metric in _metrics_with_average(name, by_judge, name in scored)
+    ]
 
 
-def _averaged(name: str, judged: Collection[Metric], scored: bool) -> Iterator[Metric]:
+def _metrics_with_average(name: str, judged: Collection[Metric], scored: bool) -> Iterator[Metric]:
     yield from judged
     if len(judged) > 1 and scored:
         yield Metric(name, None)
@@ -137,27 +139,27 @@ def _averaged(name: str, judged: Collection[Metric], scored: bool) -> Iterator[M
 def measured(metric: Metric, answers: Iterable[Scores]) -> Measured:
     """What a metric comes to over some answers."""
     if metric.judge is None:
-        means = [_mean(_averages(metric.name, scores)) for scores in answers]
+        means = [_mean(_judge_means(metric.name, scores)) for scores in answers]
         known = [mean for mean in means if mean is not None]
         return Measured(_mean(known), len(known))
     records = [record for scores in answers for record in scores.get(metric, ())]
-    numbers = [number for record in records if (number := _score(record)) is not None]
+    numbers = [number for record in records if (number := _judge_number(record)) is not None]
     results = [record.result for record in records]
     counts = (results.count(result) for result in ("pass", "fail", "error", "skipped"))
     return Measured(_mean(numbers), len(numbers), *counts)
 
 
-def _averages(name: str, scores: Scores) -> list[float]:
+def _judge_means(name: str, scores: Scores) -> list[float]:
     """What each judge of a metric gave one answer."""
     by_judge = (
-        [number for record in records if (number := _score(record)) is not None]
+        [number for record in records if (number := _judge_number(record)) is not None]
         for metric, records in scores.items()
         if metric.name == name
     )
     return [mean for numbers in by_judge if (mean := _mean(numbers)) is not None]
 
 
-def _score(record: ScoreRecord) -> float | None:
+def _judge_number(record: ScoreRecord) -> float | None:
     """The number a judge gave; a bare OK or ERR is none, although it is kept as 1 or 0."""
     return None if record.threshold is None and record.label in ("ok", "err") else record.score
 

@@ -55,14 +55,14 @@ class Series:
 
     def figures(self) -> dict[str, float]:
         """The figures under their names: shares and means, and how often each choice was made."""
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         if self.correct:
             accuracy = sum(self.correct) / len(self.correct)
-            found["accuracy"] = accuracy
+            figures["accuracy"] = accuracy
             if self.deviates:
-                found["boostrap_std"] = math.sqrt(accuracy * (1 - accuracy) / len(self.correct))
-        found |= {f"counts/{choice}": count for choice, count in self.choices.items()}
-        return found | {name: sum(values) / len(values) for name, values in self.measures.items()}
+                figures["boostrap_std"] = math.sqrt(accuracy * (1 - accuracy) / len(self.correct))
+        figures |= {f"counts/{choice}": count for choice, count in self.choices.items()}
+        return figures | {name: sum(values) / len(values) for name, values in self.measures.items()}
 
 
 def report(events: Iterable[Event]) -> dict[str, float]:
@@ -76,14 +76,14 @@ def report(events: Iterable[Event]) -> dict[str, float]:
         elif event.type == "sampling":
             usage.update(event.data.get("usage") or {})
         missing += event.type == "error"
-    found: dict[str, float] = {}
-    for name, one in series.items():
-        found |= {_named(figure, name): value for figure, value in one.figures().items()}
-    found |= {f"usage_{name}": count for name, count in usage.items()}
-    return found | ({MISSING: missing} if missing else {})
+    figures: dict[str, float] = {}
+    for name, one_series in series.items():
+        figures |= {_figure_name(figure, name): value for figure, value in one_series.figures().items()}
+    figures |= {f"usage_{name}": count for name, count in usage.items()}
+    return figures | ({MISSING: missing} if missing else {})
 
 
-def _named(figure: str, series: str) -> str:
+def _figure_name(figure: str, series: str) -> str:
     """`counts/Yes` of a series is `counts/SERIES/Yes`, every other figure `FIGURE/SERIES`."""
     head, slash, choice = figure.partition("/")
     return "/".join(filter(None, (head, series, choice if slash else "")))
@@ -126,15 +126,15 @@ def _spec(reader: Reader, run: RunRow) -> dict[str, Any]:
     origin = _origin(reader, run)
     name = str(origin.get("eval") or run.name)
     judge = run.config.get("judge")
-    asked = [*run.targets, *([judge["name"]] if judge else [])]  # the original has the grader last
+    models = [*run.targets, *([judge["name"]] if judge else [])]  # the original has the grader last
     base, _, rest = name.partition(".")
     return {
-        "completion_fns": asked,
+        "completion_fns": models,
         "eval_name": name,
         "base_eval": base,
         "split": rest.partition(".")[0],
         "run_config": {
-            "completion_fns": asked,
+            "completion_fns": models,
             "eval_spec": {"cls": origin.get("class"), "key": name},
             "seed": None,
             "max_samples": None,
@@ -148,8 +148,8 @@ def _spec(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 
 def _origin(reader: Reader, run: RunRow) -> Mapping[str, Any]:
-    found = (reader.snapshot(run.snapshot).get("extensions") or {}).get(EVALS)
-    return found if isinstance(found, Mapping) else {}
+    origin = (reader.snapshot(run.snapshot).get("extensions") or {}).get(EVALS)
+    return origin if isinstance(origin, Mapping) else {}
 
 
 def _time(seconds: float) -> str:
@@ -157,35 +157,39 @@ def _time(seconds: float) -> str:
 
 
 def _events(reader: Reader, run: RunRow) -> Iterator[Event]:
-    """Every event of a run: what was said and found of each answer, then what was found of answers together."""
+    """Every event of a run: those of each answer and its scores, then the scores of groups of answers."""
     conversations = list(answers(reader, run))
     together = reader.group_scores(run.id, run.scoring_pass)
-    found = [score for _, said in conversations for one in said for score in one.scores]
-    several = len({score.key for score in (*found, *(one.record for one in together))}) > 1
+    scores = [score for _, entries in conversations for entry in entries for score in entry.scores]
+    several = len({score.key for score in (*scores, *(group.record for group in together))}) > 1
     columns = len(run.targets) * len(run.prompts) > 1
     names: dict[int, str] = {}
-    for item, said in conversations:
-        for one in said:
-            names.setdefault(one.row.item, one.row.name)
-            column = _column(run, one) if columns else ""
-            yield from _answered(run, item, one, column, several)
+    for item, entries in conversations:
+        for entry in entries:
+            names.setdefault(entry.row.item, entry.row.name)
+            column = _column(run, entry) if columns else ""
+            yield from _answer_events(run, item, entry, column, several)
     for group in together:
         series = group.record.key if several else ""
-        yield from _judged(names.get(group.item, ""), group.record, {}, run.finished or run.created, series, _who(run))
+        yield from _score_events(
+            names.get(group.item, ""), group.record, {}, run.finished or run.created, series, _judge_name(run)
+        )
 
 
-def _column(run: RunRow, one: AnswerEntry) -> str:
-    return "/".join(filter(None, (run.prompts[one.row.prompt], run.targets[one.row.target])))
+def _column(run: RunRow, entry: AnswerEntry) -> str:
+    return "/".join(filter(None, (run.prompts[entry.row.prompt], run.targets[entry.row.target])))
 
 
-def _who(run: RunRow) -> str | None:
+def _judge_name(run: RunRow) -> str | None:
     judge = run.config.get("judge")
     return judge["name"] if judge else None
 
 
-def _answered(run: RunRow, item: Mapping[str, Any], one: AnswerEntry, column: str, several: bool) -> Iterator[Event]:
-    """What was asked and said, and what each evaluator found."""
-    row, record = one.row, one.record
+def _answer_events(
+    run: RunRow, item: Mapping[str, Any], entry: AnswerEntry, column: str, several: bool
+) -> Iterator[Event]:
+    """The events of one answer: its sample, the sampling, and what each evaluator gave it."""
+    row, record = entry.row, entry.record
     when = row.started or run.finished or run.created
     if row.repeat == 0 and row.turn == 0 and row.target == 0 and row.prompt == 0:
         yield Event("raw_sample", row.name, _sample(item), when)
@@ -201,37 +205,37 @@ def _answered(run: RunRow, item: Mapping[str, Any], one: AnswerEntry, column: st
     sampled = {"prompt": list(record.request.get("messages", ())), "sampled": [record.text]}
     more: dict[str, Any] = {"model": record.model or run.targets[row.target], **({"usage": usage} if usage else {})}
     yield Event("sampling", row.name, {**sampled, **more}, when)
-    compared = {"expected": _expected(one.unit), "sampled": record.text}
-    for score in one.scores:
+    compared = {"expected": _expected_answers(entry.unit), "sampled": record.text}
+    for score in entry.scores:
         series = "/".join(filter(None, (score.key if several else "", column)))
-        yield from _judged(row.name, score, compared, when, series, _who(run))
+        yield from _score_events(row.name, score, compared, when, series, _judge_name(run))
 
 
 def _sample(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The sample an item was made of, as far as the item tells."""
-    asked = [*(item.get("messages") or ())]
+    """The sample an item was made of, rebuilt from the item."""
+    messages = [*(item.get("messages") or ())]
     if item.get("prompt") is not None:
-        asked.append({"role": "user", "content": item["prompt"]})
+        messages.append({"role": "user", "content": item["prompt"]})
     ideal = item.get("ideal", item.get("expected_response"))
-    return {"input": asked, **({} if ideal is None else {"ideal": ideal}), **(item.get("variables") or {})}
+    return {"input": messages, **({} if ideal is None else {"ideal": ideal}), **(item.get("variables") or {})}
 
 
-def _expected(unit: Mapping[str, Any]) -> Any:
+def _expected_answers(unit: Mapping[str, Any]) -> Any:
     first, ideal = unit.get("expected_response"), list(unit.get("ideal") or ())
-    found = ideal if first is None or first in ideal else [first, *ideal]
-    return found[0] if len(found) == 1 else found
+    references = ideal if first is None or first in ideal else [first, *ideal]
+    return references[0] if len(references) == 1 else references
 
 
-def _judged(
+def _score_events(
     sample: str, score: ScoreRecord, compared: Mapping[str, Any], when: float, series: str, judge: str | None
 ) -> Iterator[Event]:
-    """What one evaluator found: a choice with its score, or right or wrong and the measures beside it."""
+    """The events of one score: a choice with its score, or right or wrong and the measures beside it."""
     if score.evaluator == _GRADED and isinstance(score.details.get("metrics"), Mapping):
-        yield from _graded(sample, score, when, series, judge)
+        yield from _graded_events(sample, score, when, series, judge)
     elif score.result in ("pass", "fail"):
         passed = score.result == "pass"
         compared = {**compared, "expected": None} if score.evaluator == "JsonValid" else compared
-        data = {"correct": passed, **compared, "picked": _picked(score, passed, compared.get("sampled"))}
+        data = {"correct": passed, **compared, "picked": _picked_answer(score, passed, compared.get("sampled"))}
         yield Event("match", sample, {**data, "evaluator": score.key}, when, series, score.evaluator in _DEVIATING)
         if measures := _measures(score, passed):
             yield Event("metrics", sample, measures, when, series)
@@ -242,19 +246,19 @@ def _judged(
         yield Event("metrics", sample, {score.key: score.score}, when, series)
 
 
-def _graded(sample: str, score: ScoreRecord, when: float, series: str, judge: str | None) -> Iterator[Event]:
+def _graded_events(sample: str, score: ScoreRecord, when: float, series: str, judge: str | None) -> Iterator[Event]:
     metrics: Mapping[str, Mapping[str, Any]] = score.details["metrics"]
     for name, metric in metrics.items():
         # What the judge was shown is not kept, and the original's readers want the field.
-        said = {"prompt": None, "sampled": [metric.get("reply", "")], "model": judge}
-        yield Event("sampling", sample, said, when)
+        sampling = {"prompt": None, "sampled": [metric.get("reply", "")], "model": judge}
+        yield Event("sampling", sample, sampling, when)
         data = {"choice": metric.get("choice"), "score": metric.get("score")}
         data |= {"metascore": metric["metascore"]} if "metascore" in metric else {}
         own = name if len(metrics) > 1 else ""
         yield Event("metrics", sample, data, when, "/".join(filter(None, (own, series))))
 
 
-def _picked(score: ScoreRecord, passed: bool, sampled: object) -> object:
+def _picked_answer(score: ScoreRecord, passed: bool, sampled: object) -> object:
     """What the original says was picked, which differs from class to class."""
     if score.evaluator in ("FuzzyMatch", "JsonMatch"):
         return [sampled] if passed else []

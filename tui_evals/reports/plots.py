@@ -29,7 +29,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle and what it says."""
+    """A rectangle with its title."""
 
     x: float
     y: float
@@ -116,22 +116,22 @@ def histogram(values: Sequence[float], thresholds: Sequence[float] = ()) -> Hist
     """The bars of a distribution; None where there is nothing to draw."""
     if not values:
         return None
-    found = histograms([values])
-    (counts,), edges = found.counts, found.edges
+    binned = histograms([values])
+    (counts,), edges = binned.counts, binned.edges
     top, step = max(counts), WIDTH / BINS
     bars = []
     for place, count in enumerate(counts):
         # What is there at all must be seen, however few it is.
         height = round(max(HEIGHT * count / top, 1.5), 1) if count else 0.0
-        title = f"{_edge(edges[place])} to {_edge(edges[place + 1])}: {count:,}"
+        title = f"{_edge_text(edges[place])} to {_edge_text(edges[place + 1])}: {count:,}"
         if count:
             bars.append(Box(round(place * step + 0.5, 1), round(HEIGHT - height, 1), step - 1, height, title))
     low, high = edges[0], edges[-1]
     held = set(thresholds)
     mark = round(WIDTH * (held.pop() - low) / (high - low), 1) if len(held) == 1 else None
     inside = mark if mark is not None and 0 <= mark <= WIDTH else None
-    title = f"Distribution of {len(values):,} scores from {_edge(low)} to {_edge(high)}"
-    return Histogram(tuple(bars), _edge(low), _edge(high), inside, title)
+    title = f"Distribution of {len(values):,} scores from {_edge_text(low)} to {_edge_text(high)}"
+    return Histogram(tuple(bars), _edge_text(low), _edge_text(high), inside, title)
 
 
 def levels(counts: Mapping[str, int]) -> tuple[Level, ...]:
@@ -148,17 +148,17 @@ def steps(runs: Sequence[Sequence[float]]) -> Steps | None:
     """Distributions over the same bins, in percent of each run's scores; None where there are none at all."""
     if not any(runs):
         return None
-    found = histograms(runs)
-    shares = [[count / max(sum(own), 1) for count in own] for own in found.counts]
+    binned = histograms(runs)
+    shares = [[count / max(sum(own), 1) for count in own] for own in binned.counts]
     top = max(share for own in shares for share in own)
     lines = []
     for own in shares:
-        points = ["0," + _at(0.0, top)]
+        points = ["0," + _step_height(0.0, top)]
         for place, share in enumerate(own):
             left, right = STEPS_WIDTH * place / BINS, STEPS_WIDTH * (place + 1) / BINS
-            points += [f"{left:g},{_at(share, top)}", f"{right:g},{_at(share, top)}"]
-        lines.append(" ".join([*points, f"{STEPS_WIDTH},{_at(0.0, top)}"]))
-    low, high = _edge(found.edges[0]), _edge(found.edges[-1])
+            points += [f"{left:g},{_step_height(share, top)}", f"{right:g},{_step_height(share, top)}"]
+        lines.append(" ".join([*points, f"{STEPS_WIDTH},{_step_height(0.0, top)}"]))
+    low, high = _edge_text(binned.edges[0]), _edge_text(binned.edges[-1])
     return Steps(tuple(lines), low, high, f"{100 * top:.0f} %", f"Share of scores in 20 bins from {low} to {high}")
 
 
@@ -166,24 +166,24 @@ def scatter(pairs: Sequence[tuple[float, float]], before: str, after: str) -> Sc
     """Item scores from 0 to 100, equal pairs as one larger dot; None without a pair."""
     if not pairs:
         return None
-    spots = Counter((round(one, 1), round(other, 1)) for one, other in pairs)
+    spots = Counter((round(first, 1), round(second, 1)) for first, second in pairs)
     most = max(spots.values())
     dots = [
         Dot(
-            round(SCATTER * one / 100, 1),
-            round(SCATTER * (1 - other / 100), 1),
+            round(SCATTER * first / 100, 1),
+            round(SCATTER * (1 - second / 100), 1),
             round(_RADIUS + (_LARGEST - _RADIUS) * sqrt((count - 1) / max(most - 1, 1)), 1),
-            _side(one, other),
-            f"{before} {one:g}, {after} {other:g}: {count:,} item" + ("" if count == 1 else "s"),
+            _better_side(first, second),
+            f"{before} {first:g}, {after} {second:g}: {count:,} item" + ("" if count == 1 else "s"),
         )
-        for (one, other), count in sorted(spots.items(), key=lambda entry: -entry[1])
+        for (first, second), count in sorted(spots.items(), key=lambda entry: -entry[1])
     ]
-    sides = Counter(_side(one, other) for one, other in pairs)
+    sides = Counter(_better_side(first, second) for first, second in pairs)
     return Scatter(tuple(dots), sides["better"], sides["worse"], sides["equal"])
 
 
 def stacked(counts: Mapping[str, int], width: float = 1000.0) -> tuple[Part, ...]:
-    """What a whole is made of, side by side; what is not there is left out."""
+    """The parts of a whole side by side, without empty ones."""
     total, at, parts = sum(counts.values()), 0.0, []
     for name, count in counts.items():
         if count:
@@ -193,13 +193,13 @@ def stacked(counts: Mapping[str, int], width: float = 1000.0) -> tuple[Part, ...
     return tuple(parts)
 
 
-def _side(one: float, other: float) -> str:
-    return "better" if other > one else "worse" if other < one else "equal"
+def _better_side(first: float, second: float) -> str:
+    return "better" if second > first else "worse" if second < first else "equal"
 
 
-def _at(share: float, top: float) -> str:
+def _step_height(share: float, top: float) -> str:
     return f"{STEPS_HEIGHT - (STEPS_HEIGHT - 2) * share / top:.1f}"
 
 
-def _edge(value: float) -> str:
+def _edge_text(value: float) -> str:
     return f"{value:.3g}"

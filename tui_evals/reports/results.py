@@ -25,13 +25,13 @@ _WORST = ("error", "partial", "fail", "pass")
 
 @dataclass(frozen=True, slots=True)
 class AnswerEntry:
-    """One answer with what it answers and what was found of it."""
+    """One answer with its question and its scores."""
 
     row: AnswerRow
     record: AnswerRecord | None
     scores: tuple[ScoreRecord, ...]
     together: tuple[ScoreRecord, ...]
-    """What was found of all answers to the same, which counts into the status of none of them."""
+    """The scores of all answers to the same question, which count into the status of none of them."""
     unit: Mapping[str, Any]
     """The turn of a conversation, else the item itself."""
     item: Mapping[str, Any]
@@ -41,9 +41,9 @@ def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], li
     """Each conversation of a run: its item, and its answers turn by turn."""
     items = reader.snapshot(run.snapshot)["items"]
     for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
-        found = list(rows)
-        item = items[found[0].item]
-        yield item, [read(reader, run, row, item) for row in found]
+        cell_rows = list(rows)
+        item = items[cell_rows[0].item]
+        yield item, [read(reader, run, row, item) for row in cell_rows]
 
 
 def read(reader: Reader, run: RunRow, row: AnswerRow, item: Mapping[str, Any]) -> AnswerEntry:
@@ -65,42 +65,50 @@ def document(reader: Reader, run: RunRow) -> dict[str, Any]:
         "cliVersion": __version__,
     }
     several = len(run.targets) * len(run.prompts) > 1
-    items = [_item(item, found, run, several) for item, found in answers(reader, run)]
-    return {**_extended(source, "tui_evals_run", _about(reader, run)), "metadata": metadata, "items": items}
+    items = [_item(item, entries, run, several) for item, entries in answers(reader, run)]
+    return {
+        **_with_extension(source, "tui_evals_run", _run_extension(reader, run)),
+        "metadata": metadata,
+        "items": items,
+    }
 
 
-def _about(reader: Reader, run: RunRow) -> dict[str, Any]:
+def _run_extension(reader: Reader, run: RunRow) -> dict[str, Any]:
     """How the run as a whole stands."""
     standing = standing_data(run, reader.totals(run.id), reader.spent(run.id)[1])
     return {"run": run.key, "name": run.name, **standing}
 
 
-def _item(item: Mapping[str, Any], found: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:
-    first = found[0].row
+def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, Any]:
+    first = entries[0].row
     written = dict(item)
     if several or first.repeat:
         column = {"target": run.targets[first.target], "repeat": first.repeat + 1}
         if run.prompts[first.prompt]:
             column["prompt"] = run.prompts[first.prompt]
-        written = _extended(written, "tui_evals_run", column)
+        written = _with_extension(written, "tui_evals_run", column)
     if "turns" not in item:
-        return _filled(written, found[0])
-    written["turns"] = [_filled(answered.unit, answered) for answered in found]
-    statuses = [answered.row.status for answered in found]
+        return _with_outputs(written, entries[0])
+    written["turns"] = [_with_outputs(answered.unit, answered) for answered in entries]
+    statuses = [answered.row.status for answered in entries]
     if all(status in _SUMMARY for status in statuses):
         counts = {field: statuses.count(status) for status, field in _SUMMARY.items()}  # type: ignore[arg-type]
         overall = next(status for status in _WORST if status in statuses)
-        written["summary"] = {"turns_total": len(found), **counts, "overall_status": overall}
+        written["summary"] = {"turns_total": len(entries), **counts, "overall_status": overall}
     return written
 
 
-def _filled(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, Any]:
-    """A turn or item with its outputs; what was found of all answers to it stands apart from its own scores."""
+def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, Any]:
+    """A turn or item with its outputs; the scores of all answers to it stand apart from its own."""
     filled = {**unit, **_outputs(answered)}
-    return _extended(filled, "tui_evals_together", together) if (together := _objects(answered.together)) else filled
+    return (
+        _with_extension(filled, "tui_evals_together", together)
+        if (together := _score_objects(answered.together))
+        else filled
+    )
 
 
-def _extended(unit: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 
@@ -108,23 +116,23 @@ def _outputs(answered: AnswerEntry) -> dict[str, Any]:
     row, record = answered.row, answered.record
     if record is None:
         return {}
-    found: dict[str, Any] = {"status": row.status} if row.status in _SUMMARY else {}
+    outputs: dict[str, Any] = {"status": row.status} if row.status in _SUMMARY else {}
     if record.text is not None:
-        found["response"] = record.text
+        outputs["response"] = record.text
     if record.diagnostics:
-        found["diagnostics"] = dict(record.diagnostics)
-    found["scores"] = _objects(answered.scores)
+        outputs["diagnostics"] = dict(record.diagnostics)
+    outputs["scores"] = _score_objects(answered.scores)
     if row.status == "error":
-        found["error"] = {"code": record.code or "agentRequestFailed", "message": record.message or ""}
+        outputs["error"] = {"code": record.code or "agentRequestFailed", "message": record.message or ""}
     elif row.status == "partial":
         errored = sum(score.result == "error" for score in answered.scores)
         total = len(answered.scores)
         message = f"Agent response obtained. {errored} of {total} evaluators failed to run."
-        found["error"] = {"code": "evaluatorsFailed", "message": message}
-    return found
+        outputs["error"] = {"code": "evaluatorsFailed", "message": message}
+    return outputs
 
 
-def _objects(scores: Iterable[ScoreRecord]) -> dict[str, Any]:
+def _score_objects(scores: Iterable[ScoreRecord]) -> dict[str, Any]:
     return {key_of(score): score_object(score) for score in scores if score.result != "skipped"}
 
 
@@ -139,8 +147,8 @@ def score_object(score: ScoreRecord) -> dict[str, Any]:
     """A score as results documents hold it."""
     if score.result == "error":
         code = score.details.get("code")
-        found: dict[str, Any] = {"result": "error", "error": score.reason or "no reason was given"}
-        return {**found, "code": code} if code else found
+        failure: dict[str, Any] = {"result": "error", "error": score.reason or "no reason was given"}
+        return {**failure, "code": code} if code else failure
     record: dict[str, Any] = {"result": score.result}
     if score.evaluator == "ExactMatch":
         record["match"] = score.score == 1.0
@@ -162,8 +170,8 @@ def json_text(reader: Reader, run: RunRow) -> str:
 
 def json_lines(reader: Reader, run: RunRow) -> Iterator[str]:
     """One line of JSON for each answer, with everything that is known of it."""
-    for item, found in answers(reader, run):
-        for answered in found:
+    for item, entries in answers(reader, run):
+        for answered in entries:
             yield json.dumps(_line(item, answered, run), ensure_ascii=False) + "\n"
 
 
@@ -191,9 +199,9 @@ def table(reader: Reader, run: RunRow, *, raw: bool = False) -> str:
     """The results as a table, a row for each answer; formulas are made harmless unless `raw`."""
     keys: dict[str, None] = {}
     rows = []
-    for item, found in answers(reader, run):
-        for answered in found:
-            keys |= dict.fromkeys(name for name, _ in _named(answered))
+    for item, entries in answers(reader, run):
+        for answered in entries:
+            keys |= dict.fromkeys(name for name, _ in _column_scores(answered))
             rows.append(_row(item, answered, run))
     columns = [*_COLUMNS, *(f"{key}.{part}" for key in keys for part in _PARTS)]
     return csv_text(columns, ([row.get(column) for column in columns] for row in rows), raw=raw)
@@ -201,7 +209,7 @@ def table(reader: Reader, run: RunRow, *, raw: bool = False) -> str:
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> str:
     """A table as CSV; formulas are made harmless unless `raw`, in the header too."""
-    lines = ([_cell(value) for value in row] for row in (columns, *rows))
+    lines = ([_cell_text(value) for value in row] for row in (columns, *rows))
     return "".join(csv_line(cells if raw else map(escape_formula, cells)) for cells in lines)
 
 
@@ -215,7 +223,7 @@ _COLUMNS = (
 
 def _row(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
     row, record, unit = answered.row, answered.record, answered.unit
-    found: dict[str, Any] = {
+    cells: dict[str, Any] = {
         "kind": "turn" if "turns" in item else "item",
         "item": row.name,
         "thread": item.get("name") if "turns" in item else None,
@@ -237,16 +245,18 @@ def _row(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[st
         "extensions": item.get("extensions"),
         "conversation_id": item.get("conversation_id"),
     }
-    return found | {f"{name}.{part}": getattr(score, part) for name, score in _named(answered) for part in _PARTS}
+    return cells | {
+        f"{name}.{part}": getattr(score, part) for name, score in _column_scores(answered) for part in _PARTS
+    }
 
 
-def _named(answered: AnswerEntry) -> Iterator[tuple[str, ScoreRecord]]:
+def _column_scores(answered: AnswerEntry) -> Iterator[tuple[str, ScoreRecord]]:
     """The scores under the names of their columns; those of all answers to the item say so."""
     yield from ((score.key, score) for score in answered.scores)
     yield from ((f"together.{score.key}", score) for score in answered.together)
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -70,7 +70,7 @@ class PricedTarget:
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     answered_once: bool = False
     stopped: Stopped | None = None
-    """Why nobody need ask any more."""
+    """Why the target is not asked any more."""
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
@@ -93,7 +93,7 @@ class PricedTarget:
         took = cost = None
         started = time.time()
 
-        def told(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
+        def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
             nonlocal took, cost
             took = seconds
             cost = self._cost(outcome)
@@ -101,10 +101,10 @@ class PricedTarget:
 
         try:
             reply, attempts = await persistent(
-                lambda: self.target.ask(request), self.room.gate, self.config.timeout, told
+                lambda: self.target.ask(request), self.room.gate, self.config.timeout, note_attempt
             )
         except (TargetError, ConfigurationError) as problem:
-            if isinstance(problem, TargetError) and not self._hopeless(problem):
+            if isinstance(problem, TargetError) and not self._is_fatal(problem):
                 raise
             self.stopped = Stopped(f"{self.config.name}: {problem}", "configuration")
             raise self.stopped from None
@@ -138,7 +138,7 @@ class PricedTarget:
             message=str(outcome) if isinstance(outcome, TargetError) else None,
         )
 
-    def _hopeless(self, problem: TargetError) -> bool:
+    def _is_fatal(self, problem: TargetError) -> bool:
         """A wrong key or model, or nobody there, before the target ever answered: more asking cannot help."""
         if self.answered_once:
             return False
@@ -148,7 +148,7 @@ class PricedTarget:
 
 
 async def recalled(
-    asked: PricedTarget,
+    target: PricedTarget,
     request: Request,
     ledger: Ledger,
     scope: str | None,
@@ -159,22 +159,22 @@ async def recalled(
     `scope` is a word that sets what is kept apart from what others asked; with None nothing is kept or recalled. The
     limit that a budget sets to an answer is no part of the question.
     """
-    key = "" if scope is None else cache_key({**asked.identity, **({"scope": scope} if scope else {})}, request)
+    key = "" if scope is None else cache_key({**target.identity, **({"scope": scope} if scope else {})}, request)
     if key and (kept := await ledger.cached(key)) is not None:
-        ledger.called(_free(asked))
+        ledger.called(_cached_call(target))
         return kept
-    said = await asked.ask(replace(request, params=asked.with_params(request.params)), ledger)
-    record = AnswerRecord(text=said.reply.text, request={}, scripted=said.reply.scripted, model=said.reply.model)
-    if key and worth(said.reply.text):
-        await ledger.keep(key, asked.config.name, record)
+    timed = await target.ask(replace(request, params=target.with_params(request.params)), ledger)
+    record = AnswerRecord(text=timed.reply.text, request={}, scripted=timed.reply.scripted, model=timed.reply.model)
+    if key and worth(timed.reply.text):
+        await ledger.keep(key, target.config.name, record)
     return record
 
 
-def _free(asked: PricedTarget) -> CallRecord:
+def _cached_call(target: PricedTarget) -> CallRecord:
     return CallRecord(
         answer=current_answer.get(),
-        kind=asked.kind,
-        target=asked.config.name,
+        kind=target.kind,
+        target=target.config.name,
         attempt=1,
         started=0.0,
         latency_ms=0.0,

@@ -53,7 +53,7 @@ class BoutQuestion:
 
 
 class BoutMaterial:
-    """The answers of bouts with what was asked and expected, as the store has them."""
+    """The answers of bouts with their questions and references, as the store has them."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -68,11 +68,11 @@ class BoutMaterial:
         return BoutQuestion(left, right, tuple(dict.fromkeys(expected)))
 
     def _contender(self, answer: int) -> tuple[BattleAnswer, AnswerRow]:
-        found = self._reader.detail(answer)
-        if found.answer is None:
+        detail = self._reader.detail(answer)
+        if detail.answer is None:
             raise LookupError(f"answer number {answer} is not in the store any more")
-        chat = found.answer.request.get("messages", ())
-        return BattleAnswer(chat, found.answer.text or "", found.answer.tool_calls), found.row
+        chat = detail.answer.request.get("messages", ())
+        return BattleAnswer(chat, detail.answer.text or "", detail.answer.tool_calls), detail.row
 
     def _dataset(self, run: int) -> Dataset:
         if run not in self._datasets:
@@ -82,11 +82,11 @@ class BoutMaterial:
 
 def estimate_battle(due: Sequence[DueBout], criteria: str, reader: Reader, price: Price | None) -> Estimate:
     """How many calls the bouts take, and about how much money, from the texts of some of them."""
-    calls = sum(one.calls for one in due)
+    calls = sum(bout.calls for bout in due)
     if price is None or not calls:
         return Estimate(0, calls, 0.0 if not calls else None)
     material, every = BoutMaterial(reader), -(-len(due) // _READ_FOR_ESTIMATE)
-    sizes = [_size(material.of(one), criteria) for one in due[::every]]
+    sizes = [_size(material.of(bout), criteria) for bout in due[::every]]
     read = calls * sum(sizes) / len(sizes)
     return Estimate(
         0, calls, (read * price.input_per_million + calls * _VERDICT_TOKENS * price.output_per_million) / 1e6
@@ -95,10 +95,10 @@ def estimate_battle(due: Sequence[DueBout], criteria: str, reader: Reader, price
 
 def _size(shown: BoutQuestion, criteria: str) -> int:
     try:
-        asked = battle_question(shown.left, shown.right, shown.expected, criteria)
+        question = battle_question(shown.left, shown.right, shown.expected, criteria)
     except CannotJudge:
         return 0
-    return sum(estimate_tokens(message["content"]) for message in asked.messages)
+    return sum(estimate_tokens(message["content"]) for message in question.messages)
 
 
 _ORDERS: tuple[Mapping[Place, Winner], ...] = (
@@ -172,8 +172,8 @@ class Battle:
         known = due.known
         reasons = known.reason.split("\n") if known else ["", ""]
         verdicts: list[Winner | None] = [known.first, known.second] if known else [None, None]
-        for order, found in enumerate(verdicts):
-            if found is None:
+        for order, verdict in enumerate(verdicts):
+            if verdict is None:
                 verdicts[order], reasons[order] = await self._verdict(ask, shown, order)
         return Bout(
             left=due.left,
@@ -190,8 +190,8 @@ class Battle:
         scripted.set(False)
         first, second = (shown.left, shown.right) if order == 0 else (shown.right, shown.left)
         try:
-            found = await ask_preference(ask, first, second, shown.expected, self._criteria)
+            preference = await ask_preference(ask, first, second, shown.expected, self._criteria)
         except CannotJudge as problem:
             return None, " ".join(str(problem).split())
         note = SCRIPTED if scripted.get() else ""
-        return _ORDERS[order][found.winner], " ".join(f"{note}{found.reason}".split())
+        return _ORDERS[order][preference.winner], " ".join(f"{note}{preference.reason}".split())

@@ -67,7 +67,7 @@ class Engine:
         self._use_cache = use_cache
         self._elsewhere = elsewhere
         self._judges = Judges(judges, self, use_cache)
-        self._asked = (*targets, *judges.values())
+        self._priced_targets = (*targets, *judges.values())
         self._stop = False
         self._paused = False
         self._unpaused = asyncio.Event()
@@ -98,7 +98,7 @@ class Engine:
             finished = self._run.status == "finished" if again else outcome.finished
             why = {} if finished else {"message": outcome.message, "code": outcome.code}
             self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended, **why)
-            await asyncio.gather(*(asked.target.close() for asked in self._asked))
+            await asyncio.gather(*(priced.target.close() for priced in self._priced_targets))
         return outcome
 
     def _executor(self) -> AbstractAsyncContextManager[Executor]:
@@ -147,11 +147,11 @@ class Engine:
         """The conversations with a target as far as they are answered, to be judged again."""
         rows = (row for row in self._reader.all_rows(self._run.id) if row.target == target)
         for _, group in groupby(rows, key=lambda row: row.cell):
-            found = [row for row in group if row.status not in ("pending", "running")]
-            if found:
-                known = {row.turn: self._said(row) for row in found}
-                first, ids = found[0], tuple(row.id for row in found)
-                yield self._placed(first, ids, known, frozenset())
+            answered = [row for row in group if row.status not in ("pending", "running")]
+            if answered:
+                known = {row.turn: self._stored_answer(row) for row in answered}
+                first, ids = answered[0], tuple(row.id for row in answered)
+                yield self._make_cell(first, ids, known, frozenset())
 
     def _cell(self, unfinished: list[AnswerRow]) -> Cell:
         first = unfinished[0]
@@ -162,26 +162,28 @@ class Engine:
         known: dict[int, AnswerRecord] = {}
         for row in rows:
             if row.status not in ("pending", "running"):
-                known[row.turn] = self._said(row)
+                known[row.turn] = self._stored_answer(row)
         waiting = {row.turn for row in unfinished}
         final = frozenset(range(turns)) - waiting
         ids = tuple(row.id for row in rows)
-        return self._placed(first, ids, known, final)
+        return self._make_cell(first, ids, known, final)
 
-    def _placed(
+    def _make_cell(
         self, row: AnswerRow, answers: tuple[int, ...], known: Mapping[int, AnswerRecord], final: frozenset[int]
     ) -> Cell:
         item = self._plan.dataset.items[row.item]
         return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final)
 
-    def _said(self, row: AnswerRow) -> AnswerRecord:
+    def _stored_answer(self, row: AnswerRow) -> AnswerRecord:
         answer = self._reader.detail(row.id).answer
         return answer if answer is not None else AnswerRecord(text=None, request={}, code="agentRequestFailed")
 
     def known(self, cell: Cell) -> Mapping[int, AnswerRecord]:
         """The answers of a cell that are committed by now, by turn."""
         rows = self._reader.rows(cell.answers)
-        return {turn: self._said(row) for turn, row in enumerate(rows) if row.status not in ("pending", "running")}
+        return {
+            turn: self._stored_answer(row) for turn, row in enumerate(rows) if row.status not in ("pending", "running")
+        }
 
     def workers(self, rows: Sequence[WorkerRow]) -> None:
         """Show the workers as they are."""
@@ -205,7 +207,7 @@ class Engine:
         return not self._stop
 
     async def may_begin(self, answer: int) -> bool:
-        """The same; nobody need know which conversation it is."""
+        """The same for an answer; all answers start alike here."""
         return await self.may_start()
 
     def running(self, answer: int) -> None:
@@ -218,7 +220,7 @@ class Engine:
         return await self._writer.answered(answer, record, "error" if record.text is None else "answered", cache=cache)
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
-        """Commit what the evaluators found."""
+        """Commit the scores of an answer."""
         await self._writer.scored(answer, self._run.scoring_pass, records, status, score)
 
     def called(self, record: CallRecord) -> None:
@@ -242,7 +244,7 @@ class Engine:
         rows = self._reader.all_rows(self._run.id)
         for number, answers in groupby(rows, key=lambda row: row.item):
             item = self._plan.dataset.items[number]
-            found = list(answers)
+            answer_rows = list(answers)
             for turn in range(len(item.units)):
                 assigned = [
                     entry
@@ -251,21 +253,21 @@ class Engine:
                 ]
                 if not assigned:
                     continue
-                evidence = self._together(item, turn, found)
+                evidence = self._group_evidence(item, turn, answer_rows)
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)
                     await self._writer.group_scored(self._run.id, self._run.scoring_pass, number, turn, record)
 
-    def _together(self, item: Item, turn: int, rows: Sequence[AnswerRow]) -> Evidence:
+    def _group_evidence(self, item: Item, turn: int, rows: Sequence[AnswerRow]) -> Evidence:
         """The answers to a turn with what was asked: the chat of the first of them, without prompts that differ."""
         prompts, first = self._plan.asked_prompts, rows[0]
         prompt = prompts[0] if len(prompts) == 1 else PromptUnderTest()
-        before = [self._said(row) for row in rows if row.cell == first.cell and row.turn < turn]
-        said = [assistant(answer.text, answer.tool_calls) for answer in before]
+        before = [self._stored_answer(row) for row in rows if row.cell == first.cell and row.turn < turn]
+        messages = [assistant(answer.text, answer.tool_calls) for answer in before]
         try:
-            chat = chat_for(self._plan.dataset, item, turn, prompt, said)
+            chat = chat_for(self._plan.dataset, item, turn, prompt, messages)
         except TemplateError:  # every answer has it as its error
             chat = tuple(question_of(item.units[turn]))
-        texts = [self._said(row).text for row in rows if row.turn == turn]
+        texts = [self._stored_answer(row).text for row in rows if row.turn == turn]
         nothing = AnswerRecord(text=None, request={})
         return evidence_for(self._plan, item, turn, prompt, chat, nothing, [text for text in texts if text is not None])

@@ -38,21 +38,21 @@ class Gates:
         return self.against is not None or self.level is not None
 
     @property
-    def asked(self) -> bool:
-        """Whether there is something to say of the run once it is over."""
+    def has_checks(self) -> bool:
+        """Whether any gate is set or a comparison wanted."""
         return self.measuring or self.fail_under is not None or self.fail_on is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A gate, and what is to be said where it was not met."""
+    """A gate, and the sentences that say why it was not met."""
 
     gate: str
     says: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool:
-        """Whether there is nothing to say."""
+        """Whether the gate was met."""
         return not self.says
 
 
@@ -76,11 +76,11 @@ class GateResults:
         gates = [{"gate": check.gate, "met": check.met, "says": list(check.says)} for check in self.checks]
         if not self.baseline:
             return {"gates": gates, "against": None}
-        found: dict[str, Any] = {"baseline": self.baseline, "verdict": self.verdict}
+        comparison: dict[str, Any] = {"baseline": self.baseline, "verdict": self.verdict}
         if self.against is not None:
-            found |= {"items": self.against.items, "broken": self.against.broken, "fixed": self.against.fixed}
-            found["tests"] = [_shown(test) for test in (self.against.passes, *self.against.tests)]
-        return {"gates": gates, "against": found}
+            comparison |= {"items": self.against.items, "broken": self.against.broken, "fixed": self.against.fixed}
+            comparison["tests"] = [_test_json(test) for test in (self.against.passes, *self.against.tests)]
+        return {"gates": gates, "against": comparison}
 
 
 def why_no_baseline(reader: Reader, run: RunRow) -> str | None:
@@ -123,40 +123,43 @@ def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> Gat
         says = (f"{bad} answers are {gates.fail_on} or worse (--fail-on {gates.fail_on})",) if bad else ()
         checks.append(Check(f"--fail-on {gates.fail_on}", says))
     if gates.fail_under is not None:
-        low = tuple(_low(reader, run, gates.fail_under))
+        low = tuple(_low_score_sentences(reader, run, gates.fail_under))
         checks.append(Check(f"--fail-under {gates.fail_under:g}", low))
     if gates.baseline is None:
         return GateResults(tuple(checks))
     try:
-        return _compared(reader, run, gates.baseline, gates.level, tuple(checks))
+        return _against_baseline(reader, run, gates.baseline, gates.level, tuple(checks))
     except LookupError as problem:
         gone = f"{run.key} cannot be measured against {gates.baseline.key} any more: {problem.args[0]}"
         return GateResults((*checks, Check("baseline", (gone,))))
 
 
-def _compared(
+def _against_baseline(
     reader: Reader, run: RunRow, baseline: RunRow, level: float | None, checks: tuple[Check, ...]
 ) -> GateResults:
-    (found,) = read_comparison(reader, [baseline.id, run.id]).against
-    verdict = difference_sentence(found, baseline.key, run.key, level or LEVEL)
-    if apart := found.counts.get("gone", 0) + found.counts.get("not comparable", 0):
+    (difference,) = read_comparison(reader, [baseline.id, run.id]).against
+    verdict = difference_sentence(difference, baseline.key, run.key, level or LEVEL)
+    if apart := difference.counts.get("gone", 0) + difference.counts.get("not comparable", 0):
         verdict += f" {apart:,} {'answer' if apart == 1 else 'answers'} of {baseline.key} could not be compared."
     if level is None:
-        return GateResults(checks, baseline.key, verdict, found)
+        return GateResults(checks, baseline.key, verdict, difference)
     gate = f"--fail-on-regression={level:g}"
-    says = tuple(f"worse ({gate}): {_said(test, found, baseline.key, run.key, level)}" for test in found.worse(level))
-    if not says and not found.items:
+    says = tuple(
+        f"worse ({gate}): {_test_sentence(test, difference, baseline.key, run.key, level)}"
+        for test in difference.worse(level)
+    )
+    if not says and not difference.items:
         says = (f"{gate} cannot be checked, which counts as not met: {verdict}",)
-    return GateResults((*checks, Check(gate, says)), baseline.key, verdict, found)
+    return GateResults((*checks, Check(gate, says)), baseline.key, verdict, difference)
 
 
-def _said(test: MeasuredDifference, found: RunDifference, before: str, after: str, level: float) -> str:
+def _test_sentence(test: MeasuredDifference, difference: RunDifference, before: str, after: str, level: float) -> str:
     if test.what or test.column:
         return measured_sentence(test, before, after, level)
-    return difference_sentence(found, before, after, level)
+    return difference_sentence(difference, before, after, level)
 
 
-def _shown(test: MeasuredDifference) -> dict[str, Any]:
+def _test_json(test: MeasuredDifference) -> dict[str, Any]:
     """One test for a script."""
     return {
         "evaluator": test.what,
@@ -168,24 +171,24 @@ def _shown(test: MeasuredDifference) -> dict[str, Any]:
     }
 
 
-def _low(reader: Reader, run: RunRow, least: float) -> list[str]:
+def _low_score_sentences(reader: Reader, run: RunRow, least: float) -> list[str]:
     """A sentence for each column that scores less."""
-    found = []
-    for column, score in _columns(reader, run).items():
+    sentences = []
+    for column, score in _scores_by_column(reader, run).items():
         if score is None or score < least:
             shown = "n/a" if score is None else f"{score:.1f}"
-            found.append(f"{column} scores {shown}, less than {least:g} (--fail-under)")
-    return found
+            sentences.append(f"{column} scores {shown}, less than {least:g} (--fail-under)")
+    return sentences
 
 
-def _columns(reader: Reader, run: RunRow) -> dict[str, float | None]:
+def _scores_by_column(reader: Reader, run: RunRow) -> dict[str, float | None]:
     """The score of each column by its name."""
     scores: dict[int, list[ScoreRecord]] = {}
     for answer, record in reader.scores(run.id):
         scores.setdefault(answer, []).append(record)
-    found = column_scores(reader.all_rows(run.id), scores, reader.snapshot(run.snapshot)["items"])
+    by_column = column_scores(reader.all_rows(run.id), scores, reader.snapshot(run.snapshot)["items"])
     several = len(run.prompts) > 1
     return {
         run.targets[target] + (f" with {run.prompts[prompt]}" if several else ""): score
-        for (prompt, target), score in found.items()
+        for (prompt, target), score in by_column.items()
     }

@@ -28,12 +28,12 @@ class Judges:
 
     def ask_of(self, name: str | None) -> Ask | None:
         """The way to a judge; None where there is none of that name."""
-        asked = self._judges.get(name)
-        if asked is None:
+        judge = self._judges.get(name)
+        if judge is None:
             return None
 
         async def ask(question: Question) -> str:
-            return await self._reply(asked, question)
+            return await self._reply(judge, question)
 
         return ask
 

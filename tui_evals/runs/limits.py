@@ -15,7 +15,7 @@ ATTEMPTS = 4
 TIMEOUT_ATTEMPTS = 2
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
-_TOLD = Callable[[int, float, "Reply | TargetError"], None]
+_NoteAttempt = Callable[[int, float, "Reply | TargetError"], None]
 
 
 class Limits(Protocol):
@@ -111,9 +111,9 @@ def room_of(config: TargetConfig) -> Room:
 
 
 async def persistent(
-    ask: Callable[[], Awaitable[Reply]], gate: Limits, timeout: float, told: _TOLD
+    ask: Callable[[], Awaitable[Reply]], gate: Limits, timeout: float, note_attempt: _NoteAttempt
 ) -> tuple[Reply, int]:
-    """The reply, and at which attempt it came; each attempt is told of, the last failure is raised."""
+    """The reply, and at which attempt it came; every attempt is noted, the last failure is raised."""
     clock = asyncio.get_running_loop().time
     attempt = 0
     while True:
@@ -128,12 +128,12 @@ async def persistent(
         except TargetError as problem:
             failure = problem
         else:
-            told(attempt, clock() - started, reply)
+            note_attempt(attempt, clock() - started, reply)
             gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
             return reply, attempt
         finally:
             gate.leave()
-        told(attempt, clock() - started, failure)
+        note_attempt(attempt, clock() - started, failure)
         most = TIMEOUT_ATTEMPTS if failure.code == "agentTimeout" else ATTEMPTS
         if failure.code == "agentRateLimited":
             most *= 3
@@ -146,7 +146,7 @@ async def persistent(
             await asyncio.sleep(delay)
 
 
-def _delay(attempt: int, asked_for: float | None) -> float:
+def _delay(attempt: int, requested: float | None) -> float:
     """Twice as long each time with jitter; what the target asked for, where it said so."""
     backoff = min(_FIRST_DELAY * 2 ** (attempt - 1), _LONGEST_DELAY) * random.uniform(0.5, 1.0)
-    return backoff if asked_for is None else min(max(asked_for, 0.0), _LONGEST_DELAY * 5) + random.uniform(0, 0.05)
+    return backoff if requested is None else min(max(requested, 0.0), _LONGEST_DELAY * 5) + random.uniform(0, 0.05)

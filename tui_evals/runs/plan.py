@@ -123,7 +123,7 @@ class Plan:
         """The names of all evaluators that the dataset mentions."""
         maps = [self.dataset.default_evaluators]
         maps += [unit.evaluators for item in self.dataset.items for unit in item.units]
-        return {options.get("type", key) for found in maps if found for key, options in found.items()}
+        return {options.get("type", key) for evaluators in maps if evaluators for key, options in evaluators.items()}
 
     def check_evaluators(self) -> None:
         """CannotPlan when an evaluator of the dataset is not there, such as one of the project that was deleted."""
@@ -180,13 +180,13 @@ def estimate(plan: Plan, price_of: Callable[[TargetConfig], Price | None]) -> Es
         judge_calls += judged
         price = prices[answer.target]
         tokens = estimate_tokens(unit.prompt or "") + 20
-        cost = _more(cost, price, tokens, TYPICAL_ANSWER_TOKENS)
+        cost = _add_cost(cost, price, tokens, TYPICAL_ANSWER_TOKENS)
         if judged:
-            cost = _more(cost, judge_price, judged * (tokens + TYPICAL_ANSWER_TOKENS + 600), judged * 80)
+            cost = _add_cost(cost, judge_price, judged * (tokens + TYPICAL_ANSWER_TOKENS + 600), judged * 80)
     return Estimate(answers, judge_calls, cost)
 
 
-def _more(cost: float | None, price: Price | None, read: int, written: int) -> float | None:
+def _add_cost(cost: float | None, price: Price | None, read: int, written: int) -> float | None:
     if cost is None or price is None:
         return None
     return cost + (read * price.input_per_million + written * price.output_per_million) / 1e6

@@ -29,7 +29,7 @@ class Project:
     settings: Settings
     environment: Mapping[str, str]
     notes: tuple[str, ...] = ()
-    """What is to be said of the environment files."""
+    """Warnings about the environment files."""
     trusting: bool = False
     """Whether code of the project runs unasked."""
     prompt: Path | None = None

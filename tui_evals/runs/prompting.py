@@ -33,7 +33,7 @@ class PromptUnderTest:
         """Its messages with the item's variables filled in; TemplateError names a variable without a value."""
         if self.prompty is not None:
             return tuple(render_messages(self.prompty, {**_defaults(self.prompty), **values}))
-        return tuple(_filled(message, values) for message in self.messages)
+        return tuple(_render_message(message, values) for message in self.messages)
 
 
 def of_dataset(dataset: Dataset) -> PromptUnderTest:
@@ -68,10 +68,10 @@ def chat_for(
 
 def question_of(unit: Item | Turn) -> list[Mapping[str, Any]]:
     """The messages one unit adds: its own history, then its prompt."""
-    asked: list[Mapping[str, Any]] = [*plain(unit.messages or ())]
+    messages: list[Mapping[str, Any]] = [*plain(unit.messages or ())]
     if unit.prompt is not None:
-        asked.append({"role": "user", "content": unit.prompt})
-    return asked
+        messages.append({"role": "user", "content": unit.prompt})
+    return messages
 
 
 def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -89,13 +89,13 @@ def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapp
     return message
 
 
-def asked_text(chat: Chat) -> str:
-    """What judges see as the prompt: the last thing the user said."""
-    said = (message.get("content") for message in reversed(chat) if message.get("role") == "user")
-    return next((text for text in said if isinstance(text, str)), "")
+def last_user_text(chat: Chat) -> str:
+    """What judges see as the prompt: the text of the last user message."""
+    contents = (message.get("content") for message in reversed(chat) if message.get("role") == "user")
+    return next((text for text in contents if isinstance(text, str)), "")
 
 
-def _filled(message: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _render_message(message: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
     content = message.get("content")
     return (
         {**message, "content": render_template(content, values)}
@@ -106,13 +106,13 @@ def _filled(message: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[st
 
 def _defaults(prompt: Prompty) -> dict[str, Any]:
     inputs = prompt.front.get("inputs")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, about in inputs.items() if isinstance(inputs, dict) else ():
         if not isinstance(about, dict):
-            found[name] = about
+            values[name] = about
         elif "default" in about:
-            found[name] = about["default"]
-    return found
+            values[name] = about["default"]
+    return values
 
 
 def kept_prompt(prompt: PromptUnderTest) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 
 from .plan import Assigned, Plan
-from .prompting import Chat, PromptUnderTest, asked_text, variables_of
+from .prompting import Chat, PromptUnderTest, last_user_text, variables_of
 from .status import Status, score_of, status_of, weighted_mean
 
 FORMAT_KEY = "response_format"
@@ -25,7 +25,7 @@ scripted: ContextVar[bool] = ContextVar("scripted", default=False)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the evaluators found of one answer, and the status and score that follow."""
+    """The scores of one answer, and the status and score that follow."""
 
     records: tuple[ScoreRecord, ...]
     status: Status
@@ -49,7 +49,7 @@ def evidence_for(
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
     calls = answer.tool_calls
     return Evidence(
-        prompt=asked_text(chat),
+        prompt=last_user_text(chat),
         response=answer.text,
         expected=unit.reference,
         alternatives=tuple(unit.ideal or ()),
@@ -64,16 +64,16 @@ def evidence_for(
         from_cache=answer.from_cache,
         json_response=wanted not in (None, "text"),
         completions=tuple(completions),
-        rules=_known(plan, item, "rules"),
-        intent=_known(plan, item, "intent"),
-        input_spec=_known(plan, item, "inputSpec"),
+        rules=_generated_text(plan, item, "rules"),
+        intent=_generated_text(plan, item, "intent"),
+        input_spec=_generated_text(plan, item, "inputSpec"),
         prompt_template=prompt.template,
-        groundtruth=_known(plan, item, "groundtruth"),
+        groundtruth=_generated_text(plan, item, "groundtruth"),
     )
 
 
-def _known(plan: Plan, item: Item, name: str) -> str | None:
-    """What a generation found out about the prompt: as the item has it, else as the dataset has it."""
+def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
+    """A text that a generation wrote about the prompt: the item's, else the dataset's."""
     for place in (item, plan.dataset):
         own = (place.extensions or {}).get("promptpex")
         value = own.get(name) if isinstance(own, dict) else None
@@ -151,8 +151,8 @@ def column_scores(
     """The score of each prompt × target, 0 to 100; None where nothing was judged."""
     pooled: dict[tuple[Column, int, int], list[tuple[float, float]]] = {}
     for row in rows:
-        found = pooled.setdefault(((row.prompt, row.target), row.item, row.repeat), [])
-        found += _weighed(scores.get(row.id, ()))
+        weighed = pooled.setdefault(((row.prompt, row.target), row.item, row.repeat), [])
+        weighed += _weighed(scores.get(row.id, ()))
     by_item: dict[tuple[Column, int], list[float | None]] = {}
     for (column, item, _), parts in pooled.items():
         by_item.setdefault((column, item), []).append(weighted_mean(parts))
@@ -161,7 +161,7 @@ def column_scores(
         known = [(score, 1.0) for score in repeats]
         weight = items[item].get("weight", 1.0)
         columns.setdefault(column, []).append((weighted_mean(known), float(weight)))
-    return {column: weighted_mean(found) for column, found in sorted(columns.items())}
+    return {column: weighted_mean(weighed) for column, weighed in sorted(columns.items())}
 
 
 def _weighed(records: Sequence[ScoreRecord]) -> list[tuple[float, float]]:

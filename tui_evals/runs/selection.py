@@ -17,7 +17,7 @@ _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSelection:
-    """What a person says of the items to ask; nothing said means all of them."""
+    """Which items a person wants to ask; all of them by default."""
 
     items: str | None = None
     """Positions from 1, as in 1,4-9."""

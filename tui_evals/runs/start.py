@@ -53,7 +53,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What somebody wants to run; what is not said is taken from the project's configuration."""
+    """What somebody wants to run; what is left open is taken from the project's configuration."""
 
     document: Document
     source: str
@@ -159,14 +159,14 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         registry = replace(registry, by_name={**registry.by_name, **request.own_evaluators})
     plan = Plan(
         dataset=dataset_of(document, registry.catalogue, registry.own),
-        targets=_configured(words, settings),
+        targets=_target_configs(words, settings),
         registry=registry,
-        judge=_configured([judge], settings)[0] if judge else None,
+        judge=_target_configs([judge], settings)[0] if judge else None,
         without_judges=request.without_judges,
         prompts=prompts_from(files),
         repeats=request.repeats or defaults.repeats or 1,
     )
-    plan = replace(plan, only=_selected(plan, request.items, project))
+    plan = replace(plan, only=_selected_positions(plan, request.items, project))
     plan.check_evaluators()
     plan.check_judges()
     terms = Terms(
@@ -181,7 +181,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         "source": request.source,
         "tags": request.tags,
         "suite": request.suite,
-        "parent": _parent(request.parent, project),
+        "parent": _parent_id(request.parent, project),
         "metrics": metrics,
     }
     return PreparedRun(
@@ -189,7 +189,9 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     )
 
 
-def _selected(plan: Plan, items: ItemSelection | frozenset[int] | None, project: Project) -> frozenset[int] | None:
+def _selected_positions(
+    plan: Plan, items: ItemSelection | frozenset[int] | None, project: Project
+) -> frozenset[int] | None:
     if not isinstance(items, ItemSelection):
         return items
     if not items.run:
@@ -198,14 +200,14 @@ def _selected(plan: Plan, items: ItemSelection | frozenset[int] | None, project:
         return select_items(plan, items, reader)
 
 
-def _parent(word: str | None, project: Project) -> int | None:
+def _parent_id(word: str | None, project: Project) -> int | None:
     if word is None:
         return None
     with Reader(project.store) as reader:
         return find_run(reader, word).id
 
 
-def _configured(words: Sequence[str | TargetConfig], settings: Settings) -> tuple[TargetConfig, ...]:
+def _target_configs(words: Sequence[str | TargetConfig], settings: Settings) -> tuple[TargetConfig, ...]:
     if not words:
         raise ConfigurationError(
             "no target is named. Name what answers with --target: a model such as openai/gpt-4o-mini, a section of "
@@ -225,7 +227,7 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
-def asked_again(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
+def rerun_items(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
     """A new run of the items of another that a filter finds."""
     items = items_in_run(reader, parent, only)
     job = stored_job(parent, reader, project)
@@ -329,7 +331,7 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        return _concluded(reader, run, outcome, gates or Gates(), again=again)
+        return _run_outcome(reader, run, outcome, gates or Gates(), again=again)
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -338,7 +340,7 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
 
-def _concluded(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
+def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
     go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
@@ -382,17 +384,17 @@ def store_plan(
         source=source,
         targets=tuple(target.name for target in plan.targets),
         prompts=tuple(prompt.name for prompt in plan.asked_prompts),
-        config={**_kept(plan, terms, environment), **({METRICS: metrics} if metrics else {})},
+        config={**_run_config(plan, terms, environment), **({METRICS: metrics} if metrics else {})},
         **more,
     )
     return writer.plan(new, plan.answers())
 
 
-def _kept(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str, Any]:
+def _run_config(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str, Any]:
     prompts = [{"name": prompt.name, **kept_prompt(prompt)} for prompt in plan.prompts]
     return {
-        "targets": [_named(target, environment) for target in plan.targets],
-        "judge": _named(plan.judge, environment) if plan.judge else None,
+        "targets": [_named_identity(target, environment) for target in plan.targets],
+        "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
         "repeats": plan.repeats,
         "only": sorted(plan.only) if plan.only is not None else None,
@@ -401,7 +403,7 @@ def _kept(plan: Plan, terms: Terms, environment: Mapping[str, str]) -> dict[str,
     }
 
 
-def _named(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, Any]:
+def _named_identity(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, Any]:
     return identity(config, environment) | {"name": config.name}
 
 
@@ -424,9 +426,11 @@ def stored_plan(
     prompts = tuple(map(prompt_kept, kept["prompts"]))
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),
-        targets=tuple(_same(one, settings, environment, recorded=RECORDED in kept) for one in kept["targets"]),
+        targets=tuple(
+            _unchanged_target(target, settings, environment, recorded=RECORDED in kept) for target in kept["targets"]
+        ),
         registry=registry,
-        judge=_same(kept["judge"], settings, environment) if kept["judge"] else None,
+        judge=_unchanged_target(kept["judge"], settings, environment) if kept["judge"] else None,
         without_judges=kept["without_judges"],
         prompts=prompts,
         repeats=kept["repeats"],
@@ -434,12 +438,12 @@ def stored_plan(
     )
 
 
-def _same(
+def _unchanged_target(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
-    """The target of a name, which must be the one that was asked; who asked in another tool's run nobody knows."""
+    """The target of a name, which must be configured as in the run; a run of another tool is not checked."""
     config = find_target(kept["name"], settings)
-    if not recorded and _named(config, environment) != dict(kept):
+    if not recorded and _named_identity(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
             "not be comparable; change it back in .evals/config.toml, or start a new run"
@@ -464,7 +468,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in _judges(plan, project.settings).items()}
     if again:
-        kept = _again(plan, run, terms, reader, project.environment)
+        kept = _pass_config(plan, run, terms, reader, project.environment)
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
@@ -482,11 +486,13 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     return Engine(plan, run, writer, reader, targets, judges, use_cache=terms.use_cache, elsewhere=elsewhere)
 
 
-def _again(plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]) -> dict[str, Any]:
+def _pass_config(
+    plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]
+) -> dict[str, Any]:
     """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     return {
-        "judge": _named(plan.judge, environment) if plan.judge else None,
+        "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
         "dataset": None if own else hashlib.sha256(plan.dataset.model_dump_json().encode()).hexdigest(),
         "terms": {"use_cache": terms.use_cache},
@@ -496,13 +502,13 @@ def _again(plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: M
 def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     if plan.without_judges:
         return {}
-    found: dict[str | None, TargetConfig] = {}
+    configs: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed():
         if name is not None:
-            found[name] = find_target(name, settings)
+            configs[name] = find_target(name, settings)
     if plan.judge is not None:
-        found[None] = plan.judge
-    return found
+        configs[None] = plan.judge
+    return configs
 
 
 def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:

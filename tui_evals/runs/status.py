@@ -47,8 +47,8 @@ def score_of(records: Iterable[JudgedRecord]) -> float | None:
 
 def worst(statuses: Iterable[Status]) -> Status:
     """The status of a conversation: the worst of its turns."""
-    found = set(statuses)
-    return next((status for status in _WORST_FIRST if status in found), "pass")
+    distinct = set(statuses)
+    return next((status for status in _WORST_FIRST if status in distinct), "pass")
 
 
 def weighted_mean(scores: Iterable[tuple[float | None, float]]) -> float | None:

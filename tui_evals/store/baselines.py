@@ -48,7 +48,7 @@ def baselines(reader: Reader) -> list[Baseline]:
 
 def baseline_of(reader: Reader, source: str) -> Baseline | None:
     """The baseline of a dataset, if somebody set one."""
-    return next((found for found in baselines(reader) if found.source == source), None)
+    return next((baseline for baseline in baselines(reader) if baseline.source == source), None)
 
 
 def set_baseline(writer: Writer, source: str, run: int, author: str) -> None:
@@ -63,5 +63,5 @@ def set_baseline(writer: Writer, source: str, run: int, author: str) -> None:
 
 
 def clear_baseline(writer: Writer, source: str) -> None:
-    """Measure against nothing."""
+    """Remove the baseline of a dataset."""
     writer.write("DELETE FROM baselines WHERE source = ?", writer.clean(source))

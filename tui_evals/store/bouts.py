@@ -1,4 +1,4 @@
-"""What judges said of two answers beside each other; each is kept, so that no battle pays for a bout twice."""
+"""The verdicts of judges on pairs of answers, kept so that no battle pays for a bout twice."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def found_version(connection: sqlite3.Connection, path: Path) -> int:
+def schema_version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema version of a store, 0 for an empty file; refuses newer ones and other programs' databases."""
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -169,7 +169,7 @@ def checkpoint(connection: sqlite3.Connection, path: Path, last: float) -> float
 def problems(path: Path) -> list[str]:
     """What a check of every page finds wrong with the file; empty if it is sound."""
     with contextlib.closing(connect(path)) as connection:
-        return _damage(connection, path)
+        return _integrity_errors(connection, path)
 
 
 def open_store(path: Path) -> Path:
@@ -185,10 +185,10 @@ def open_store(path: Path) -> Path:
         raise explained(problem, path) from problem
     with contextlib.closing(connect(path, write=True)) as connection:
         try:
-            if found_version(connection, path) != migrations.VERSION:
+            if schema_version(connection, path) != migrations.VERSION:
                 _migrate(connection, path)
-            elif path.stat().st_size < _CHECKED and (damage := _damage(connection, path)):
-                raise _damaged(path, damage)
+            elif path.stat().st_size < _CHECKED and (damage := _integrity_errors(connection, path)):
+                raise _damaged_error(path, damage)
         except sqlite3.Error as problem:
             raise explained(problem, path) from problem
     return path
@@ -196,23 +196,23 @@ def open_store(path: Path) -> Path:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     with contextlib.closing(StoreLock(path)) as lock, lock.held("bringing the store up to date"):
-        version = found_version(connection, path)
+        version = schema_version(connection, path)
         if version == migrations.VERSION:
             return
-        if version and (damage := _damage(connection, path)):
-            raise _damaged(path, damage)
+        if version and (damage := _integrity_errors(connection, path)):
+            raise _damaged_error(path, damage)
         migrations.migrate(connection, path, version)
 
 
-def _damage(connection: sqlite3.Connection, path: Path) -> list[str]:
+def _integrity_errors(connection: sqlite3.Connection, path: Path) -> list[str]:
     try:
-        found = [str(text) for (text,) in connection.execute("PRAGMA quick_check(10)").fetchall()]
+        messages = [str(text) for (text,) in connection.execute("PRAGMA quick_check(10)").fetchall()]
     except sqlite3.DatabaseError as problem:
-        found = [str(problem)]
-    return [line for text in found for line in text.splitlines() if line != "ok" and not line.startswith("***")]
+        messages = [str(problem)]
+    return [line for text in messages for line in text.splitlines() if line != "ok" and not line.startswith("***")]
 
 
-def _damaged(path: Path, damage: list[str]) -> StoreError:
+def _damaged_error(path: Path, damage: list[str]) -> StoreError:
     return StoreError(
         f"{path} is damaged ({damage[0]}). It was left as it is; move it away to start a new one, "
         "or put a backup in its place."

@@ -24,13 +24,13 @@ Kind = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
 _log = logging.getLogger(__name__)
 
 
-def each(connection: sqlite3.Connection, rows: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
-    """Housekeeping: one function after another."""
+def run_steps(connection: sqlite3.Connection, rows: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
+    """Run the housekeeping functions of a batch one after another."""
     return [row(connection) for row in rows]
 
 
 # An answer that is asked for and given in one batch must be seen running first; what has to come last stands last.
-_ORDER: tuple[Kind, ...] = (
+_BATCH_ORDER: tuple[Kind, ...] = (
     results.running,
     results.answered,
     results.cached,
@@ -39,7 +39,7 @@ _ORDER: tuple[Kind, ...] = (
     results.called,
     results.beaten,
     results.heard,
-    each,
+    run_steps,
 )
 
 
@@ -79,7 +79,7 @@ class WriterThread:
     def call(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
         """Do some housekeeping now, in the transaction of what was handed over before; returns its result."""
         waiter: Future[Any] = Future()
-        self._add(_Entry(each, function, waiter))
+        self._add(_Entry(run_steps, function, waiter))
         return waiter.result()
 
     async def wait(self, kind: Kind, row: Any) -> Any:
@@ -155,10 +155,10 @@ class WriterThread:
         try:
             outcomes = self._transaction(batch)
         except (sqlite3.OperationalError, OSError, StoreError) as problem:
-            said = problem if isinstance(problem, StoreError) else explained(problem, self._path)
+            error = problem if isinstance(problem, StoreError) else explained(problem, self._path)
             with self._wake:
-                self._kept += [replace(entry, waiter=None) for entry in batch if entry.kind is not each]
-            self._settle([(entry, StoreError(str(said))) for entry in batch])
+                self._kept += [replace(entry, waiter=None) for entry in batch if entry.kind is not run_steps]
+            self._settle([(entry, StoreError(str(error))) for entry in batch])
         except Exception as problem:  # one bad row must not take its neighbours down, nor the thread
             if len(batch) > 1:
                 for entry in batch:
@@ -166,7 +166,7 @@ class WriterThread:
             else:
                 if batch[0].waiter is None:
                     _log.error("a row was not stored: %s", problem)
-                self._settle([(batch[0], explained(problem, self._path) if _damage(problem) else problem)])
+                self._settle([(batch[0], explained(problem, self._path) if _is_damage(problem) else problem)])
         else:
             self._settle(list(zip(batch, outcomes, strict=True)))
 
@@ -176,7 +176,7 @@ class WriterThread:
         with self._lock.held("writing results"):
             connection.execute("BEGIN IMMEDIATE")
             try:
-                for kind in _ORDER:
+                for kind in _BATCH_ORDER:
                     places = [place for place, entry in enumerate(batch) if entry.kind is kind]
                     if places:
                         done = kind(connection, [batch[place].row for place in places])
@@ -205,23 +205,23 @@ class WriterThread:
                 loop.call_soon_threadsafe(_resume, waiting)
 
     def _next_in(self) -> list[asyncio.Future[None]]:
-        """Those outside that there is room for now; all of them at once would only wait again."""
-        found: list[asyncio.Future[None]] = []
+        """The waiting writers there is room for now; more of them would only wait again."""
+        admitted: list[asyncio.Future[None]] = []
         with self._wake:
-            while self._outside and len(found) < _QUEUE - len(self._queue):
+            while self._outside and len(admitted) < _QUEUE - len(self._queue):
                 room = self._outside.popleft()
                 if not room.done():
-                    found.append(room)
-        return found
+                    admitted.append(room)
+        return admitted
 
     def _let_in(self) -> None:
-        """Let those in that there is room for."""
+        """Wake the waiting writers there is room for."""
         for room in self._next_in():
             with contextlib.suppress(RuntimeError):  # its loop has ended, so nobody waits
                 room.get_loop().call_soon_threadsafe(_resume, [(room, None)])
 
 
-def _damage(problem: Exception) -> TypeGuard[sqlite3.DatabaseError]:
+def _is_damage(problem: Exception) -> TypeGuard[sqlite3.DatabaseError]:
     return getattr(problem, "sqlite_errorname", "") in ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 

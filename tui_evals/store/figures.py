@@ -52,11 +52,11 @@ def totals_by(ask: Ask, run: int, by: str) -> dict[Any, Totals]:
         [run],
     )
     judges = {tuple(key): cost for cost, *key in judged}
-    found: dict[Any, Totals] = {}
+    by_group: dict[Any, Totals] = {}
     for row in ask(f"SELECT {_TOTALS}, {group} FROM answers WHERE run = ? GROUP BY {group}", [run]):
         key = row[_WIDTH:]
-        found[key if by == "column" else key[0]] = _totals(row, judges.get(key, 0.0))
-    return found
+        by_group[key if by == "column" else key[0]] = _totals(row, judges.get(key, 0.0))
+    return by_group
 
 
 def spent(ask: Ask, run: int) -> tuple[float, int]:
@@ -85,14 +85,14 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     """One row for each evaluator, or for each evaluator and column; groups of answers belong to no column."""
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
-    found = f"count(s.score), avg(s.score), {results}"
+    aggregates = f"count(s.score), avg(s.score), {results}"
     query = (
-        f"SELECT s.key, min(s.evaluator), 'answer', {column}, {found} FROM answers "
+        f"SELECT s.key, min(s.evaluator), 'answer', {column}, {aggregates} FROM answers "
         "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
     )
     if not columns:
         query += (
-            f" UNION ALL SELECT s.key, min(s.evaluator), 'group', NULL, NULL, {found} FROM group_scores s "
+            f" UNION ALL SELECT s.key, min(s.evaluator), 'group', NULL, NULL, {aggregates} FROM group_scores s "
             "WHERE s.run = ?1 AND s.pass = ?2 GROUP BY 1"
         )
     # Where a key judges both, whoever keeps one of each name keeps the one that counts.

@@ -69,10 +69,10 @@ def complete(connection: sqlite3.Connection, run: int, total: int) -> RunRow:
 
 def abandoned(connection: sqlite3.Connection) -> list[int]:
     """Runs whose planning ended before they were complete."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT id FROM runs WHERE total IS NULL AND created < ?", [time.time() - _ABANDONED]
     ).fetchall()
-    return [run for (run,) in found]
+    return [run for (run,) in rows]
 
 
 def update_run(connection: sqlite3.Connection, run: int, values: Mapping[str, Any]) -> None:
@@ -103,8 +103,8 @@ def _begun_again(connection: sqlite3.Connection, run: int) -> None:
 
 def _nothing_in_flight(connection: sqlite3.Connection, run: int) -> None:
     """Questions whose answers nobody waits for any more are pending again."""
-    asked = "SELECT id FROM answers WHERE run = ? AND status = 'running'"
-    ids = [answer for (answer,) in connection.execute(asked, [run]).fetchall()]
+    query = "SELECT id FROM answers WHERE run = ? AND status = 'running'"
+    ids = [answer for (answer,) in connection.execute(query, [run]).fetchall()]
     seq = take_seq(connection, len(ids))
     connection.executemany(
         "UPDATE answers SET status = 'pending', seq = ? WHERE id = ?",
@@ -140,8 +140,8 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
 
 def measures(connection: sqlite3.Connection, run: int) -> str | None:
     """The dataset that the run is the baseline of, if it is one."""
-    found = connection.execute("SELECT source FROM baselines WHERE run = ?", [run]).fetchone()
-    return None if found is None else str(found[0])
+    baseline = connection.execute("SELECT source FROM baselines WHERE run = ?", [run]).fetchone()
+    return None if baseline is None else str(baseline[0])
 
 
 def new_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
@@ -173,17 +173,17 @@ def label(
 ) -> None:
     """An author's verdict on an answer in place of the author's earlier one; None takes it back."""
     seq = take_seq(connection, 1)
-    found = connection.execute("UPDATE answers SET seq = ? WHERE id = ? RETURNING run", [seq, answer]).fetchone()
-    if found is None:
+    updated = connection.execute("UPDATE answers SET seq = ? WHERE id = ? RETURNING run", [seq, answer]).fetchone()
+    if updated is None:
         raise LookupError(f"answer number {answer} is not in the store any more")
     connection.execute(
         "DELETE FROM labels WHERE run = ? AND answer = ? AND evaluator IS ? AND author = ?",
-        [found[0], answer, evaluator, author],
+        [updated[0], answer, evaluator, author],
     )
     if verdict is not None:
         connection.execute(
             "INSERT INTO labels(run, answer, evaluator, verdict, author, time, note, blind) VALUES (?,?,?,?,?,?,?,?)",
-            [found[0], answer, evaluator, verdict, author, time.time(), note, blind],
+            [updated[0], answer, evaluator, verdict, author, time.time(), note, blind],
         )
 
 

@@ -1,4 +1,4 @@
-"""One thing found: the run a person means, and everything that is known of an answer."""
+"""Look-ups of one thing: the run a person means, and everything that is known of an answer."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
         for row in ask(f"{RUN} AND {where} ORDER BY id DESC LIMIT 1", [word]):
             return row
     begins = "? != '' AND substr(key, 1, length(?)) = lower(?)"
-    found = ask(f"{RUN} AND {begins} ORDER BY id DESC LIMIT 10", [word] * 3)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        keys = ", ".join(row[RUN_COLUMNS.index("key")] for row in found)
+    candidates = ask(f"{RUN} AND {begins} ORDER BY id DESC LIMIT 10", [word] * 3)
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        keys = ", ".join(row[RUN_COLUMNS.index("key")] for row in candidates)
         raise LookupError(f"{word!r} is the beginning of several runs ({keys}); write more of the one you mean")
     known = [name for (name,) in ask("SELECT DISTINCT name FROM runs ORDER BY id DESC LIMIT 1000", [])]
     raise LookupError(f"there is no run {word!r}{did_you_mean(word, known)}; `tui-evals runs` lists them")
@@ -58,16 +58,16 @@ def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
 def workers(ask: Ask, run: RunRow) -> list[WorkerRow]:
     """The workers of a run by name; of a run that is over they are as they were, and none of them is there any more."""
     rows = ask(f"SELECT {_WORKER} FROM workers WHERE run = ? ORDER BY name", [run.id])
-    found = [WorkerRow(*row) for row in rows]
+    records = [WorkerRow(*row) for row in rows]
     if run.status in OVER_STATUSES:
-        return [replace(row, state="gone", cells=0, rate=0.0) for row in found]
-    return found
+        return [replace(row, state="gone", cells=0, rate=0.0) for row in records]
+    return records
 
 
 def detail(ask: Ask, answer: int) -> Detail:
     """An answer with its text, request, scores, calls and labels."""
-    for found in ask(f"SELECT {ANSWER} FROM answers WHERE id = ?", [answer]):
-        row = answer_row(found)
+    for columns in ask(f"SELECT {ANSWER} FROM answers WHERE id = ?", [answer]):
+        row = answer_row(columns)
         break
     else:
         raise LookupError(f"answer number {answer} is not in the store any more")
@@ -95,7 +95,7 @@ def detail(ask: Ask, answer: int) -> Detail:
 
 def _by_pass(rows: Iterable[tuple[Any, ...]]) -> dict[int, tuple[ScoreRecord, ...]]:
     """Scores by the number of their pass, which stands before each."""
-    found: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
+    by_number: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
     for number, *score in rows:
-        found[number].append(score_record(tuple(score)))
-    return {number: tuple(records) for number, records in found.items()}
+        by_number[number].append(score_record(tuple(score)))
+    return {number: tuple(records) for number, records in by_number.items()}

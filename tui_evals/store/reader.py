@@ -1,4 +1,4 @@
-"""Everything that can be asked of the store. Every query is short, so that no reader ever holds up a checkpoint."""
+"""Every query of the store. Each one is short, so that no reader ever holds up a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import figures, lookup, migrations
-from .database import StoreError, connect, explained, found_version
+from .database import StoreError, connect, explained, schema_version
 from .filters import Filter, compiled, like, ordered
 from .records import LIVE_STATUSES, AnswerRow, CallRecord, Control, FailureCause, RunRow, ScoreRecord, Totals, WorkerRow
 from .rows import (
@@ -46,7 +46,7 @@ class Reader:
         self._path = Path(path).absolute()
         self._connection = connect(self._path)
         self._host = socket.gethostname()
-        if found_version(self._connection, self._path) != migrations.VERSION:
+        if schema_version(self._connection, self._path) != migrations.VERSION:
             self._connection.close()
             raise StoreError(f"{self._path} is from an earlier tui-evals; `tui-evals runs` brings it up to date.")
 
@@ -96,14 +96,14 @@ class Reader:
         return self._run(lookup.find_run(self.query, word, self._path))
 
     def snapshot(self, digest: str) -> dict[str, Any]:
-        """A dataset document as it was when it was asked."""
+        """A dataset document as it was when its run began."""
         for (text,) in self.query("SELECT document FROM snapshots WHERE hash = ?", [digest]):
             document: dict[str, Any] = json.loads(text)
             return document
         raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
 
     def control(self, run: int) -> Control:
-        """What whoever executes the run is asked to do."""
+        """The control word of a run: pause, stop, or empty."""
         for (word,) in self.query("SELECT control FROM runs WHERE id = ?", [run]):
             control: Control = word
             return control
@@ -199,13 +199,13 @@ class Reader:
 
     def scores_of(self, ids: Sequence[int], number: int) -> dict[int, tuple[ScoreRecord, ...]]:
         """The scores of a pass for these answers."""
-        found: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
+        by_answer: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
         query = (
             f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ?"
         )
         for answer, *score in self.query(query, [json.dumps(list(ids)), number]):
-            found[answer].append(score_record(tuple(score)))
-        return {answer: tuple(records) for answer, records in found.items()}
+            by_answer[answer].append(score_record(tuple(score)))
+        return {answer: tuple(records) for answer, records in by_answer.items()}
 
     def group_scores(self, run: int, number: int | None = None) -> list[GroupScore]:
         """The records for groups of answers in a pass (None: the one that counts)."""
@@ -227,11 +227,11 @@ class Reader:
 
     def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
         """Those pairs of answers that differ in what they say or in the tools they call."""
-        found: set[tuple[int, int]] = set()
+        differing: set[tuple[int, int]] = set()
         waiting = iter(pairs)
         while page := list(islice(waiting, _PAGE)):
-            found |= figures.differing(self.query, page)
-        return found
+            differing |= figures.differing(self.query, page)
+        return differing
 
     # -- calls, people, cache
 
@@ -244,19 +244,19 @@ class Reader:
             yield from (call_record(row[1:]) for row in page)
 
     def labels(self, run: int) -> list[Label]:
-        """What people said of a run's answers, the latest last."""
+        """The labels of a run's answers, the latest last."""
         return [
             label_row(row) for row in self.query(f"SELECT {lookup.LABEL} FROM labels WHERE run = ? ORDER BY id", [run])
         ]
 
     def cache_get(self, key: str) -> Cached | None:
-        """What was answered when the same was asked before."""
+        """The cached answer of a key, None where there is none."""
         query = (
             "SELECT c.key, c.recipe, c.target, c.created, b.request, b.text, b.answer FROM cache c "
             "JOIN bodies b ON b.id = c.body WHERE c.key = ?"
         )
-        for found, recipe, target, created, *body in self.query(query, [key]):
-            return Cached(found, recipe, target, created, answer_record(*body))
+        for cache_key, recipe, target, created, *body in self.query(query, [key]):
+            return Cached(cache_key, recipe, target, created, answer_record(*body))
         return None
 
     def cache_info(self) -> CacheInfo:

@@ -34,7 +34,7 @@ def secrets_of(environment: Mapping[str, str]) -> list[str]:
 
 def spellings(secrets: Iterable[str]) -> tuple[str, ...]:
     """Every way the secrets may stand in text, JSON or a URL, the longest first."""
-    found = {
+    forms = {
         form
         for secret in secrets
         if len(secret) >= _SHORTEST
@@ -45,7 +45,7 @@ def spellings(secrets: Iterable[str]) -> tuple[str, ...]:
             quote(secret, "", errors="replace"),
         )
     }
-    return tuple(sorted(found, key=len, reverse=True))
+    return tuple(sorted(forms, key=len, reverse=True))
 
 
 def without(text: str, spelled: tuple[str, ...]) -> str:

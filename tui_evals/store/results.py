@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """Under what an answer is kept for next time: the key, what it is made of, and the target that answered."""
+    """The place of an answer in the cache: the key, what it is made of, and the target that answered."""
 
     key: str
     recipe: str
@@ -93,7 +93,7 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
 def cached(
     connection: sqlite3.Connection, rows: Sequence[tuple[CacheKey, tuple[str, str | None, str], float]]
 ) -> list[None]:
-    """Keep answers for the next time the same is asked."""
+    """Keep answers in the cache."""
     body = _add_bodies(connection, [row[1] for row in rows])
     _add_cached(connection, [(key, body + n, now) for n, (key, _, now) in enumerate(rows)])
     return [None] * len(rows)

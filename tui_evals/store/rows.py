@@ -27,7 +27,7 @@ _PREVIEW = 80
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a person said of an answer, as a whole or of what one evaluator made of it."""
+    """A person's verdict on an answer as a whole, or on what one evaluator made of it."""
 
     run: int
     answer: int
@@ -37,7 +37,7 @@ class Label:
     time: float
     note: str
     blind: bool = False
-    """The author had not seen what any evaluator said."""
+    """The author had not seen any score of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ScoringPass:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """An answer kept for the next time the same is asked."""
+    """An answer kept in the cache."""
 
     key: str
     recipe: str
@@ -116,7 +116,7 @@ class Detail:
     answer: AnswerRecord | None
     scores: Mapping[int, tuple[ScoreRecord, ...]]
     together: Mapping[int, tuple[ScoreRecord, ...]]
-    """What was found of all answers to its item and turn; counts into the status of none of them."""
+    """The score of all answers to its item and turn; counts into the status of none of them."""
     calls: tuple[CallRecord, ...]
     labels: tuple[Label, ...]
 
@@ -179,10 +179,10 @@ def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
 
 def answer_record(request: str, text: str | None, rest: str) -> AnswerRecord:
     """An answer from its body."""
-    found = {"text": text, **json.loads(rest)}
-    if "tool_calls" in found:
-        found["tool_calls"] = tuple(found["tool_calls"])
-    return AnswerRecord(request=json.loads(request), **found)
+    values = {"text": text, **json.loads(rest)}
+    if "tool_calls" in values:
+        values["tool_calls"] = tuple(values["tool_calls"])
+    return AnswerRecord(request=json.loads(request), **values)
 
 
 def answer_row(row: tuple[Any, ...]) -> AnswerRow:
@@ -195,10 +195,10 @@ def answer_row(row: tuple[Any, ...]) -> AnswerRow:
 
 def run_row(row: tuple[Any, ...]) -> RunRow:
     """A row of the columns RUN_COLUMNS."""
-    found = dict(zip(RUN_COLUMNS, row, strict=True))
-    found |= {name: tuple(json.loads(found[name])) for name in _RUN_JSON}
-    found["config"] = json.loads(found["config"])
-    return RunRow(**found)
+    values = dict(zip(RUN_COLUMNS, row, strict=True))
+    values |= {name: tuple(json.loads(values[name])) for name in _RUN_JSON}
+    values["config"] = json.loads(values["config"])
+    return RunRow(**values)
 
 
 def score_values(record: ScoreRecord) -> tuple[Any, ...]:
@@ -223,14 +223,14 @@ def label_row(row: tuple[Any, ...]) -> Label:
 
 def score_record(row: tuple[Any, ...]) -> ScoreRecord:
     """A row of the columns SCORE_COLUMNS."""
-    found = dict(zip(SCORE_COLUMNS, row, strict=True))
-    return ScoreRecord(**{**found, "details": json.loads(found["details"])})
+    values = dict(zip(SCORE_COLUMNS, row, strict=True))
+    return ScoreRecord(**{**values, "details": json.loads(values["details"])})
 
 
 def call_record(row: tuple[Any, ...]) -> CallRecord:
     """A row of the columns CALL_COLUMNS."""
-    found = dict(zip(CALL_COLUMNS, row, strict=True))
-    return CallRecord(**{**found, "from_cache": found["from_cache"] == 1})
+    values = dict(zip(CALL_COLUMNS, row, strict=True))
+    return CallRecord(**{**values, "from_cache": values["from_cache"] == 1})
 
 
 def references(unit: Mapping[str, Any]) -> Sequence[str]:

@@ -48,13 +48,13 @@ class Writer:
         self._path = path
         self._secrets = tuple(secrets)
         self._spellings = spellings(self._secrets)
-        self._door = WriterThread(path)
+        self._thread = WriterThread(path)
 
     # -- runs
 
     def plan(self, new: NewRun, answers: Iterable[PlannedAnswer]) -> RunRow:
         """Insert every cell as pending; nobody sees the run before the last one is in."""
-        for lost in self._door.call(housekeeping.abandoned):
+        for lost in self._thread.call(housekeeping.abandoned):
             self._delete(lost)
         new = replace(
             new,
@@ -62,16 +62,16 @@ class Writer:
             source=self.clean(new.source),
             targets=tuple(map(self.clean, new.targets)),
         )
-        run: int = self._door.call(partial(housekeeping.begin, new=new, config=self._guarded(dumps(new.config))))
+        run: int = self._thread.call(partial(housekeeping.begin, new=new, config=self._guarded(dumps(new.config))))
         total, waiting = 0, iter(answers)
         try:
             while page := list(islice(waiting, _PAGE)):
-                self._door.call(partial(housekeeping.add_planned, run=run, start=total, answers=page))
+                self._thread.call(partial(housekeeping.add_planned, run=run, start=total, answers=page))
                 total += len(page)
         except BaseException:
             self._delete(run)
             raise
-        row: RunRow = self._door.call(partial(housekeeping.complete, run=run, total=total))
+        row: RunRow = self._thread.call(partial(housekeeping.complete, run=run, total=total))
         return row
 
     def snapshot(self, document: Mapping[str, Any], name: str) -> str:
@@ -94,7 +94,7 @@ class Writer:
     def heartbeat(self, run: int) -> None:
         """Say that the run is not stuck; does not wait."""
         now = time.time()
-        self._door.put(results.beaten, (now, run))
+        self._thread.put(results.beaten, (now, run))
 
     def edit(
         self, run: int, *, name: str | None = None, tags: Sequence[str] | None = None, note: str | None = None
@@ -108,16 +108,16 @@ class Writer:
     def new_pass(self, run: int, config: Mapping[str, Any]) -> int:
         """Begin one more scoring of a run; scores of earlier passes stay."""
         step = partial(housekeeping.new_pass, run=run, config=self._guarded(dumps(config)))
-        number: int = self._door.call(step)
+        number: int = self._thread.call(step)
         return number
 
     def drop_empty_pass(self, run: int) -> None:
         """Forget the latest scoring of a run where it came to nothing; the one before counts again."""
-        self._door.call(partial(housekeeping.drop_empty_pass, run=run))
+        self._thread.call(partial(housekeeping.drop_empty_pass, run=run))
 
     def delete_run(self, run: RunRow) -> None:
         """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""
-        if (source := self._door.call(partial(housekeeping.measures, run=run.id))) is not None:
+        if (source := self._thread.call(partial(housekeeping.measures, run=run.id))) is not None:
             raise StoreError(
                 f"run {run.key} is the baseline of {source}. `tui-evals baseline set RUN` or "
                 f"`tui-evals baseline clear {run.key}` first."
@@ -133,7 +133,7 @@ class Writer:
     def running(self, answers: Iterable[int], at: float) -> None:
         """Say that answers are being asked for since a time; does not wait."""
         for answer in answers:
-            self._door.put(results.running, (answer, at))
+            self._thread.put(results.running, (answer, at))
 
     async def answered(
         self,
@@ -145,7 +145,7 @@ class Writer:
     ) -> bool:
         """Commit an answer, and keep it in the cache; False if somebody committed one before, which then stays."""
         row = self._answered(answer, record, status, cache)
-        first: bool = await self._door.wait(results.answered, row)
+        first: bool = await self._thread.wait(results.answered, row)
         return first
 
     async def scored(
@@ -153,28 +153,28 @@ class Writer:
     ) -> None:
         """Commit what a scoring pass made of an answer."""
         values = tuple(self._score(record) for record in scores)
-        await self._door.wait(results.scored, results.Scored(answer, number, values, status, score))
+        await self._thread.wait(results.scored, results.Scored(answer, number, values, status, score))
 
     async def group_scored(self, run: int, number: int, item: int, turn: int, record: ScoreRecord) -> None:
         """Commit one record for all answers to a turn of an item."""
-        await self._door.wait(results.group_scored, (run, number, item, turn, *self._score(record)))
+        await self._thread.wait(results.group_scored, (run, number, item, turn, *self._score(record)))
 
     def call(self, call: CallRecord, run: int) -> None:
         """Log an attempt; does not wait."""
         message = None if call.message is None else self._guarded(call.message)
         call = replace(call, target=self.clean(call.target), message=message)
-        self._door.put(results.called, (run, *call_values(call)))
+        self._thread.put(results.called, (run, *call_values(call)))
 
     def workers(self, run: int, rows: Sequence[WorkerRow]) -> None:
         """Say how the workers of a run are; those that are not named stay as they were. Does not wait."""
         values = [worker_values(replace(row, name=self.clean(plain(row.name)))) for row in rows]
         if values:
-            self._door.put(results.heard, (run, values))
+            self._thread.put(results.heard, (run, values))
 
     async def cache_put(self, key: CacheKey, record: AnswerRecord) -> None:
         """Keep an answer that belongs to no cell, such as a judge's, for the next time the same is asked."""
         row = self._answered(0, record, "answered", key)
-        await self._door.wait(results.cached, (row.cache, row.body, row.now))
+        await self._thread.wait(results.cached, (row.cache, row.body, row.now))
 
     # -- people
 
@@ -199,7 +199,7 @@ class Writer:
             note=note,
             blind=blind,
         )
-        self._door.call(step)
+        self._thread.call(step)
 
     def draft_put(self, file: str, digest: str, data: str) -> None:
         """Keep unsaved edits of a file."""
@@ -215,7 +215,7 @@ class Writer:
 
     def cache_clear(self) -> int:
         """Forget every cached answer; returns how many there were."""
-        count: int = self._door.call(housekeeping.clear_cache)
+        count: int = self._thread.call(housekeeping.clear_cache)
         return count
 
     # -- the door
@@ -223,19 +223,19 @@ class Writer:
     @property
     def kept(self) -> int:
         """How many rows could not be written and wait for `retry`."""
-        return self._door.kept
+        return self._thread.kept
 
     def retry(self) -> None:
         """Write what could not be written; raises StoreError, and keeps it, if it still cannot."""
-        self._door.retry()
+        self._thread.retry()
 
     def flush(self) -> None:
         """Wait until everything handed over is committed."""
-        self._door.call(lambda _: None)
+        self._thread.call(lambda _: None)
 
     def close(self) -> None:
         """Commit what is left and end."""
-        self._door.close()
+        self._thread.close()
 
     def __enter__(self) -> Writer:
         return self
@@ -245,13 +245,13 @@ class Writer:
 
     def write(self, statement: str, *values: object) -> None:
         """One statement and its commit, for the modules of the store; texts are cleaned by who calls."""
-        self._door.call(partial(_execute, statement=statement, values=values))
+        self._thread.call(partial(_execute, statement=statement, values=values))
 
     def _update(self, run: int, values: Mapping[str, Any]) -> None:
-        self._door.call(partial(housekeeping.update_run, run=run, values=values))
+        self._thread.call(partial(housekeeping.update_run, run=run, values=values))
 
     def _delete(self, run: int) -> None:
-        while self._door.call(partial(housekeeping.delete_some, run=run)):
+        while self._thread.call(partial(housekeeping.delete_some, run=run)):
             pass
 
     def _answered(self, answer: int, record: AnswerRecord, status: str, cache: CacheKey | None) -> results.Answered:

@@ -101,7 +101,7 @@ def test_what_is_read_is_stored_once_and_opens_as_a_suite(project):
     rows = running.rows_of(reader, first)
     assert (first.name, second.name) == ("first", "second run")
     assert [row.score for row in rows] == [1, 1, 0, 0, 1, 0, 1, 1] and rows[2].category == "non match"
-    assert keeping.found(root, "own").method["type"] == "custom"
+    assert keeping.suite_named(root, "own").method["type"] == "custom"
 
 
 def test_a_suite_of_the_same_name_with_other_cases_keeps_everything_as_it_was(project, folder):

@@ -16,7 +16,7 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.present import columns as layout
 from tui_evals.present.columns import cell_width, wrap
 from tui_evals.reports.kinds import kind_of, report_kind, write
-from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, named, read_overview, table
+from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, naming_columns, read_overview, table
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
@@ -60,7 +60,7 @@ def _say_overview(overview: Overview) -> None:
     headings, rows = table(overview)
     cells = [[safe_line(text) for text in line] for line in (headings, *rows)]
     if room is None or _width(cells) <= room:
-        numeric = range(len(named(overview)), len(headings))
+        numeric = range(len(naming_columns(overview)), len(headings))
         _say_table(layout.table(cells, right=numeric, room=None))
     else:
         for part in _beside([list(line) for line in zip(*cells, strict=True)], room):

@@ -56,7 +56,7 @@ def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
     gates = Gates(
         options.get("fail_under"), options.get("fail_on"), options.get("baseline"), options.get("fail_on_regression")
     )
-    if gates.asked and options.get("detach"):
+    if gates.has_checks and options.get("detach"):
         raise Stop(
             "--detach ends before the run does, so no gate can be checked; leave out --detach, or leave out "
             "--fail-under, --fail-on, --fail-on-regression and --baseline and compare later: `tui-evals compare`"
@@ -195,7 +195,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
 def _say_end(outcome: RunOutcome, how: ExecutionOptions) -> None:
     run, gates = outcome.run, outcome.gates
     if how.as_json:
-        more = gates.event() if how.gates.asked and outcome.finished else {}
+        more = gates.event() if how.gates.has_checks and outcome.finished else {}
         totals = asdict(outcome.totals)
         event = {"event": "end", "run": run.key, "status": run.status, "message": run.message or None}
         say_json_line({**event, "totals": totals, "causes": [asdict(cause) for cause in outcome.causes], **more})

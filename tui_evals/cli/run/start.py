@@ -11,7 +11,7 @@ from tui_evals.cli.output import Stop, say
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.plan import CannotPlan
-from tui_evals.runs.start import asked_again, estimate_again, judged_again, note_refusal, stored_job
+from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job
 from tui_evals.runs.status import RECORDED
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
@@ -57,7 +57,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
         with project.reader() as reader:
             run = project.run_named(reader, word)
             if run.status == "paused":
-                if how.gates.asked:
+                if how.gates.has_checks:
                     raise Stop(f"{run.key} is paused where it runs, which checks its gates; leave them out here")
                 writer.control(run.id, "")
                 if how.detach:
@@ -92,7 +92,7 @@ def rerun(word: str, only: str, **options: Any) -> int:
     with refusals(), project.reader() as reader:
         parent = project.run_named(reader, word)
         how = find_baseline(how, dataset_key(parent.source, here.root, here.root))
-        prepared = asked_again(parent, only, reader, here)
+        prepared = rerun_items(parent, only, reader, here)
     if not how.plan_only:
         cluster = chosen_cluster(options, here.environment, prepared.terms.cluster)
         prepared = replace(prepared, terms=replace(prepared.terms, cluster=cluster))

@@ -105,7 +105,7 @@ def show(name: str, run: str | None, as_json: bool) -> None:
 
 def _suite_or_stop(name: str) -> keeping.Suite:
     try:
-        return keeping.found(project_root(Path.cwd()), name)
+        return keeping.suite_named(project_root(Path.cwd()), name)
     except ArthurError as problem:
         raise Stop(str(problem)) from None
 
@@ -306,7 +306,7 @@ def run(
     """Score the candidates in a table as a run of a suite."""
     here = open_project(None, False)
     with stop_on_suite_error():
-        stored_suite = keeping.found(here.root, suite)
+        stored_suite = keeping.suite_named(here.root, suite)
         needs_context = _stored_method(stored_suite, here.registry).requires_context
         texts, contexts = cases.candidates_from(
             frame=None,

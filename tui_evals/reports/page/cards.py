@@ -28,7 +28,7 @@ class Turn:
     prompt: Text | None
     preview: str
     context: Text | None
-    said: AnswerBlock
+    answer: AnswerBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class Card:
     notes: Text | None
     preview: str
     prompt: Text | None
-    """What was asked, where every answer is to the same question."""
+    """The prompt, where every answer is to the same question."""
     expected: Text | None
     context: Text | None
     several: bool
     """It is a conversation of more than one turn."""
     talks: tuple[Talk, ...]
     together: tuple[Score, ...]
-    """What evaluators made of all its answers."""
+    """The scores of all its answers together."""
     groups: str
     """For each conversation what it can be filtered by."""
 
@@ -86,25 +86,28 @@ def cards(reader: Reader, run: RunRow, filters: Filters) -> Iterator[Card]:
     together: defaultdict[int, list[GroupScore]] = defaultdict(list)
     for record in reader.group_scores(run.id):
         together[record.item].append(record)
-    for place, found in groupby(answers(reader, run), key=lambda pair: pair[1][0].row.item):
-        pairs = list(found)
+    for place, group in groupby(answers(reader, run), key=lambda pair: pair[1][0].row.item):
+        pairs = list(group)
         yield _card(place, pairs[0][0], [cell for _, cell in pairs], run, filters, labels, together.get(place, ()))
 
 
 def labels_of(reader: Reader, run: RunRow) -> Labels:
-    """What people said, by answer."""
-    found: defaultdict[int, list[Label]] = defaultdict(list)
+    """The labels people gave, by answer."""
+    by_answer: defaultdict[int, list[Label]] = defaultdict(list)
     for label in reader.labels(run.id):
-        found[label.answer].append(label)
-    return found
+        by_answer[label.answer].append(label)
+    return by_answer
 
 
-def names_of(records: Iterable[GroupScore]) -> tuple[Score, ...]:
+def group_score_blocks(records: Iterable[GroupScore]) -> tuple[Score, ...]:
     """The scores of groups of answers in words; each names its turn where there are several."""
-    found = list(records)
-    several = len({one.turn for one in found}) > 1
+    group_scores = list(records)
+    several = len({group_score.turn for group_score in group_scores}) > 1
     return tuple(
-        replace(score(one.record), kind=f"turn {one.turn + 1}") if several else score(one.record) for one in found
+        replace(score(group_score.record), kind=f"turn {group_score.turn + 1}")
+        if several
+        else score(group_score.record)
+        for group_score in group_scores
     )
 
 
@@ -123,9 +126,9 @@ def _card(
     reference = expected_text(first.unit) if shared and len(cells) > 1 else None
     talks = tuple(_talk(cell, run, filters, labels, len(cells) > 1, shared) for cell in cells)
     status = worst(talk.status for talk in talks)
-    scores = [value for cell in cells if (value := _score_of(cell)) is not None]
+    scores = [value for cell in cells if (value := _cell_score(cell)) is not None]
     mean = sum(scores) / len(scores) if scores else None
-    asked = prompt_text(first.unit, first.record)
+    prompt = prompt_text(first.unit, first.record)
     title = item.get("name")
     return Card(
         number=place + 1,
@@ -138,14 +141,14 @@ def _card(
         category=first.row.category,
         tags=tuple(tag for tag in item.get("tags") or () if isinstance(tag, str)),
         notes=optional(item.get("notes")),
-        preview=preview(asked),
-        prompt=optional(asked) if shared else None,
+        preview=preview(prompt),
+        prompt=optional(prompt) if shared else None,
         expected=optional(reference),
         context=optional(item.get("context")) if shared else None,
         several=not shared,
         talks=talks,
-        together=names_of(together),
-        groups="|".join(_tokens(cell, talk, filters) for cell, talk in zip(cells, talks, strict=True)),
+        together=group_score_blocks(together),
+        groups="|".join(_filter_tokens(cell, talk, filters) for cell, talk in zip(cells, talks, strict=True)),
     )
 
 
@@ -155,24 +158,24 @@ def _talk(
     row = cell[0].row
     status = worst(answered.row.status for answered in cell)
     name = filters.columns[row.prompt, row.target]
-    name += f" · repeat {row.repeat + 1}" if _repeated(run, row) or row.repeat else ""
+    name += f" · repeat {row.repeat + 1}" if _has_repeats(run, row) or row.repeat else ""
     return Talk(
         name if several else "",
         status,
         ANSWER_LOOKS[status].glyph,
-        short_number(_score_of(cell)),
+        short_number(_cell_score(cell)),
         tuple(_turn(answered, labels, shared, several) for answered in cell),
     )
 
 
-def _repeated(run: RunRow, row: AnswerRow) -> bool:
+def _has_repeats(run: RunRow, row: AnswerRow) -> bool:
     repeats = run.config.get("repeats")
     return isinstance(repeats, int) and repeats > 1
 
 
 def _turn(answered: AnswerEntry, labels: Labels, shared: bool, several: bool) -> Turn:
-    asked = "" if shared else prompt_text(answered.unit, answered.record)
-    found = answer_block(
+    prompt = "" if shared else prompt_text(answered.unit, answered.record)
+    answer = answer_block(
         answered.row,
         answered.record,
         answered.scores,
@@ -180,23 +183,23 @@ def _turn(answered: AnswerEntry, labels: Labels, shared: bool, several: bool) ->
         reference_text(answered.unit, answered.record.text if answered.record else None) or "",
     )
     if shared and several:
-        found = replace(found, expected=None)
+        answer = replace(answer, expected=None)
     return Turn(
         answered.row.turn + 1,
-        optional(asked),
-        preview(asked),
+        optional(prompt),
+        preview(prompt),
         None if shared else optional(answered.unit.get("context")),
-        found,
+        answer,
     )
 
 
 def worst(statuses: Iterable[AnswerStatus]) -> AnswerStatus:
     """The status of several answers together."""
-    found = set(statuses)
-    return next(status for status in WORST_FIRST if status in found)
+    distinct = set(statuses)
+    return next(status for status in WORST_FIRST if status in distinct)
 
 
-def _score_of(cell: Sequence[AnswerEntry]) -> float | None:
+def _cell_score(cell: Sequence[AnswerEntry]) -> float | None:
     """The score of a conversation, whose turns pool their evaluators."""
     if len(cell) == 1:
         return cell[0].row.score
@@ -205,14 +208,16 @@ def _score_of(cell: Sequence[AnswerEntry]) -> float | None:
     return next(iter(column_scores(rows, scores, [{}]).values()))
 
 
-def _tokens(cell: Sequence[AnswerEntry], talk: Talk, filters: Filters) -> str:
+def _filter_tokens(cell: Sequence[AnswerEntry], talk: Talk, filters: Filters) -> str:
     row = cell[0].row
-    failed = {one.key for answered in cell for one in (*answered.scores, *answered.together) if one.result == "fail"}
-    found = [
+    failed = {
+        record.key for answered in cell for record in (*answered.scores, *answered.together) if record.result == "fail"
+    }
+    tokens = [
         f"s-{talk.status}",
         f"t{list(filters.columns).index((row.prompt, row.target))}",
         f"c{filters.categories.index(row.category)}",
         # While a run goes on, an evaluator may come up that was not there when the page was begun.
         *(f"e{place}" for place, key in enumerate(filters.evaluators) if key in failed),
     ]
-    return " ".join(found)
+    return " ".join(tokens)

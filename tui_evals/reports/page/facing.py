@@ -32,10 +32,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """What one run said."""
+    """The answer of one run."""
 
     letter: str
-    said: AnswerBlock | None
+    answer: AnswerBlock | None
     kind: Kind | None
     """What it made of the first run's answer."""
     alike: bool
@@ -85,7 +85,7 @@ class Card:
     """How much a later run lost on it, the largest loss first."""
     standings: tuple[Standing, ...]
     prompts: tuple[Given, ...]
-    """What was asked, where that is the same for all its answers."""
+    """The prompts, where they are the same for all its answers."""
     references: tuple[Given, ...]
     facings: tuple[Facing, ...]
     groups: str
@@ -93,18 +93,18 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A run with what its answers are looked up in."""
+    """A run with the items of its dataset."""
 
     run: RunRow
     items: Sequence[Mapping[str, Any]]
 
 
-def cards(reader: Reader, found: Comparison, evaluators: Sequence[str], columns: Sequence[str]) -> Iterator[Card]:
+def cards(reader: Reader, comparison: Comparison, evaluators: Sequence[str], columns: Sequence[str]) -> Iterator[Card]:
     """The cards in the order of the first run's dataset."""
-    snapshots = {side.run.snapshot: reader.snapshot(side.run.snapshot)["items"] for side in found.sides}
-    sources = [Source(side.run, snapshots[side.run.snapshot]) for side in found.sides]
-    tokens = _Tokens(list(found.categories), evaluators, columns)
-    for place, lines in enumerate(by_item(found.lines, places_of(reader, found)), 1):
+    snapshots = {side.run.snapshot: reader.snapshot(side.run.snapshot)["items"] for side in comparison.sides}
+    sources = [Source(side.run, snapshots[side.run.snapshot]) for side in comparison.sides]
+    tokens = _Tokens(list(comparison.categories), evaluators, columns)
+    for place, lines in enumerate(by_item(comparison.lines, places_of(reader, comparison)), 1):
         yield _card(place, lines, reader, sources, tokens)
 
 
@@ -116,11 +116,11 @@ class _Tokens:
 
     def of(self, line: ComparedLine, sides: Iterable[RunAnswer]) -> str:
         """What a line can be filtered by."""
-        failed = {one.key for side in sides if side.said for one in side.said.scores if one.result == "fail"}
-        found = [f"k{KINDS.index(kind)}" for kind in dict.fromkeys(line.kinds) if kind]
-        found += [f"c{self.categories.index(line.category)}"] if line.category in self.categories else []
-        found += [f"t{self.columns.index(line.column)}"] if line.column in self.columns else []
-        return " ".join([*found, *(f"e{place}" for place, key in enumerate(self.evaluators) if key in failed)])
+        failed = {score.key for side in sides if side.answer for score in side.answer.scores if score.result == "fail"}
+        tokens = [f"k{KINDS.index(kind)}" for kind in dict.fromkeys(line.kinds) if kind]
+        tokens += [f"c{self.categories.index(line.category)}"] if line.category in self.categories else []
+        tokens += [f"t{self.columns.index(line.column)}"] if line.column in self.columns else []
+        return " ".join([*tokens, *(f"e{place}" for place, key in enumerate(self.evaluators) if key in failed)])
 
 
 def _card(
@@ -129,7 +129,7 @@ def _card(
     first = lines[0]
     kind = next(kind for kind in _FIRST_SEEN if any(line.kind == kind for line in lines))
     facings = tuple(_facing(line, reader, sources) for line in lines)
-    asked = next((given.text for facing in facings for given in facing.prompts), None)
+    prompt = next((given.text for facing in facings for given in facing.prompts), None)
     groups = "|".join(tokens.of(line, facing.sides) for line, facing in zip(lines, facings, strict=True))
     standings = tuple(_standings(facings[0]) if len(facings) == 1 else _means(lines))
     prompts, references = facings[0].prompts, facings[0].references
@@ -148,7 +148,7 @@ def _card(
         glyph=KIND_LOOKS[kind].glyph,
         category=first.category,
         note="; ".join(note for note in notes if note),
-        preview=preview(asked.head[0].text) if asked else "",
+        preview=preview(prompt.head[0].text) if prompt else "",
         rank=min((_loss(line) for line in lines), default=0.0),
         standings=standings,
         prompts=prompts,
@@ -167,8 +167,8 @@ def _loss(line: ComparedLine) -> float:
 
 def _standings(facing: Facing) -> Iterator[Standing]:
     for side in facing.sides:
-        if side.said:
-            yield Standing(side.letter, side.said.status, side.said.glyph, side.said.score)
+        if side.answer:
+            yield Standing(side.letter, side.answer.status, side.answer.glyph, side.answer.score)
 
 
 def _means(lines: Sequence[ComparedLine]) -> Iterator[Standing]:
@@ -197,8 +197,8 @@ def _facing(line: ComparedLine, reader: Reader, sources: Sequence[Source]) -> Fa
         name=" · ".join(name for name in names if name),
         kind=line.kind,
         glyph=KIND_LOOKS[line.kind].glyph,
-        prompts=tuple(_given(prompts)),
-        references=tuple(_given(references)),
+        prompts=tuple(_distinct_texts(prompts)),
+        references=tuple(_distinct_texts(references)),
         sides=tuple(_sides(line, details, sources)),
     )
 
@@ -209,30 +209,30 @@ def _unit(detail: Detail, source: Source) -> Mapping[str, Any]:
     return units[detail.row.turn]
 
 
-def _given(texts: Sequence[str | None]) -> Iterator[Given]:
+def _distinct_texts(texts: Sequence[str | None]) -> Iterator[Given]:
     """Every different text once, with the runs it stood in."""
     places: dict[str, str] = {}
-    for letter, one in zip(NAMES, texts, strict=False):
-        if one and one.strip():
-            places[one] = places.get(one, "") + letter
-    for one, letters in places.items():
-        if shown := optional(one):
+    for letter, text in zip(NAMES, texts, strict=False):
+        if text and text.strip():
+            places[text] = places.get(text, "") + letter
+    for text, letters in places.items():
+        if shown := optional(text):
             yield Given(letters if len(places) > 1 else "", shown)
 
 
 def _sides(line: ComparedLine, details: Sequence[Detail | None], sources: Sequence[Source]) -> Iterator[RunAnswer]:
     base = details[0].answer.text if details[0] and details[0].answer else None
     kinds: tuple[Kind | None, ...] = (None, *line.kinds)
-    for number_, (detail, source, kind) in enumerate(zip(details, sources, kinds, strict=True)):
-        letter = NAMES[number_]
+    for place, (detail, source, kind) in enumerate(zip(details, sources, kinds, strict=True)):
+        letter = NAMES[place]
         if detail is None:
             yield RunAnswer(letter, None, kind, False, "")
             continue
         own = detail.answer.text if detail.answer else None
-        alike = number_ > 0 and own is not None and base is not None and same(own, base)
-        other = own if number_ else _only_other(details)
-        found = marks(base, other) if base is not None and other is not None else None
-        spans = () if found is None else found.right if number_ else found.left
+        alike = place > 0 and own is not None and base is not None and same(own, base)
+        other = own if place else _only_other(details)
+        diff_marks = marks(base, other) if base is not None and other is not None else None
+        spans = () if diff_marks is None else diff_marks.right if place else diff_marks.left
         number = source.run.scoring_pass
         scores, together = detail.scores.get(number, ()), detail.together.get(number, ())
         where = f'`tui-evals show {source.run.key} --item "#{detail.row.item + 1}"` shows all of it'

@@ -15,7 +15,7 @@ from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 from .cards import Filters
-from .walk import RunWalk, Share, seen, share_of
+from .walk import RunWalk, Share, share_of, walk_answers_and_scores
 
 _LEFT = {
     "planned": "This run has not begun.",
@@ -28,7 +28,7 @@ _LEFT = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One figure of the banner, and what is to be known about it."""
+    """One figure of the banner, with a note on it."""
 
     name: str
     value: str
@@ -96,13 +96,13 @@ class Summary:
 
 def summary(reader: Reader, run: RunRow) -> Summary:
     """A run in numbers, ready to be shown."""
-    known, totals = seen(reader, run), reader.totals(run.id)
+    known, totals = walk_answers_and_scores(reader, run), reader.totals(run.id)
     means = reader.evaluator_means(run.id)
     about = run_facts(run, totals, reader.spent(run.id)[1])
     names = column_names(run)
-    asked = {key: name for key, name in names.items() if key in known.points}
-    by_column = reader.evaluator_means(run.id, columns=True) if len(asked) > 1 else []
-    counts: dict[str, int] = {one.status: one.count for one in status_counts(totals)}
+    columns = {key: name for key, name in names.items() if key in known.points}
+    by_column = reader.evaluator_means(run.id, columns=True) if len(columns) > 1 else []
+    counts: dict[str, int] = {entry.status: entry.count for entry in status_counts(totals)}
     return Summary(
         run=run,
         started=universal_time(run.started or run.created),
@@ -110,11 +110,11 @@ def summary(reader: Reader, run: RunRow) -> Summary:
         share=share_of(totals.passed, totals.passed + totals.failed),
         parts=stacked(counts),
         facts=tuple(_facts(run, about, known, totals)),
-        columns=tuple(_columns(reader, run, known, asked)) if len(asked) > 1 else (),
-        evaluators=tuple(_evaluator(mean, by_column, asked, known) for mean in means),
+        columns=tuple(_columns(reader, run, known, columns)) if len(columns) > 1 else (),
+        evaluators=tuple(_evaluator(mean, by_column, columns, known) for mean in means),
         categories=tuple(_categories(reader, run, known)),
         items=known.items,
-        filters=Filters(tuple(sorted(known.categories)), asked, tuple(mean.key for mean in means)),
+        filters=Filters(tuple(sorted(known.categories)), columns, tuple(mean.key for mean in means)),
         statuses=counts,
     )
 
@@ -178,9 +178,13 @@ def _evaluator(
         histogram=None if named else histogram(values, tuple(known.thresholds[mean.key])),
         levels=levels(named),
         columns=tuple(
-            (names[one.prompt, one.target], mean_text(one.mean), share_of(one.passed, one.passed + one.failed))
-            for one in by_column
-            if one.key == mean.key and one.prompt is not None and one.target is not None
+            (
+                names[column_mean.prompt, column_mean.target],
+                mean_text(column_mean.mean),
+                share_of(column_mean.passed, column_mean.passed + column_mean.failed),
+            )
+            for column_mean in by_column
+            if column_mean.key == mean.key and column_mean.prompt is not None and column_mean.target is not None
         ),
     )
 

@@ -17,9 +17,9 @@ from tui_evals.store.rows import Label
 from tui_evals.text import strictjson
 
 
-def places_of(reader: Reader, found: Comparison) -> dict[int, int]:
+def places_of(reader: Reader, comparison: Comparison) -> dict[int, int]:
     """Which item of its dataset each answer belongs to."""
-    return {row.id: row.item for side in found.sides for row in reader.all_rows(side.run.id)}
+    return {row.id: row.item for side in comparison.sides for row in reader.all_rows(side.run.id)}
 
 
 def by_item(lines: Iterable[ComparedLine], items: Mapping[int, int]) -> Iterator[list[ComparedLine]]:
@@ -76,7 +76,7 @@ def text(value: str, spans: Sequence[DiffSpan] = ()) -> Text:
     if whole > MOST:
         pieces, _ = _split(pieces, MOST)
     shown = min(whole, MOST)
-    at = _fold("".join(span.text for span in pieces))
+    at = _fold_position("".join(span.text for span in pieces))
     if at is None:
         return Text(pieces, left_out=whole - shown, code=code)
     head, rest = _split(pieces, at)
@@ -89,7 +89,7 @@ def optional(value: object) -> Text | None:
 
 
 def same(left: str, right: str) -> bool:
-    """Whether nobody could tell the two apart."""
+    """Whether two texts are equal but for the space around them."""
     return left.strip() == right.strip()
 
 
@@ -97,26 +97,26 @@ def marks(left: str, right: str) -> Marks | None:
     """What differs, where that is worth showing: not between strangers, and not in texts that are too long."""
     if not left.strip() or not right.strip() or len(left) + len(right) > _COMPARED or same(left, right):
         return None
-    both = all(one.lstrip()[:1] in ("{", "[") for one in (left, right))
+    both = all(value.lstrip()[:1] in ("{", "[") for value in (left, right))
     diff = (diff_json if both else side_by_side)(left, right)
-    found = Marks(_joined(diff, "left"), _joined(diff, "right"))
-    shared = sum(len(span.text.strip()) for span in found.left if not span.changed)
-    return found if shared >= _SHARED * min(len(left.strip()), len(right.strip())) else None
+    marked = Marks(_side_spans(diff, "left"), _side_spans(diff, "right"))
+    shared = sum(len(span.text.strip()) for span in marked.left if not span.changed)
+    return marked if shared >= _SHARED * min(len(left.strip()), len(right.strip())) else None
 
 
-def _joined(diff: Diff, side: str) -> tuple[DiffSpan, ...]:
+def _side_spans(diff: Diff, side: str) -> tuple[DiffSpan, ...]:
     """One side of a diff as a text again: neighbours of a kind together, and no space marked around words."""
-    found: list[DiffSpan] = []
-    for span in _spans(diff.rows, side):
-        for part in _bare(span):
-            if found and found[-1].changed == part.changed:
-                found[-1] = DiffSpan(found[-1].text + part.text, part.changed)
+    joined: list[DiffSpan] = []
+    for span in _row_spans(diff.rows, side):
+        for part in _trim_mark(span):
+            if joined and joined[-1].changed == part.changed:
+                joined[-1] = DiffSpan(joined[-1].text + part.text, part.changed)
             elif part.text:
-                found.append(part)
-    return tuple(found)
+                joined.append(part)
+    return tuple(joined)
 
 
-def _bare(span: DiffSpan) -> tuple[DiffSpan, ...]:
+def _trim_mark(span: DiffSpan) -> tuple[DiffSpan, ...]:
     """A marked piece without the mark on the space around it."""
     words = span.text.strip()
     if not span.changed or not words:
@@ -126,13 +126,13 @@ def _bare(span: DiffSpan) -> tuple[DiffSpan, ...]:
     return DiffSpan(span.text[:start], False), DiffSpan(words, True), DiffSpan(span.text[end:], False)
 
 
-def _spans(rows: Iterable[DiffRow], side: str) -> Iterable[DiffSpan]:
+def _row_spans(rows: Iterable[DiffRow], side: str) -> Iterable[DiffSpan]:
     for row in rows:
         part = row.left if side == "left" else row.right
         yield from part.spans if part else ()
 
 
-def _fold(value: str) -> int | None:
+def _fold_position(value: str) -> int | None:
     """Where the beginning of a long text ends; None where all of it is short enough to stand there."""
     end, lines = len(value), 0
     for index in range(min(end, _HEAD)):
@@ -145,8 +145,8 @@ def _fold(value: str) -> int | None:
     if len(value) - at <= _SLACK and value.count("\n", at) < _LINES:
         return None
     if end > _HEAD:
-        found = max(value.rfind("\n", _HEAD // 2, at), value.rfind(" ", _HEAD // 2, at)) + 1
-        at = found or at
+        break_at = max(value.rfind("\n", _HEAD // 2, at), value.rfind(" ", _HEAD // 2, at)) + 1
+        at = break_at or at
     return at
 
 
@@ -170,7 +170,7 @@ Labels = Mapping[int, Sequence[Label]]
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a person said."""
+    """The label of a person."""
 
     verdict: str
     glyph: str
@@ -219,7 +219,7 @@ class AnswerBlock:
     calls: tuple[Call, ...]
     scores: tuple[Score, ...]
     together: tuple[Score, ...]
-    """What was found of all answers to the same, where it stands beside each of them."""
+    """The scores of all answers to the same question, where they stand beside each of them."""
     opinions: tuple[Opinion, ...]
     diagnostics: Text | None
 
@@ -235,9 +235,9 @@ def answer_block(
 ) -> AnswerBlock:
     """An answer marked against what was expected, or with the marks that are given."""
     answer = record.text if record else None
-    found = marks(reference, answer) if spans is None and answer is not None else None
+    marked = marks(reference, answer) if spans is None and answer is not None else None
     if spans is None:
-        spans = found.right if found else ()
+        spans = marked.right if marked else ()
     equal = bool(reference) and answer is not None and same(reference, answer)
     facts = answer_facts(row, record)
     return AnswerBlock(
@@ -245,7 +245,7 @@ def answer_block(
         glyph=ANSWER_LOOKS[row.status].glyph,
         score=short_number(row.score),
         text=None if answer is None else text(answer, spans),
-        expected=None if equal or not reference.strip() else text(reference, found.left if found else ()),
+        expected=None if equal or not reference.strip() else text(reference, marked.left if marked else ()),
         as_expected=equal,
         waiting=missing_text(row, record),
         error=optional(error_text(record)),

@@ -20,7 +20,7 @@ from tui_evals.reports.plots import Scatter, Steps, scatter, steps
 from tui_evals.store.reader import Reader
 
 from .texts import by_item, places_of
-from .walk import Share, share_of, walked
+from .walk import Share, share_of, walk_answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +96,42 @@ class Versus:
     items: int
 
 
-def versus(reader: Reader, found: Comparison) -> Versus:
+def versus(reader: Reader, comparison: Comparison) -> Versus:
     """A comparison in numbers, ready to be shown."""
-    groups = list(by_item(found.lines, places_of(reader, found)))
-    evaluators = tuple(sorted({key for side in found.sides for key in side.scores}))
+    groups = list(by_item(comparison.lines, places_of(reader, comparison)))
+    evaluators = tuple(sorted({key for side in comparison.sides for key in side.scores}))
     pairs = tuple(
-        _pair(letter, number_, one, groups)
-        for number_, (letter, one) in enumerate(zip(NAMES[1:], found.against, strict=False))
+        _pair(letter, place, difference, groups)
+        for place, (letter, difference) in enumerate(zip(NAMES[1:], comparison.against, strict=False))
     )
-    kinds = {kind for line in found.lines for kind in line.kinds if kind}
+    kinds = {kind for line in comparison.lines for kind in line.kinds if kind}
     return Versus(
-        runs=tuple(_ran(reader, letter, side) for letter, side in zip(NAMES, found.sides, strict=False)),
-        caveats=tuple(caveats(found)),
+        runs=tuple(_run_column(reader, letter, side) for letter, side in zip(NAMES, comparison.sides, strict=False)),
+        caveats=tuple(caveats(comparison)),
         pairs=pairs,
-        spreads=tuple(_spreads(found.sides, evaluators)),
-        categories=tuple(_categories(found)),
-        kinds=tuple((KINDS.index(k), k, KIND_LOOKS[k].glyph, _items(groups, k)) for k in KINDS if k in kinds),
-        names=tuple(found.categories),
+        spreads=tuple(_spreads(comparison.sides, evaluators)),
+        categories=tuple(_categories(comparison)),
+        kinds=tuple((KINDS.index(k), k, KIND_LOOKS[k].glyph, _item_count(groups, k)) for k in KINDS if k in kinds),
+        names=tuple(comparison.categories),
         evaluators=evaluators,
-        columns=tuple(dict.fromkeys(line.column for line in found.lines if line.column)),
+        columns=tuple(dict.fromkeys(line.column for line in comparison.lines if line.column)),
         items=len(groups),
     )
 
 
-def _categories(found: Comparison) -> Iterator[tuple[str, tuple[tuple[str, Share], ...]]]:
-    for name, rates in found.categories.items():
+def _categories(comparison: Comparison) -> Iterator[tuple[str, tuple[tuple[str, Share], ...]]]:
+    for name, rates in comparison.categories.items():
         shares = (share_of(rate.passed, rate.judged) for rate in rates)
         yield name, tuple(zip(NAMES, shares, strict=False))
 
 
-def _items(groups: Sequence[Sequence[ComparedLine]], kind: Kind) -> int:
+def _item_count(groups: Sequence[Sequence[ComparedLine]], kind: Kind) -> int:
     return sum(any(kind in line.kinds for line in group) for group in groups)
 
 
-def _ran(reader: Reader, letter: str, side: RunSide) -> RunColumn:
+def _run_column(reader: Reader, letter: str, side: RunSide) -> RunColumn:
     run, totals = side.run, reader.totals(side.run.id)
-    known = walked(reader, run)
+    known = walk_answers(reader, run)
     left = waiting_count(totals)
     waits = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet" if left else ""
     reason = f"stopped: {stop_reason(run)}" if stop_reason(run) else ""
@@ -152,34 +152,34 @@ def _ran(reader: Reader, letter: str, side: RunSide) -> RunColumn:
     )
 
 
-def _pair(letter: str, place: int, found: RunDifference, groups: Sequence[Sequence[ComparedLine]]) -> Pair:
-    counts = tuple((kind, KIND_LOOKS[kind].glyph, count) for kind in KINDS if (count := found.counts.get(kind, 0)))
-    tests = [_measured(found.passes, "Items that pass")]
-    tests += [_measured(test) for test in found.tests]
-    points = [pair for group in groups if (pair := _scores(group, place + 1))]
+def _pair(letter: str, place: int, difference: RunDifference, groups: Sequence[Sequence[ComparedLine]]) -> Pair:
+    counts = tuple((kind, KIND_LOOKS[kind].glyph, count) for kind in KINDS if (count := difference.counts.get(kind, 0)))
+    tests = [_measured_test(difference.passes, "Items that pass")]
+    tests += [_measured_test(test) for test in difference.tests]
+    points = [pair for group in groups if (pair := _mean_scores(group, place + 1))]
     return Pair(
         letter=letter,
-        sentence=difference_sentence(found, "A", letter),
+        sentence=difference_sentence(difference, "A", letter),
         counts=counts,
         tests=tuple(tests),
         scatter=scatter(points, "A", letter),
     )
 
 
-def _scores(group: Sequence[ComparedLine], later: int) -> tuple[float, float] | None:
+def _mean_scores(group: Sequence[ComparedLine], later: int) -> tuple[float, float] | None:
     """The mean score of an item in the first run and in a later one, over the answers that both have."""
-    found = [
-        (first.score, other.score)
+    pairs = [
+        (first.score, after.score)
         for line in group
         if (first := line.answers[0])
-        and (other := line.answers[later])
+        and (after := line.answers[later])
         and first.score is not None
-        and other.score is not None
+        and after.score is not None
     ]
-    return (fmean(one for one, _ in found), fmean(other for _, other in found)) if found else None
+    return (fmean(before for before, _ in pairs), fmean(after for _, after in pairs)) if pairs else None
 
 
-def _measured(test: MeasuredDifference, name: str = "") -> Measured:
+def _measured_test(test: MeasuredDifference, name: str = "") -> Measured:
     text = difference_text(test)
     return Measured(
         name=name or text.name,
@@ -197,8 +197,8 @@ def _measured(test: MeasuredDifference, name: str = "") -> Measured:
 def _spreads(sides: Sequence[RunSide], evaluators: Sequence[str]) -> Iterator[Spread]:
     for key in evaluators:
         scores = [side.scores.get(key, ()) for side in sides]
-        if found := steps(scores):
+        if chart := steps(scores):
             means: defaultdict[str, tuple[str, int]] = defaultdict(lambda: ("n/a", 0))
             for letter, own in zip(NAMES, scores, strict=False):
                 means[letter] = (mean_text(fmean(own) if own else None), len(own))
-            yield Spread(key, tuple((letter, *mean) for letter, mean in means.items()), found)
+            yield Spread(key, tuple((letter, *mean) for letter, mean in means.items()), chart)

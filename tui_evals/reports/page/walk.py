@@ -29,12 +29,12 @@ class Share:
 
 def share_of(passed: int, judged: int) -> Share:
     """A pass rate with its interval, and a bar of both."""
-    found = wilson(passed, judged)
-    if found is None:
+    bounds = wilson(passed, judged)
+    if bounds is None:
         return Share(passed, judged, "n/a", "", None)
     share = passed / judged
-    interval = f"{100 * found.low:.1f} to {100 * found.high:.1f} %"
-    return Share(passed, judged, percent(share), interval, meter(share, found.low, found.high))
+    interval = f"{100 * bounds.low:.1f} to {100 * bounds.high:.1f} %"
+    return Share(passed, judged, percent(share), interval, meter(share, bounds.low, bounds.high))
 
 
 @dataclass(slots=True)
@@ -51,37 +51,37 @@ class RunWalk:
     points: Mapping[Column, float | None] = field(default_factory=dict)
 
     def latency(self, columns: Iterable[Column] | None = None) -> str:
-        """The median time to an answer; what came from the cache tells nothing of it."""
+        """The median time to an answer; cached answers are left out."""
         chosen = self.latencies if columns is None else columns
-        found = [value for column in chosen for value in self.latencies[column]]
-        return duration(median(found) / 1000) if found else "n/a"
+        latencies = [value for column in chosen for value in self.latencies[column]]
+        return duration(median(latencies) / 1000) if latencies else "n/a"
 
 
-def walked(reader: Reader, run: RunRow) -> RunWalk:
-    """What the answers of a run tell as lists show them."""
-    found = RunWalk()
+def walk_answers(reader: Reader, run: RunRow) -> RunWalk:
+    """What the rows of a run's answers add up to."""
+    walk = RunWalk()
     numbers = set()
     for row in reader.all_rows(run.id):
         numbers.add(row.item)
-        found.categories[row.category] += 1
-        found.cached += row.from_cache
+        walk.categories[row.category] += 1
+        walk.cached += row.from_cache
         if row.latency_ms is not None and not row.from_cache:
-            found.latencies[row.prompt, row.target].append(row.latency_ms)
-    found.items = len(numbers)
-    return found
+            walk.latencies[row.prompt, row.target].append(row.latency_ms)
+    walk.items = len(numbers)
+    return walk
 
 
-def seen(reader: Reader, run: RunRow) -> RunWalk:
-    """The same with its scores; of their texts nothing is kept."""
-    found = walked(reader, run)
+def walk_answers_and_scores(reader: Reader, run: RunRow) -> RunWalk:
+    """The same with the scores of the run; their reasons and details are not kept."""
+    walk = walk_answers(reader, run)
     slim: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
     for answer, record in reader.scores(run.id):
         slim[answer].append(replace(record, reason="", details={}))
         if record.label is not None:
-            found.labels[record.key][record.label] += 1
+            walk.labels[record.key][record.label] += 1
         if record.score is not None:
-            found.scores[record.key].append(record.score)
+            walk.scores[record.key].append(record.score)
         if record.threshold is not None:
-            found.thresholds[record.key].add(record.threshold)
-    found.points = column_scores(reader.all_rows(run.id), slim, reader.snapshot(run.snapshot)["items"])
-    return found
+            walk.thresholds[record.key].add(record.threshold)
+    walk.points = column_scores(reader.all_rows(run.id), slim, reader.snapshot(run.snapshot)["items"])
+    return walk

@@ -61,22 +61,22 @@ def cases_from(
     """The cases of a suite, from the first of frame, file and lists that is given."""
     names = {"input": input_column} | ({"reference": reference_column} if needs_reference else {})
     if frame is not None:
-        found, where = _of_frame(frame, names, "reference_data"), "reference_data, row"
+        columns, where = _frame_columns(frame, names, "reference_data"), "reference_data, row"
     elif path is not None:
-        found, where = _of_file(path, names), f"{path}, row"
+        columns, where = _file_columns(path, names), f"{path}, row"
     elif inputs is not None:
-        found, where = {"input": listed(inputs, "input_text_list")}, "input_text_list, text"
+        columns, where = {"input": listed(inputs, "input_text_list")}, "input_text_list, text"
         if references is not None:
-            found["reference"] = listed(references, "reference_output_list")
+            columns["reference"] = listed(references, "reference_output_list")
     else:
         raise UserValueError(
             "a new suite needs cases: give reference_data (a frame), reference_data_path (a .csv file), or "
             "input_text_list and reference_output_list"
         )
-    return _checked(found["input"], found.get("reference"), where, needs_reference)
+    return _check_cases(columns["input"], columns.get("reference"), where, needs_reference)
 
 
-def _checked(inputs: Column, references: Column | None, where: str, needed: bool) -> Cases:
+def _check_cases(inputs: Column, references: Column | None, where: str, needed: bool) -> Cases:
     if not inputs:
         raise UserValueError("a suite needs at least one case, and the data holds none")
     if references is not None and len(references) != len(inputs):
@@ -113,9 +113,9 @@ def candidates_from(
     """The candidates of a run and their contexts, from the first of frame, file and list that is given."""
     names = {"candidate": candidate_column} | ({"context": context_column} if context_column else {})
     if frame is not None:
-        found = _of_frame(frame, names, "candidate_data")
+        columns = _frame_columns(frame, names, "candidate_data")
     elif path is not None:
-        found = _of_file(path, names)
+        columns = _file_columns(path, names)
     elif candidates is not None:
         given = None if contexts is None else listed(contexts, "context_input_list")
         return listed(candidates, "candidate_output_list"), given
@@ -124,36 +124,36 @@ def candidates_from(
             "a run needs candidate outputs: give candidate_data (a frame), candidate_data_path (a .csv file), or "
             "candidate_output_list"
         )
-    return found["candidate"], found.get("context")
+    return columns["candidate"], columns.get("context")
 
 
 def listed(values: Sequence[Any], name: str) -> Column:
     """A list of the user's as text; None and NaN are blank, an empty text is a text."""
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
         raise UserTypeError(f"{name} must be a list of texts, not {type(values).__name__}")
-    return [None if _absent(value) else str(value) for value in values]
+    return [None if _is_absent(value) else str(value) for value in values]
 
 
-def _absent(value: Any) -> bool:
+def _is_absent(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return bool(isinstance(value, float) and value != value)
 
 
-def _of_frame(frame: Any, names: Mapping[str, str], what: str) -> dict[str, Column]:
+def _frame_columns(frame: Any, names: Mapping[str, str], what: str) -> dict[str, Column]:
     """Columns of a frame, whichever library made it; none is imported for that."""
     if not hasattr(frame, "columns") or not hasattr(frame, "__getitem__"):
         raise UserTypeError(f"{what} must be a frame such as pandas makes, not {type(frame).__name__}")
     columns = [str(name) for name in frame.columns]
-    _there(names, columns, what)
-    return {key: [_blank(cell) for cell in listed(frame[name], what)] for key, name in names.items()}
+    _check_columns(names, columns, what)
+    return {key: [_none_if_blank(cell) for cell in listed(frame[name], what)] for key, name in names.items()}
 
 
-def _blank(cell: str | None) -> str | None:
+def _none_if_blank(cell: str | None) -> str | None:
     return cell if cell and cell.strip() else None
 
 
-def _there(names: Mapping[str, str], columns: Sequence[str], where: str) -> None:
+def _check_columns(names: Mapping[str, str], columns: Sequence[str], where: str) -> None:
     for key, name in names.items():
         if columns.count(name) > 1:
             raise UserValueError(f"{where}: the column {name!r} is there twice; rename one of them")
@@ -168,7 +168,7 @@ def _there(names: Mapping[str, str], columns: Sequence[str], where: str) -> None
 _USUAL = frozenset(("input", "reference_output", "candidate_output"))
 
 
-def _of_file(path: str | Path, names: Mapping[str, str]) -> dict[str, Column]:
+def _file_columns(path: str | Path, names: Mapping[str, str]) -> dict[str, Column]:
     """Columns of a CSV file; every cell is the text it is written as."""
     file = Path(path)
     if file.suffix != ".csv":
@@ -184,9 +184,9 @@ def _of_file(path: str | Path, names: Mapping[str, str]) -> dict[str, Column]:
     except OSError as problem:
         raise UserValueError(f"{file}: cannot be read: {problem.strerror}") from None
     header, rows = _rows(file, text)
-    _there(names, header, str(file))
+    _check_columns(names, header, str(file))
     places = {key: header.index(name) for key, name in names.items()}
-    return {key: [_blank(row[at]) if at < len(row) else None for row in rows] for key, at in places.items()}
+    return {key: [_none_if_blank(row[at]) if at < len(row) else None for row in rows] for key, at in places.items()}
 
 
 def _rows(file: Path, text: str) -> tuple[list[str], list[list[str]]]:

@@ -27,7 +27,7 @@ METADATA = ("model_name", "model_version", "foundation_model", "prompt_template"
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """A run of a suite before it begins: what is judged, and what was said."""
+    """A run of a suite before it begins: its document and the candidates to judge."""
 
     suite: Suite
     name: str
@@ -39,8 +39,8 @@ class SuiteRun:
     def answered(self) -> dict[str, Any]:
         """The document with the candidates as responses, which the run replays."""
         items = [
-            item if said is None else {**item, "response": said}
-            for item, said in zip(self.document["items"], self.candidates, strict=True)
+            item if response is None else {**item, "response": response}
+            for item, response in zip(self.document["items"], self.candidates, strict=True)
         ]
         return {**self.document, "items": items}
 
@@ -163,15 +163,15 @@ def rows_of(reader: Reader, run: RunRow) -> list[Row]:
 
 
 def _row(reader: Reader, number: int, item: Mapping[str, Any], score: ScoreRecord | None) -> Row:
-    said = reader.detail(number).answer
-    problem = said.message if said is not None and said.text is None else None
+    answer = reader.detail(number).answer
+    problem = answer.message if answer is not None and answer.text is None else None
     if problem is None and score is not None and score.result in ("error", "skipped"):
         problem = score.reason
     return Row(
         input=item["prompt"],
         reference=item.get("expected_response"),
         context=item.get("context"),
-        output=said.text if said is not None else None,
+        output=answer.text if answer is not None else None,
         score=score.score if score is not None else None,
         category=category_of(score) if score is not None else None,
         reason=score.reason if score is not None else "",

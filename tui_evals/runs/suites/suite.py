@@ -85,19 +85,19 @@ def method_named(name: str, options: Mapping[str, Any], registry: Registry) -> M
     try:
         kind.Options.model_validate(dict(options))
     except ValidationError as errors:
-        said = "; ".join(str(problem_of(error, kind.Options)) for error in errors.errors(include_url=False))
-        raise UserValueError(f"scoring by {name}: {said}") from None
+        problems = "; ".join(str(problem_of(error, kind.Options)) for error in errors.errors(include_url=False))
+        raise UserValueError(f"scoring by {name}: {problems}") from None
     names = CATEGORIES.get(kind.name)
     return Method(
         name=name,
         options=dict(options),
-        requires_reference=_compares(kind, options),
+        requires_reference=_needs_reference(kind, options),
         requires_context="context" in kind.needs,
-        categories=tuple({"name": one, "description": None} for one in names) if names else None,
+        categories=tuple({"name": category, "description": None} for category in names) if names else None,
     )
 
 
-def _compares(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
+def _needs_reference(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
     if kind.name == "Equals":
         return not {"value", "targetValue", "target_value"} & options.keys()
     return "expected" in kind.needs
@@ -127,14 +127,14 @@ class Suite:
     @property
     def about(self) -> Mapping[str, Any]:
         """What only suites have: scoring_method, created, …"""
-        found: Mapping[str, Any] = self.data["extensions"][MARK]
-        return found
+        about: Mapping[str, Any] = self.data["extensions"][MARK]
+        return about
 
     @property
     def method(self) -> Mapping[str, Any]:
         """The record of the way of scoring."""
-        found: Mapping[str, Any] = self.about["scoring_method"]
-        return found
+        method: Mapping[str, Any] = self.about["scoring_method"]
+        return method
 
     @property
     def description(self) -> str | None:
@@ -143,7 +143,7 @@ class Suite:
 
     @property
     def inputs(self) -> list[str]:
-        """What is asked, case by case."""
+        """The prompts, case by case."""
         return [item["prompt"] for item in self.data["items"]]
 
     @property
@@ -238,7 +238,7 @@ def kept(root: Path, name: str) -> Suite | None:
     return _read(file, name) if file.exists() else None
 
 
-def found(root: Path, name: str) -> Suite:
+def suite_named(root: Path, name: str) -> Suite:
     """The suite of a name; NotFoundError where there is none."""
     from tui_evals.text.nearest import did_you_mean
 

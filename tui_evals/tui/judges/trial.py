@@ -19,7 +19,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
-from tui_evals.runs.prompting import PromptUnderTest, asked_text, prompt_kept
+from tui_evals.runs.prompting import PromptUnderTest, last_user_text, prompt_kept
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
@@ -147,7 +147,7 @@ def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> 
     tokens = [count for count in (answer.input_tokens, answer.output_tokens) if count is not None]
     return {
         **_about(place),
-        "prompt": asked_text(chat) or place.unit.get("prompt"),
+        "prompt": last_user_text(chat) or place.unit.get("prompt"),
         "history": list(chat[:-1]),
         "response": answer.text,
         "tool_calls": list(answer.tool_calls),

@@ -15,7 +15,7 @@ from tui_evals.present.figures import estimate_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
 from tui_evals.runs.project import Project, load_project
-from tui_evals.runs.start import PreparedRun, RunRequest, asked_again, estimate_again, judged_again, prepare
+from tui_evals.runs.start import PreparedRun, RunRequest, estimate_again, judged_again, prepare, rerun_items
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
@@ -308,7 +308,7 @@ async def rerun(app: Desk) -> None:
 
 def _prepare_again(run: RunRow, project: Project) -> PreparedRun:
     with Reader(project.store) as reader:
-        return asked_again(run, NOT_PASSED, reader, project)
+        return rerun_items(run, NOT_PASSED, reader, project)
 
 
 def source_of(run: RunRow, root: Path) -> Path:
