@@ -183,7 +183,7 @@ def by_workbench(shown: Shown) -> Stated:
     line = row_text(run_line(listed, _WIDE, shown=False, marked=False, now=time.time()))
     assert RUN_LOOKS[status].text in line and " ".join(reason.split()) in line
     about = "\n".join(row_text(row).rstrip() for row in about_lines(listed, "", _WIDE))
-    assert reason in about
+    assert reason.rstrip(".") in about
     return Stated(
         status,
         reason,
