@@ -297,7 +297,7 @@ async def rerun(app: Desk) -> None:
             await start(app, again, _values(found), found.key)
             return
     try:
-        prepared = await asyncio.to_thread(_prepare_again, found, project_of(app))
+        prepared = await asyncio.to_thread(lambda: _prepare_again(found, project_of(app)))
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
@@ -356,7 +356,7 @@ async def rescore(app: Desk) -> None:
             dataset = editing.document.file
     judging = editing.document if editing is not None and dataset is not None else None
     try:
-        estimate = await asyncio.to_thread(_estimate_judging, run, project_of(app), judging)
+        estimate = await asyncio.to_thread(lambda: _estimate_judging(run, project_of(app), judging))
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
