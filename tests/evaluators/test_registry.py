@@ -252,6 +252,7 @@ HUGE = {
 
 @pytest.mark.parametrize("shape", HUGE)
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.soak
 def test_ten_megabytes_end_in_a_record_soon(name, shape):
     kind = NAMES[name]
     if kind.judged:

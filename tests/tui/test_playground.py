@@ -622,6 +622,7 @@ async def test_hostile_texts_are_shown_and_nothing_of_them_happens(tmp_path, scr
         assert pilot.app.is_running
 
 
+@pytest.mark.soak
 async def test_an_answer_of_a_megabyte_is_wrapped_away_from_the_screen(tmp_path, scripted, monkeypatch):
     scripted(Reply(text="日本語 テキスト " * 120_000))
     made, threads = Transcript.lay_out, set()
