@@ -27,9 +27,7 @@ def pytest_collection_finish() -> None:
     """Set thousands of collected tests aside, which every full search for garbage would walk through for 0.4 s."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(
-        100_000, 50, 100
-    )  # a screen makes and drops so many small things that looking for cycles costs a tenth
+    gc.set_threshold(100_000, 50, 100)  # looking for cycles among the small things of a screen costs a tenth
 
 
 _NUMBERS = itertools.count()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual.app import App
@@ -316,7 +316,6 @@ def test_without_a_text_only_the_tools_are_checked():
     assert suggested_checks("", ()) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(st.sampled_from(ANSWERS), st.text(max_size=200), st.integers().map(str)))
 async def test_every_suggestion_is_valid_and_passes_on_the_answer_it_was_made_of(text):
     calls = tuple(ToolCall(call["name"]) for call in CALLS)

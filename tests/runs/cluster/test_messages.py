@@ -73,7 +73,6 @@ weathers = st.builds(
 )
 
 
-@settings(max_examples=25)
 @given(weathers, st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 3))
 @pytest.mark.soak
 def test_whatever_befalls_letters_and_workers_each_answer_is_committed_and_judged_once(
