@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ def pytest_collection_finish() -> None:
 
 
 _NUMBERS = itertools.count()
+_EVERYWHERE = f"{os.stat('/').st_dev}:{os.stat('/').st_ino}"
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +50,9 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def clean_world(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
     home = homes / str(next(_NUMBERS))
-    home.mkdir()
+    (home / "tui_evals").mkdir(parents=True)
+    everything_is_ours = {"folders": {"/": _EVERYWHERE}, "projects": {}}
+    (home / "tui_evals" / "projects.json").write_text(json.dumps(everything_is_ours))
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB"):

@@ -86,10 +86,17 @@ def test_code_of_the_project_runs_once_it_is_trusted(shell, project):
     assert "✓ pass" in shell(*arguments, "--trust").out
     assert shell("trust", code).code == 0
     assert "✓ pass" in shell(*arguments).out
-    assert str(folder) in shell("trust").out
+    assert str(folder) in shell("trust", "show").out
     code.write_text(code.read_text() + "# changed\n")
     assert "tui-evals trust" in shell(*arguments).out
-    assert "changed since" in shell("trust").out
+    assert "changed since" in shell("trust", "show").out
+    page = shell("trust")
+    assert page.code == 2
+    assert "runs the evaluator polite (custom-evaluators/polite)" in page.err
+    assert shell("trust", "--yes").code == 0
+    assert "✓ pass" in shell(*arguments).out
+    assert "1 forgotten" in shell("trust", "revoke").out
+    assert "tui-evals trust" in shell(*arguments).out
 
 
 def test_validate_knows_the_projects_evaluators_and_the_prompts_metrics(shell, project):

@@ -227,6 +227,10 @@ def test_a_section_goes_before_a_spelling_and_the_nearest_is_named():
         find_target("gtp", settings)
 
 
+def _only(name):
+    return f"ONLY_{name.upper().translate(str.maketrans('./', '__'))}"
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.delenv("WHO", raising=False)
@@ -235,7 +239,7 @@ def files(tmp_path, monkeypatch):
         for name in names:
             file = tmp_path / name
             file.parent.mkdir(exist_ok=True)
-            file.write_text(f"WHO={name}\nONLY_{name.upper().translate(str.maketrans('./', '__'))}=1\n")
+            file.write_text(f"WHO={name}\n{_only(name)}=1\n")
         return tmp_path
 
     return write
@@ -264,7 +268,7 @@ def files(tmp_path, monkeypatch):
     ],
 )
 def test_environment_files_are_layered(files, written, name, who, remark):
-    values, remarks = environment(files(*written), name)
+    values, remarks = environment(files(*written), name, {"WHO", *map(_only, written)})
     assert values.get("WHO") == who
     assert len(remarks) == bool(remark)
     assert remark is None or remark in remarks[0]
@@ -272,9 +276,34 @@ def test_environment_files_are_layered(files, written, name, who, remark):
 
 def test_layers_add_up_and_the_process_wins(files, monkeypatch):
     root = files(".env.local", ".env.local.user", "env/.env.prod")
-    assert {"ONLY__ENV_LOCAL", "ONLY__ENV_LOCAL_USER", "ONLY_ENV__ENV_PROD"} <= environment(root, "prod")[0].keys()
+    names = {"ONLY__ENV_LOCAL", "ONLY__ENV_LOCAL_USER", "ONLY_ENV__ENV_PROD"}
+    assert names <= environment(root, "prod", names)[0].keys()
     monkeypatch.setenv("WHO", "process")
-    assert environment(root, "prod")[0]["WHO"] == "process"
+    assert environment(root, "prod", ("WHO",))[0]["WHO"] == "process"
+
+
+STEERING = [
+    "PYTHONPATH",
+    "LD_PRELOAD",
+    "DYLD_INSERT_LIBRARIES",
+    "PATH",
+    "HTTPS_PROXY",
+    "SSL_CERT_FILE",
+    "TUI_EVALS_TRUST",
+]
+
+
+@pytest.mark.parametrize("name", [*STEERING, "ANYTHING"])
+def test_a_file_of_the_project_sets_only_what_belongs_to_providers_or_is_named(tmp_path, name, monkeypatch):
+    monkeypatch.delenv(name, raising=False)
+    (tmp_path / ".env.local").write_text(f"{name}=x\nOPENAI_API_KEY=k\n")
+    values, remarks = environment(tmp_path, None, STEERING)
+    assert name not in values
+    assert values["OPENAI_API_KEY"] == "k"
+    assert f".env.local may not set {name}: " in remarks[0]
+    assert values.file_of("OPENAI_API_KEY") == tmp_path / ".env.local"
+    monkeypatch.setenv(name, "of the process")
+    assert environment(tmp_path)[0][name] == "of the process"
 
 
 def test_values_are_taken_as_they_stand_and_nothing_enters_the_process(tmp_path):
@@ -284,8 +313,9 @@ def test_values_are_taken_as_they_stand_and_nothing_enters_the_process(tmp_path)
     (tmp_path / ".env.local").write_text(
         "FIRST=1\nexport KEY='a b'\nEMPTY=\nBARE\nREFERS=${HOME}/x\n!!! sk-canary\nLAST=1\n", encoding="utf-8-sig"
     )
-    values, remarks = environment(tmp_path)
-    assert [values.get(name) for name in ("KEY", "EMPTY", "BARE", "REFERS", "LAST")] == [
+    names = ("FIRST", "KEY", "EMPTY", "BARE", "REFERS", "LAST")
+    values, remarks = environment(tmp_path, None, names)
+    assert [values.get(name) for name in names[1:]] == [
         "a b",
         "",
         None,

@@ -19,6 +19,7 @@ from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording
 from tui_evals.runs import start
+from tui_evals.runs.approving import find_typed
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.runs.suites import cases, running, suite
@@ -28,7 +29,7 @@ from tui_evals.runs.suites.suite import Method, method_named
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import Target, TargetConfig
-from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
 
 from .bench_scorers import Scorer, evaluator_of_scorer, method_of
@@ -117,7 +118,7 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
         name = getattr(judge, "__name__", type(judge).__name__)
         return TargetConfig(name=name, model=f"python:{judge.__module__}:{name}"), {name: given_function(judge, name)}
     word = judge or settings.judge
-    return (find_target(word, settings) if word else None), {}
+    return (find_typed(word, settings) if word else None), {}
 
 
 def _recorded_answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:

@@ -15,12 +15,13 @@ from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
+from tui_evals.runs.approving import find_typed
 from tui_evals.runs.project import load_project
 from tui_evals.runs.start import RunRequest, execute, prepare
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
-from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
 
 from .results import Run, read_run
@@ -221,7 +222,7 @@ def _configurations(targets: Sequence[TargetLike], settings: Settings) -> list[t
     configured: list[tuple[TargetConfig, Target | None]] = []
     for target in targets:
         if isinstance(target, str):
-            configured.append((find_target(target, settings), None))
+            configured.append((find_typed(target, settings), None))
             continue
         name = str(getattr(target, "name", None) or getattr(target, "__name__", type(target).__name__))
         place = f"{getattr(target, '__module__', '')}:{getattr(target, '__qualname__', type(target).__qualname__)}"

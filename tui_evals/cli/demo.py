@@ -10,6 +10,7 @@ from tui_evals.cli.run.execution import ExecutionOptions, refusals, run_here, st
 from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_demo
 from tui_evals.runs.start import RunRequest, prepare
+from tui_evals.targets.permissions import Approvals
 
 from . import project
 from .opening import Opening, need_terminal
@@ -53,6 +54,8 @@ def _made() -> tuple[Path, Path]:
     """A new folder with the sample project, and its first dataset."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="tui-evals-demo-")).resolve()
-        return folder, make_demo(folder)
+        dataset = make_demo(folder)
+        Approvals(folder).own()
+        return folder, dataset
     except (OSError, CannotSave) as problem:
         raise Stop(f"the sample project cannot be made: {problem}", 1) from None

@@ -12,6 +12,7 @@ import click
 from tui_evals.datasets.document import Document, inline_document, load
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
+from tui_evals.runs.approving import find_typed
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.text import strictjson
@@ -79,23 +80,23 @@ def _typed_prompts() -> tuple[list[str], list[str]]:
     return prompts, expected if any(expected) else []
 
 
-def targets_named(words: Sequence[str], settings: Settings) -> tuple[TargetConfig, ...]:
-    """The targets that are named, or the ways to name one."""
+def targets_named(words: Sequence[str], settings: Settings, where: str = "") -> tuple[TargetConfig, ...]:
+    """The targets that are named, in a file where one is given, or the ways to name one."""
     if not words:
         raise Stop(
             "no target is named. Name what answers with --target: a model such as openai/gpt-4o-mini, a section of "
             ".evals/config.toml, replay:FILE for answers you have, or demo to try tui-evals without a model",
             3,
         )
-    targets = [target_or_stop(word, settings) for word in words]
+    targets = [target_or_stop(word, settings, where) for word in words]
     return tuple(target for target in targets if target is not None)
 
 
-def target_or_stop(word: str | None, settings: Settings) -> TargetConfig | None:
-    """The target of a name or spelling, or the end of the command."""
+def target_or_stop(word: str | None, settings: Settings, where: str = "") -> TargetConfig | None:
+    """The target of a name or spelling, or the end of the command; `where` is the file that says it, if one does."""
     if word is None:
         return None
     try:
-        return find_target(word, settings)
+        return find_target(word, settings, where) if where else find_typed(word, settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None

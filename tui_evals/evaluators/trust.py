@@ -95,6 +95,14 @@ class Trust:
         """Agree to the code now at a path."""
         self._write({**self._read(), str(trust_unit(path)): code_digest(code_files(path))})
 
+    def revoke(self, root: Path) -> int:
+        """Forget the code below a folder; how many entries there were."""
+        entries = self._read()
+        left = {path: digest for path, digest in entries.items() if not Path(path).is_relative_to(root.resolve())}
+        if left != entries:
+            self._write(left)
+        return len(entries) - len(left)
+
     def trusted_code(self) -> list[TrustedCode]:
         """Everything ever agreed to, by path."""
         return [

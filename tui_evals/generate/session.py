@@ -61,6 +61,12 @@ class Roles:
         )
 
     @property
+    def every(self) -> tuple[TargetConfig, ...]:
+        """All of the models."""
+        one = (self.rules, self.baseline, self.groundtruth, *self.judges, *self.groundtruth_judges, *self.under_test)
+        return tuple(config for config in one if config is not None)
+
+    @property
     def names(self) -> dict[str, Any]:
         """The names of the models, as a file keeps them."""
         names = {

@@ -111,7 +111,7 @@ def project_at(
     def configuration() -> Configuration:
         try:
             known = load_settings(root) if settings is None else settings
-            return known, environment(root, None)[0] if variables is None else variables
+            return known, environment(root, None, known.variables)[0] if variables is None else variables
         except ConfigurationError as problem:
             raise WrongSettings(str(problem)) from None
 

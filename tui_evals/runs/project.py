@@ -19,6 +19,8 @@ from tui_evals.targets.environment import environment
 
 DATABASE = "TUI_EVALS_DB"
 """The variable that names another store than the project's own."""
+TRUST = "TUI_EVALS_TRUST"
+"""The variable of the process that trusts a project without a question, with the value `all`."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Project:
 def load_project(root: Path, env_name: str | None = None, *, trusting: bool = False) -> Project:
     """The project at a folder; ConfigurationError says what is wrong in its settings."""
     settings = load_settings(root)
-    variables, notes = environment(root, env_name)
+    trusting = trusting or os.environ.get(TRUST) == "all"
+    variables, notes = environment(root, env_name, settings.variables, trusting=trusting)
     return Project(root, settings, variables, tuple(notes), trusting)
 
 

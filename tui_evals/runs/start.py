@@ -24,8 +24,10 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
+from tui_evals.targets.permissions import NotApproved, Permission
 from tui_evals.text.tokens import estimate_tokens
 
+from .approving import agree_to_typed, demand, find_typed, missing_permissions
 from .asking import PricedTarget
 from .budget import Budget
 from .engine import STOPPED, Engine, Outcome
@@ -92,13 +94,31 @@ class PreparedRun:
     about: Mapping[str, Any]
     """Name, source, tags, suite, parent and metrics folder of the run to be."""
     ready: Mapping[str, Target] = field(default_factory=dict)
+    typed: bool = True
+    """Whether somebody asked for it here; a run that follows another takes its terms from the store."""
+
+    def missing_permissions(self) -> list[Permission]:
+        """What it would do that nobody has agreed to yet."""
+        cluster = None if self.typed else self.terms.cluster
+        judges = _judges(self.plan, self.project.settings).values()
+        return missing_permissions(self.project, self.plan, cluster, judges)
 
     def estimate(self) -> Estimate:
         """The calls it takes, and what they may cost."""
         return estimate(self.plan, price_for)
 
     def store(self, writer: Writer) -> Job:
-        """Commit the plan: from now on the run exists, whole, with every answer pending."""
+        """Commit the plan: from now on the run exists, whole, with every answer pending.
+
+        NotApproved says what it would do that nobody has agreed to; what was typed is remembered as a yes.
+        """
+        if missing := self.missing_permissions():
+            raise NotApproved(missing, self.project.root)
+        if self.typed:
+            asked = [config for config in self.plan.targets if config.name not in self.ready]
+            judges = _judges(self.plan, self.project.settings).values()
+            project = self.project
+            agree_to_typed((*asked, *judges), project.environment, project.root, self.terms.cluster)
         run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **self.about)
         return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=self.ready)
 
@@ -112,6 +132,11 @@ class Job:
     terms: Terms
     project: Project
     ready: Mapping[str, Target] = field(default_factory=dict)
+
+    def missing_permissions(self) -> list[Permission]:
+        """What executing it would do that nobody has agreed to yet."""
+        judges = _judges(self.plan, self.project.settings).values()
+        return missing_permissions(self.project, self.plan, self.terms.cluster, judges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +177,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     judge = request.judge or settings.judge
     if request.source.startswith(SOURCE):
         named = [word for word in words if isinstance(word, str)]
-        settings = suggested(settings, document.data, named, judge if isinstance(judge, str) else None)
+        settings = suggested(settings, document.data, named, judge if isinstance(judge, str) else None, "")
         project = replace(project, settings=settings)
     registry = project.registry
     if request.own_evaluators:
@@ -214,7 +239,7 @@ def _target_configs(words: Sequence[str | TargetConfig], settings: Settings) -> 
             ".evals/config.toml, replay:FILE for answers you have, or demo to try tui-evals without a model; in Python "
             "a function answers too"
         )
-    return tuple(find_target(word, settings) if isinstance(word, str) else word for word in words)
+    return tuple(find_typed(word, settings) if isinstance(word, str) else word for word in words)
 
 
 def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
@@ -243,6 +268,7 @@ def rerun_items(parent: RunRow, only: str, reader: Reader, project: Project) -> 
             "parent": parent.id,
             "metrics": parent.config.get(METRICS),
         },
+        typed=False,
     )
 
 
@@ -263,7 +289,7 @@ def judged_again(
     if dataset is not None or evaluators is not None:
         plan = replace(plan, dataset=_judging_dataset(run, reader, plan, dataset, evaluators))
     if word := judge or settings.judge:
-        plan = replace(plan, judge=find_target(word, settings))
+        plan = replace(plan, judge=find_typed(word, settings))
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
     plan.check_evaluators()
     plan.check_judges()
@@ -442,7 +468,7 @@ def _unchanged_target(
     kept: Mapping[str, Any], settings: Settings, environment: Mapping[str, str], *, recorded: bool = False
 ) -> TargetConfig:
     """The target of a name, which must be configured as in the run; a run of another tool is not checked."""
-    config = find_target(kept["name"], settings)
+    config = find_target(kept["name"], settings, "the stored run")
     if not recorded and _named_identity(config, environment) != dict(kept):
         raise CannotPlan(
             f"the target {kept['name']} is configured otherwise than when the run was started, and its answers would "
@@ -465,8 +491,10 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
         return opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
 
+    asked = _judges(plan, project.settings)
+    demand(project, plan, terms.cluster, asked.values())
     targets = [priced(config, "target") for config in plan.targets]
-    judges = {name: priced(config, "judge") for name, config in _judges(plan, project.settings).items()}
+    judges = {name: priced(config, "judge") for name, config in asked.items()}
     if again:
         kept = _pass_config(plan, run, terms, reader, project.environment)
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
@@ -505,7 +533,7 @@ def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
     configs: dict[str | None, TargetConfig] = {}
     for name in plan.judges_needed():
         if name is not None:
-            configs[name] = find_target(name, settings)
+            configs[name] = find_target(name, settings, "the dataset")
     if plan.judge is not None:
         configs[None] = plan.judge
     return configs

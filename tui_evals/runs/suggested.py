@@ -29,9 +29,16 @@ def settings_of_run(run: RunRow, reader: Reader, settings: Settings) -> Settings
     return suggested(settings, reader.snapshot(run.snapshot), named, judge["name"] if judge else None)
 
 
-def suggested(settings: Settings, document: Mapping[str, Any], targets: Sequence[str], judge: str | None) -> Settings:
+def suggested(
+    settings: Settings,
+    document: Mapping[str, Any],
+    targets: Sequence[str],
+    judge: str | None,
+    where: str = "the stored run",
+) -> Settings:
     """The settings with the parameters a document suggests under those that are configured.
 
+    `where` says where the targets are named; it is empty where somebody typed them.
     A target that also judges gets those alone that both roles share.
     """
     origin = (document.get("extensions") or {}).get("openai_evals") or {}
@@ -42,7 +49,7 @@ def suggested(settings: Settings, document: Mapping[str, Any], targets: Sequence
         if word in targets and word == judge:
             wanted = {name: value for name, value in answering.items() if judging.get(name, value) == value}
         try:
-            config = find_target(word, settings)
+            config = find_target(word, settings, where)
             asks_model = target_kind(config).asks_model
         except ConfigurationError:  # said where the targets are named
             continue

@@ -125,6 +125,8 @@ class TargetConfig:
     timeout: float = 60.0
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
+    where: str = field(default="", compare=False)
+    """The file, and line, of the project that configures it; empty where somebody typed or wrote it by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

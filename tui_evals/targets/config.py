@@ -46,6 +46,17 @@ class Settings:
     targets: Mapping[str, TargetConfig] = field(default_factory=dict)
     ui: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that the targets refer to."""
+        written = (value for target in self.targets.values() for value in (target.base_url, target.api_key))
+        return frozenset(value.removeprefix("env:") for value in written if value and value.startswith("env:"))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The targets that the configuration names for runs and for judging."""
+        return frozenset((*self.run.targets, *filter(None, [self.judge])))
+
 
 def is_model(model: str) -> bool:
     """Whether a model is spelled in one of the known ways."""
@@ -143,7 +154,8 @@ def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as problem:
@@ -151,27 +163,38 @@ def load_settings(root: Path) -> Settings:
     except tomllib.TOMLDecodeError as problem:
         raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
     try:
-        return _build_settings(_File.model_validate(data), file)
+        return _build_settings(_File.model_validate(data), file, text)
     except ValidationError as problem:
         faults = "; ".join(_fault_sentence(fault) for fault in problem.errors(include_url=False, include_input=False))
         raise ConfigurationError(f"{file}: {faults}") from None
 
 
-def _build_settings(read: _File, file: Path) -> Settings:
+def _build_settings(read: _File, file: Path, text: str) -> Settings:
     for name, target in read.targets.items():
         if not is_model(target.model) and target.base_url is None:
             raise ConfigurationError(f"{file}: targets.{name}.model: {model_forms()}, or give a base_url")
         if "," in name:
             raise ConfigurationError(f"{file}: targets.{name}: the name of a target must hold no comma")
     run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
-    targets = {name: _target_config(name, target, run) for name, target in read.targets.items()}
+    targets = {
+        name: _target_config(name, target, run, _section_place(text, name)) for name, target in read.targets.items()
+    }
     return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui)
 
 
-def _target_config(name: str, target: _Target, run: RunDefaults) -> TargetConfig:
+def _section_place(text: str, name: str) -> str:
+    """The file and the line where a target is configured, for a sentence."""
+    header = re.compile(rf"""\s*\[\s*targets\s*\.\s*["']?{re.escape(name)}["']?\s*\]""")
+    lines = (number for number, line in enumerate(text.splitlines(), 1) if header.match(line))
+    return f"{FILE}:{number}" if (number := next(lines, 0)) else str(FILE)
+
+
+def _target_config(name: str, target: _Target, run: RunDefaults, where: str) -> TargetConfig:
     settings = {key: value for key, value in target.model_dump(exclude_none=True).items() if key != "price"}
     price = None if target.price is None else Price(target.price.input_per_million, target.price.output_per_million)
-    return TargetConfig(**{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price)
+    return TargetConfig(
+        **{"concurrency": run.concurrency or _CONCURRENCY, **settings}, name=name, price=price, where=where
+    )
 
 
 def _fault_sentence(fault: Any) -> str:
@@ -188,12 +211,16 @@ def _fault_sentence(fault: Any) -> str:
     return f"{setting} {reason}"
 
 
-def find_target(word: str, settings: Settings) -> TargetConfig:
-    """The target a word means: a section of the configuration, else a model by its spelling."""
+def find_target(word: str, settings: Settings, where: str = str(FILE)) -> TargetConfig:
+    """The target a word means: a section of the configuration, else a model by its spelling.
+
+    `where` is the file that says the word; it is empty where somebody typed it, which is a yes for what it does.
+    """
     if word in settings.targets:
         return settings.targets[word]
     if is_model(word):
-        return TargetConfig(name=word, model=word, concurrency=settings.run.concurrency or _CONCURRENCY)
+        concurrency = settings.run.concurrency or _CONCURRENCY
+        return TargetConfig(name=word, model=word, concurrency=concurrency, where=where)
     near = did_you_mean(word, settings.targets)
     sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"
     raise ConfigurationError(

@@ -1,9 +1,14 @@
-"""The variables a project runs with: its `.env` files, layered, below what the process was given."""
+"""The variables a project runs with: its `.env` files, layered, below what the process was given.
+
+A file of the project may set the variables of providers and those that the project's own settings name. What steers
+interpreters, loaders, proxies, certificates or this program comes from the process alone.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from dotenv.parser import parse_stream
@@ -11,20 +16,77 @@ from dotenv.parser import parse_stream
 from .base import ConfigurationError
 
 _TEMPLATE_ENDINGS = ("example", "sample", "template", "user")
+_STEERING = re.compile(
+    r"(PYTHON|LD_|DYLD_|TUI_EVALS_|GIT_|SSH_|SSL_|XDG_|MALLOC_|GLIBC_|BASH|NODE_|PERL|RUBY).*|.*_PROXY|.*CA_BUNDLE|"
+    r"PATH|HOME|SHELL|IFS|ENV|PROMPT_COMMAND|LOCPATH|NLSPATH|HOSTALIASES|RESOLV_HOST_CONF|TMPDIR|TMP|TEMP|"
+    r"LITELLM_.*|.*_CERT(_FILE)?|CURL_.*|REQUESTS_.*"
+)
+_OF_A_PROVIDER = re.compile(
+    r"[A-Z0-9_]+_(API_KEY|API_KEYS|KEY|KEY_ID|ACCESS_KEY|TOKEN|SECRET|API_BASE|BASE_URL|API_URL|URL|ENDPOINT|"
+    r"API_VERSION|API_TYPE|REGION|REGION_NAME|PROJECT|PROJECT_ID|LOCATION|ORGANIZATION|ORG_ID|DEPLOYMENT|TENANT_ID|"
+    r"CLIENT_ID|CLIENT_SECRET|USERNAME|PASSWORD|MODEL|ACCOUNT_ID|CREDENTIALS)"
+)
 
 
-def environment(root: Path, name: str | None = None) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """The variables, and remarks about the files.
+class Variables(Mapping[str, str]):
+    """Variables by name, which know the file of the project that set them; the process wins over every file."""
+
+    def __init__(
+        self,
+        files: Mapping[str, tuple[str, Path]],
+        process: Mapping[str, str],
+        *,
+        trusting: bool = False,
+    ) -> None:
+        self._files = {name: file for name, (_, file) in files.items() if name not in process}
+        self._values = {**{name: value for name, (value, _) in files.items()}, **process}
+        self.trusting = trusting
+        """Whether what the project asks for is done unasked."""
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def file_of(self, name: str) -> Path | None:
+        """The file of the project that set a variable; None where the process did, or nobody."""
+        return self._files.get(name)
+
+    @property
+    def of_files(self) -> Mapping[str, Path]:
+        """The variables that files of the project set."""
+        return self._files
+
+
+def environment(
+    root: Path, name: str | None = None, named: Collection[str] = (), *, trusting: bool = False
+) -> tuple[Variables, tuple[str, ...]]:
+    """The variables, and remarks about the files; `named` are variables that the project's settings refer to.
 
     Without a name the first of `.env.local` and `.env.dev` counts, looked for in the folder and then in `env/`, and
     after it the same with `.user` at its end. With a name the layers are `.env.local`, `.env.local.user` and
     `env/.env.NAME`. A later file wins over an earlier one, and a variable of the process over all files.
     """
     files, remarks = _default_files(root) if name is None else _named_files(root, name)
-    values: dict[str, str] = {}
+    values: dict[str, tuple[str, Path]] = {}
     for file in files:
-        values |= _read_variables(file, remarks)
-    return {**values, **os.environ}, tuple(remarks)
+        read = _read_variables(file, remarks)
+        refused = sorted(one for one in read if not _may_set(one, named))
+        if refused:
+            remarks.append(
+                f"{file} may not set {', '.join(refused)}: files of a project set variables of providers and those "
+                "that its config.toml names; set others in the shell"
+            )
+        values |= {one: (value, file) for one, value in read.items() if one not in refused}
+    return Variables(values, os.environ, trusting=trusting), tuple(remarks)
+
+
+def _may_set(name: str, named: Collection[str]) -> bool:
+    return not _STEERING.fullmatch(name.upper()) and (name in named or _OF_A_PROVIDER.fullmatch(name) is not None)
 
 
 def _named_files(root: Path, name: str) -> tuple[list[Path], list[str]]:

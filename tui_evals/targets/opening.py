@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from tui_evals.plugins import UnusablePlugin, installed, installed_named
 
 from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetContext, TargetKind
+from .permissions import demand_approval
 
 GROUP = "tui_evals.targets"
 _BUILT_IN = {"replay": "replay", "python": "function", "command": "command", "demo": "demo.answering"}
@@ -99,7 +100,11 @@ def open_target(
     root: Path,
     load_items: Callable[[Path], Sequence[Mapping[str, Any]]],
 ) -> Target:
-    """The target of a configuration; `load_items` reads the items of a dataset file, for answers captured earlier."""
+    """The target of a configuration; `load_items` reads the items of a dataset file, for answers captured earlier.
+
+    NotApproved says what the project asks for that nobody has agreed to.
+    """
+    demand_approval([config], environment, root)
     return target_kind(config).open(config, TargetContext(environment=environment, root=root, load_items=load_items))
 
 

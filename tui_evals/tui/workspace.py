@@ -69,7 +69,7 @@ class Workspace:
     def read_settings(self) -> list[str]:
         """Read the configuration and the environment; returns remarks, raises ConfigurationError."""
         self.settings = load_settings(self.root)
-        self.variables, remarks = environment(self.root, None)
+        self.variables, remarks = environment(self.root, None, self.settings.variables)
         return list(remarks)
 
     def equip(self) -> list[str]:

@@ -12,6 +12,7 @@ from itertools import combinations, groupby
 from typing import Any
 
 from tui_evals.cli import project
+from tui_evals.cli.approving import approve
 from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json, warn
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import target_or_stop
@@ -35,6 +36,7 @@ from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.present.columns import table, wrap
 from tui_evals.present.figures import counted, estimated_cost
 from tui_evals.present.pace import Pace, pace_parts
+from tui_evals.runs.approving import missing_of_targets
 from tui_evals.runs.battle import Battle, DueBout, estimate_battle
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import Outcome
@@ -468,6 +470,7 @@ def _fight(
     here: Project,
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
+    approve(missing_of_targets(here, [prepared.judge]), here.root)
     try:
         judge = opened(prepared.judge, "judge", budget, here.environment, here.root, options.concurrency)
         with project.writer(here.environment) as writer:

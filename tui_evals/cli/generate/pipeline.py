@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
+from tui_evals.cli.approving import approve
 from tui_evals.cli.output import Stop, say_data, warn
 from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
@@ -26,6 +27,7 @@ from tui_evals.generate.shapes import UnreadableFile
 from tui_evals.generate.steps import Step, dependent_steps
 from tui_evals.generate.subject import read_subject
 from tui_evals.generate.work import Generation
+from tui_evals.runs.approving import missing_of_targets
 from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.budget import Budget
 from tui_evals.store.database import StoreError
@@ -95,6 +97,7 @@ def generate(**arguments: Any) -> int:
         cast = cast_of(arguments, targets, here)
         custom_metric(arguments["custom_metric"], subject)
         budget = Budget(arguments["max_cost"])
+        approve(missing_of_targets(here, cast.every), here.root)
         models = cast.open_models(budget, here.environment, here.root, arguments["concurrency"])
         with project.reader() as reader, project.writer(here.environment) as writer:
             work = Generation(

@@ -66,12 +66,17 @@ def score_command(
 
 
 @click.command("trust")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-def trust_command(files: tuple[Path, ...]) -> None:
-    """Let code from the project run: FILES as they are now. Without any, list what is trusted.
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[show | revoke | FILES]")
+@click.option("--yes", is_flag=True, help="Agree without being asked, once you have read the page.")
+def trust_command(files: tuple[Path, ...], yes: bool) -> None:
+    """Read what this project would do, and say yes to it: what it runs, and which key it sends where.
 
-    A file that changes afterwards is asked about again.
+    A yes holds until what was agreed to changes. `show` lists what was agreed to, `revoke` takes all of it back.
+    With FILES, only the code of these evaluators is trusted, as it is now.
     """
-    from .evaluators import trust_files
+    from .evaluators import trust_files, trust_project
 
-    trust_files(files)
+    if files:
+        trust_files(files)
+    else:
+        trust_project(yes)

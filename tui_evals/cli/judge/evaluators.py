@@ -9,14 +9,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 from pydantic import AliasChoices, BaseModel
 
 from tui_evals.cli import project
+from tui_evals.cli.approving import show_agreed, show_page
 from tui_evals.cli.output import Stop, cell, say, say_json, say_json_line, warn
+from tui_evals.datasets.discover import project_root
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
+from tui_evals.runs.approving import agree, missing_of_project
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import Approvals
 from tui_evals.text import strictjson
 
 _MARKS = {"pass": ("✓ pass", "green"), "fail": ("✗ fail", "red"), "error": ("! error", "magenta")}
@@ -180,17 +186,42 @@ async def _row(scorer: RowScorer, line: bytes) -> Score:
 
 
 def trust_files(files: tuple[Path, ...]) -> None:
-    """Trust files, or list the trusted."""
-    trust = Trust()
+    """Trust the code of files; `show` and `revoke` in their place tell of this project and forget it."""
+    trust, root = Trust(), project_root(Path.cwd())
     try:
-        for file in files:
-            trust.trust(file)
-            say(f"trusted: {file}", fg="green")
-        if files:
-            return
-        for entry in trust.trusted_code():
-            say(f"{'✓' if entry.unchanged else '✗ changed since'}  {entry.path}")
-        if not trust.trusted_code():
-            say("nothing is trusted yet")
+        if files == (Path("show"),):
+            show_agreed(root)
+            _show_code(trust)
+        elif files == (Path("revoke"),):
+            count = Approvals(root).revoke() + trust.revoke(root)
+            say(f"{count} forgotten; {root} asks again" if count else f"nothing was agreed to in {root}")
+        else:
+            for file in files:
+                trust.trust(file)
+                say(f"trusted: {file}", fg="green")
     except (OSError, TrustError) as problem:
         raise Stop(str(problem)) from None
+
+
+def trust_project(yes: bool) -> None:
+    """Ask for a yes to everything the settings and evaluators of this project would do."""
+    here = project.open_project(None, trusting=False)
+    try:
+        missing = missing_of_project(here)
+        if not missing:
+            say(f"{here.root} asks for nothing that you have not agreed to")
+            _show_code(Trust())
+            return
+        show_page(missing, here.root)
+        if not yes and not sys.stdin.isatty():
+            raise Stop("agree with `tui-evals trust --yes`, once you have read it", 2)
+        if yes or click.confirm("Let it?", default=False, err=True):
+            agree(missing, here.root)
+            say("agreed; `tui-evals trust show` lists it, and `tui-evals trust revoke` takes it back", fg="green")
+    except (OSError, TrustError, ConfigurationError) as problem:
+        raise Stop(str(problem)) from None
+
+
+def _show_code(trust: Trust) -> None:
+    for entry in trust.trusted_code():
+        say(f"{'✓' if entry.unchanged else '✗ changed since'}  {entry.path}")

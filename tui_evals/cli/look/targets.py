@@ -6,14 +6,15 @@ import asyncio
 from dataclasses import asdict
 from pathlib import Path
 
+from tui_evals.cli.approving import approve
 from tui_evals.cli.output import Stop, cell, say, say_json
 from tui_evals.cli.project import open_project
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
+from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError
-from tui_evals.targets.config import find_target
 from tui_evals.targets.opening import open_target
 from tui_evals.text.money import money
 
@@ -45,7 +46,7 @@ def _roles(config: TargetConfig, here: Project) -> dict[str, bool]:
 
 def _target_or_stop(name: str, here: Project) -> TargetConfig:
     try:
-        return find_target(name, here.settings)
+        return find_typed(name, here.settings)
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
 
@@ -54,6 +55,7 @@ def check_target(name: str, env_name: str | None) -> int:
     """One cheap call."""
     here = open_project(env_name, trusting=False)
     config = _target_or_stop(name, here)
+    approve(missing_of_targets(here, [config]), here.root)
     try:
         reply = asyncio.run(_one_call(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
@@ -83,7 +85,9 @@ def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> 
     word = name or here.settings.judge
     if word is None:
         raise Stop('no judge is named; give one, or configure it: [judge] target = "…" in .evals/config.toml', 3)
-    report = asyncio.run(_canaries(_target_or_stop(word, here), here, here.root))
+    config = _target_or_stop(word, here)
+    approve(missing_of_targets(here, [config]), here.root)
+    report = asyncio.run(_canaries(config, here, here.root))
     if as_json:
         say_json({"trusted": report.trusted, "canaries": [asdict(row) for row in report.rows]})
     else:

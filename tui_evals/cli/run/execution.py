@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
+from tui_evals.cli.approving import approve
 from tui_evals.cli.output import Stop, say, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.figures import estimate_sentence
@@ -110,6 +111,7 @@ def start_prepared(prepared: PreparedRun, how: ExecutionOptions) -> tuple[RunRow
     """Estimate, execute or detach a prepared run."""
     if how.plan_only:
         return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json)
+    approve(prepared.missing_permissions(), prepared.project.root)
     with open_writer(prepared.project) as writer:
         job = prepared.store(writer)
         if not how.detach:

@@ -8,7 +8,9 @@ from typing import Any
 
 from tui_evals.cli.output import Stop, warn
 from tui_evals.cli.sources import evaluators_named
+from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.document import Document
+from tui_evals.runs.approving import agree, cluster_permissions
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
 from tui_evals.runs.project import Project
 from tui_evals.runs.selection import ItemSelection
@@ -40,6 +42,7 @@ def chosen_cluster(
             **{name: options[name] and _absolute(options[name]) for name in ("tls_ca", "tls_cert", "tls_key")},
             forward=tuple(options["forward_env"]),
         )
+        agree(cluster_permissions(cluster), project_root(Path.cwd()))
     if cluster is not None:
         for note in _notes(cluster, environment):
             warn(f"warning: {note}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
+from tui_evals.cli.approving import approve
 from tui_evals.cli.output import Stop, say
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import document_of, evaluators_named
@@ -78,6 +79,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                     raise
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
         job = replace(job, terms=replace(job.terms, max_cost=max_cost or job.terms.max_cost, cluster=cluster))
+        approve(job.missing_permissions(), here.root)
         if not how.detach:
             return run_here(job, writer, how)
     require_free(run)
@@ -128,6 +130,9 @@ def rescore(
         warn_of_own_judge(job.plan)
         if how.plan_only:
             return say_estimate(job.plan, estimate_again(job.plan, reader.all_rows(run.id)), how.as_json)
+    cluster = chosen_cluster(options, here.environment, job.terms.cluster)
+    job = replace(job, terms=replace(job.terms, cluster=cluster))
+    approve(job.missing_permissions(), here.root)
     if how.detach:
         require_free(run)
         words: list[object] = ["rescore", run.key]
@@ -139,6 +144,4 @@ def rescore(
         words += cluster_words(options)
         return run_detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
     with open_writer(here) as writer:
-        cluster = chosen_cluster(options, here.environment, job.terms.cluster)
-        job = replace(job, terms=replace(job.terms, cluster=cluster))
         return run_here(job, writer, how, again=True)

@@ -19,14 +19,18 @@ from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.imports.convert import converted
+from tui_evals.targets.permissions import Approvals, is_unclaimed
 from tui_evals.text import strictjson
 
 
 def initialise(template: str) -> None:
     """Write a starter dataset where discovery will find it, and the project folder."""
+    begun_here = is_unclaimed(Path.cwd())
     try:
         write_starter(STARTER, template)
         folder = make_project(Path.cwd())
+        if begun_here:
+            Approvals(Path.cwd()).own()
     except FileExistsError as problem:
         raise Stop(str(problem)) from None
     except (OSError, save.CannotSave) as problem:

@@ -18,6 +18,7 @@ from textual.worker import Worker
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.steps import insert_item
+from tui_evals.runs.approving import find_typed
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.text.safe import safe, safe_line
@@ -72,7 +73,7 @@ async def choose_target(screen: Playground) -> None:
     if name == _OTHER:
         name = await screen.app.push_screen_wait(Ask("talk to a model", check=lambda text: _no_target(text, settings)))
     if isinstance(name, str):
-        await screen.talk.change(find_target(name, settings))
+        await screen.talk.change(find_typed(name, settings))
         screen.tell("")
         screen.draw()
 

@@ -1,0 +1,112 @@
+"""What a run would do that its project may not decide alone, and the yes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from tui_evals.evaluators.custom import CustomEvaluator
+from tui_evals.evaluators.registry import Registry
+from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.config import FILE, Settings, find_target
+from tui_evals.targets.permissions import Approvals, NotApproved, Permission, permissions_of
+
+from .executors.cluster.terms import ClusterTerms
+from .plan import Plan
+from .project import Project
+
+
+def missing_permissions(
+    project: Project, plan: Plan, cluster: ClusterTerms | None = None, judges: Iterable[TargetConfig] = ()
+) -> list[Permission]:
+    """What a run would do that nobody has agreed to yet; nothing of the project is run to find out."""
+    more = cluster_permissions(cluster) if cluster is not None else []
+    return [
+        *missing_of_targets(project, (*plan.targets, *judges), more),
+        *untrusted_evaluators(project, plan.evaluators_used(), plan.registry),
+    ]
+
+
+def missing_of_targets(
+    project: Project, configs: Iterable[TargetConfig], more: Iterable[Permission] = ()
+) -> list[Permission]:
+    """What asking some targets would do that nobody has agreed to yet."""
+    if project.trusting:
+        return []
+    variables, root = project.environment, project.root
+    wanted = [permission for config in configs for permission in permissions_of(config, variables, root)]
+    return Approvals(root).missing([*wanted, *more])
+
+
+def missing_of_project(project: Project) -> list[Permission]:
+    """What the settings and evaluators of a project would do that nobody has agreed to yet."""
+    settings = project.settings
+    configs = [*settings.targets.values()]
+    for word in settings.words - settings.targets.keys():
+        with suppress(ConfigurationError):  # said where it is used
+            configs.append(find_target(word, settings))
+    registry = project.registry
+    return [*missing_of_targets(project, configs), *untrusted_evaluators(project, registry.by_name, registry)]
+
+
+def untrusted_evaluators(project: Project, names: Iterable[str], registry: Registry) -> list[Permission]:
+    """Those of some evaluators that are code of the project and not trusted as they are now."""
+    wanted: list[Permission] = []
+    root = project.root
+    for name in () if project.trusting else sorted(names):
+        kind = registry.by_name.get(name)
+        if kind is None or not issubclass(kind, CustomEvaluator):
+            continue
+        try:
+            files = code_files(kind.folder)
+        except (OSError, TrustError):  # without code it cannot judge, which is said where it would
+            continue
+        if not kind.trust.accepts(kind.folder, files):
+            place = kind.folder.relative_to(root) if kind.folder.is_relative_to(root) else kind.folder
+            wanted.append(
+                Permission("evaluator", f"runs the evaluator {name}", str(place), code_digest(files), kind.folder)
+            )
+    return wanted
+
+
+def cluster_permissions(cluster: ClusterTerms) -> list[Permission]:
+    """What handing a run to a cluster needs a yes for; workers of this machine need none."""
+    if cluster.word.partition(":")[0] == "local" and not cluster.forward:
+        return []
+    parts = [f"hands its work, answers included, to the cluster {cluster.word}"]
+    if cluster.insecure:
+        parts.append("without encryption")
+    if cluster.forward:
+        parts.append(f"with the variables {', '.join(cluster.forward)}")
+    return [Permission("cluster", " ".join(parts), "the stored run")]
+
+
+def agree(permissions: Sequence[Permission], root: Path) -> None:
+    """Remember a yes to all of it."""
+    Approvals(root).agree(permission for permission in permissions if permission.kind != "evaluator")
+    for permission in permissions:
+        if permission.path is not None:
+            Trust().trust(permission.path)
+
+
+def agree_to_typed(
+    configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path, cluster: ClusterTerms | None = None
+) -> None:
+    """Remember what somebody typed, so that going on with the run asks nothing."""
+    typed = [replace(config, where="typed") for config in configs if not config.where]
+    wanted = [one for config in typed for one in permissions_of(config, environment, root)]
+    Approvals(root).agree([*wanted, *(cluster_permissions(cluster) if cluster is not None else [])])
+
+
+def demand(project: Project, plan: Plan, cluster: ClusterTerms | None, judges: Iterable[TargetConfig]) -> None:
+    """Refuse a run that does what nobody has agreed to."""
+    if missing := missing_permissions(project, plan, cluster, judges):
+        raise NotApproved(missing, project.root)
+
+
+def find_typed(word: str, settings: Settings) -> TargetConfig:
+    """The target of a word that a face was given: typed, unless the settings of the project say the same word."""
+    return find_target(word, settings, str(FILE) if word in settings.words else "")
