@@ -32,11 +32,16 @@ def _limit_score(value: float, threshold: float | None, value_text: str) -> Scor
     return replace(record, result="pass" if below else "fail", threshold=threshold, reason=reason)
 
 
+def _of_first_call(text: str, evidence: Evidence) -> str:
+    """A figure, with a word where it is that of an earlier call."""
+    return f"{text} (cached: the call that first gave this answer)" if evidence.from_cache else text
+
+
 class Latency(Evaluator):
     """Passes when the answer took less time than the threshold, in milliseconds.
 
-    Exactly the threshold fails. Skipped for an answer from the cache, and where no time was measured (answers that
-    were captured earlier).
+    Exactly the threshold fails. An answer from the cache is judged by the time its call once took. Skipped where no
+    time was measured (answers that were captured earlier).
     """
 
     name = "Latency"
@@ -47,18 +52,17 @@ class Latency(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """Compare the time."""
-        if evidence.from_cache:
-            return skipped_score("the answer came from the cache, so its time says nothing about the target")
         if evidence.latency_ms is None:
-            return skipped_score("no time was measured for this answer")
-        return _limit_score(evidence.latency_ms, self.options.threshold, f"{evidence.latency_ms:.0f} ms")
+            return skipped_score(f"no time was measured for this {'cached ' if evidence.from_cache else ''}answer")
+        text = _of_first_call(f"{evidence.latency_ms:.0f} ms", evidence)
+        return _limit_score(evidence.latency_ms, self.options.threshold, text)
 
 
 class Cost(Evaluator):
     """Passes when the answer cost less than the threshold, in US dollars.
 
-    Exactly the threshold fails. Skipped for a target without a known price: unpriced is not free. Give the target a
-    `price` to have it judged.
+    Exactly the threshold fails. An answer from the cache is judged by what its call once cost. Skipped for a target
+    without a known price: unpriced is not free. Give the target a `price` to have it judged.
     """
 
     name = "Cost"
@@ -71,7 +75,7 @@ class Cost(Evaluator):
         """Compare the cost."""
         if evidence.cost is None:
             return skipped_score("unpriced: no price is known for this answer; give its target a price")
-        return _limit_score(evidence.cost, self.options.threshold, f"${evidence.cost:.6f}")
+        return _limit_score(evidence.cost, self.options.threshold, _of_first_call(f"${evidence.cost:.6f}", evidence))
 
 
 class Tokens(Evaluator):

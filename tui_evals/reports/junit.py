@@ -95,7 +95,7 @@ def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.
         "testcase",
         name=_xml_line(answer_name(row, "turns" in answered.item, repeated)),
         classname=_xml_line(".".join(part for part in (dataset, row.category) if part)),
-        time=f"{(row.latency_ms or 0.0) / 1000:.3f}",
+        time=f"{(0.0 if row.from_cache else row.latency_ms or 0.0) / 1000:.3f}",
     )
     outcome = _OUTCOMES.get(row.status, "skipped")
     if outcome == "skipped":

@@ -289,7 +289,8 @@ def _nth(names: Sequence[str], number: int) -> str:
 def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, ScoreRecord]) -> Piece:
     match column.by:
         case "latency_ms":
-            text = "" if answer.latency_ms is None else duration(answer.latency_ms / 1000)
+            asked = answer.latency_ms is not None and not answer.from_cache
+            text = duration((answer.latency_ms or 0.0) / 1000) if asked else ""
         case "output_tokens":
             read, written = answer.input_tokens, answer.output_tokens
             text = "" if read is None and written is None else f"{compact(read)}+{compact(written)}"
