@@ -16,7 +16,7 @@ from .statistics import Interval, bootstrap, holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
 LEVEL = 0.05
-"""Below this chance a difference is called shown."""
+"""A difference that equal runs make as often as this, or more often, could be chance."""
 
 Column = tuple[int, int]
 ItemAnswers = tuple[Mapping[CellKey, Answer], Mapping[CellKey, Answer]]

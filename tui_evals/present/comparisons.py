@@ -10,7 +10,7 @@ from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES
+from tui_evals.compare.verdicts import COULD_BE_CHANCE, NAMES, chance
 from tui_evals.store.records import RunRow
 
 from .runs import stop_reason
@@ -40,23 +40,17 @@ def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
 
 
 def direction(test: MeasuredDifference) -> str:
-    """Whether a shown difference is for the better or the worse; empty where it is not shown or nobody can tell."""
+    """Whether a difference is for the better or the worse; empty where it could be chance or nobody can tell."""
     if not test.shown:
         return ""
     return "better" if test.side > 0 else "worse" if test.side < 0 else ""
 
 
 def difference_verdict(test: MeasuredDifference) -> str:
-    """Whether a difference is shown, and to which side."""
+    """What a difference comes to, in a word or three."""
     if test.shown:
-        side = direction(test)
-        return f"shown: {side}" if side else "shown"
-    return "not shown" if test.difference else "equal"
-
-
-def chance(p: float) -> str:
-    """A p value, never rounded to nothing."""
-    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+        return direction(test) or "differs"
+    return COULD_BE_CHANCE if test.difference else "equal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval, histograms, percent
-from tui_evals.compare.verdicts import NAMES
+from tui_evals.compare.verdicts import NAMES, chance
+from tui_evals.present.comparisons import difference_verdict
 from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.lines import Lines
@@ -72,8 +73,8 @@ def _runs(comparison: Comparison, width: int) -> list[Row]:
 
 def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> list[Row]:
     """Every test of a later run as a table: both means, the difference with its interval, the chance, and a word."""
-    columns = (8, 8, 24, 7, 11)
-    label = max(width - sum(columns) - 1, 10)
+    columns = (8, 8, 22, 7, 17)
+    label = max(width - sum(columns) - 1, 8)
     titles = ("A", name, "difference", "p", "")
     head = [fit("", label), *(fit(title, size, "dim", right=True) for title, size in zip(titles, columns, strict=True))]
     rows = [row(), row(*head)]
@@ -82,8 +83,8 @@ def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> li
         sign = "+" if test.difference > 0 else ""
         ends = _ends(test.interval, not test.what) if test.difference else ""
         difference = f"{sign}{number(test.difference)} {ends}".rstrip()
-        values = (number(test.before), number(test.after), difference, _p(test.adjusted))
-        word, style = verdict_word(test), verdict_style(test)
+        values = (number(test.before), number(test.after), difference, chance(test.adjusted))
+        word, style = difference_verdict(test), verdict_style(test)
         cells = [fit(value, size, "", right=True) for value, size in zip(values, columns, strict=False)]
         what = test.what or test.column or "pass rate"
         rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
@@ -93,24 +94,11 @@ def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> li
     return rows
 
 
-def verdict_word(test: MeasuredDifference) -> str:
-    """The outcome of a test in a word."""
-    if not test.difference:
-        return "same"
-    if not test.shown:
-        return "not shown"
-    return "differ" if not test.direction else "worse" if test.worse() else "better"
-
-
 def _ends(interval: Interval | None, share: bool) -> str:
     if interval is None:
         return ""
     low, high = (f"{100 * end:+.0f}" if share else f"{end:+.2f}" for end in (interval.low, interval.high))
     return f"[{low}, {high}]"
-
-
-def _p(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 # -- how scores spread
