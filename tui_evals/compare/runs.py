@@ -7,7 +7,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import get_args
 
@@ -60,6 +60,8 @@ class RunSide:
     rate: Rate
     scores: Mapping[str, Sequence[float]]
     """All scores of each evaluator."""
+    measures: Mapping[str, str] = field(default_factory=dict)
+    """What the scores of an evaluator are in, where it says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,4 +196,4 @@ def _side(answers: RunAnswers) -> RunSide:
     for records in answers.judged.values():
         for record in records:
             scores[record.key].append(judged_value(record))
-    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())))
+    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())), answers.measures)

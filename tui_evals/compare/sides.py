@@ -84,6 +84,8 @@ class RunAnswers:
         self.categories: dict[int, str] = {}
         self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
         self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
+        self.measures: dict[str, str] = {}
+        """What the scores of each evaluator are in."""
         self.columns = {
             (prompts[p], targets[t]): column_name(run, p, t)
             for p in range(len(run.prompts))
@@ -99,6 +101,8 @@ class RunAnswers:
         for score in ran.judged:
             if score.score is None or isfinite(score.score):  # an endless score has no mean
                 self.judged[score.answer].append(score)
+                if score.measure:
+                    self.measures[score.key] = score.measure
 
     def rate(self, category: str | None = None) -> Rate:
         """How many answers pass, of all or of a category."""

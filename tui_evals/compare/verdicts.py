@@ -42,8 +42,9 @@ def measured_sentence(test: MeasuredDifference, before: str = "A", after: str = 
     name = test.what or test.column
     if not test.difference:
         return f"{name}: no difference over {_count_items(test)}."
-    number = _number if test.what else percent
-    numbers = f"{number(test.before)} in {before}, {number(test.after)} in {after} over {_count_items(test)}"
+    values = (test.before, test.after)
+    was, now = test.measure.texts(*values) if test.what else map(percent, values)
+    numbers = f"{was} in {before}, {now} in {after} over {_count_items(test)}"
     outcome = f"{_outcome(test, before, after)} " if test.adjusted < level else ""
     return f"{name}: {numbers}: {outcome}{chance_phrase(test, level)}."
 
@@ -88,10 +89,6 @@ def interval_percent(ends: Interval | None) -> str:
 
 def _count_items(test: MeasuredDifference) -> str:
     return f"{test.items:,} item" if test.items == 1 else f"{test.items:,} items"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}"
 
 
 def _round_up(count: int) -> int:

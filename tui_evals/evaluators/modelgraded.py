@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
+from tui_evals.text.measures import Measure
+
 from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
 from .choices import (
     INVALID,
@@ -164,6 +166,7 @@ class ModelGraded(Evaluator):
     name = "ModelGraded"
     aliases = ("ModelBasedClassify",)
     family = "model-graded"
+    measure = Measure("at least")
     needs = ()  # the spec decides which evidence is needed
     judged = True
     groups = True

@@ -73,13 +73,14 @@ class DifferenceText:
 def difference_text(test: MeasuredDifference) -> DifferenceText:
     """A difference in words; a rate is in percent, so that its difference is in points."""
     rated, ends = not test.what, test.interval
-    decimals = 1 if rated else _decimals(test)
-    factor, unit = (100, " pts") if rated else (1, "")
+    factor, sign, unit = (100, "", " pts") if rated else test.measure.scale((test.before, test.after))
+    decimals = 1 if rated else _decimals(test, factor)
 
     def number(value: float) -> str:
         return f"{round(value * factor, decimals) + 0.0:.{decimals}f}"  # + 0.0 takes the sign from a zero
 
-    before, after = (percent(value) if rated else number(value) for value in (test.before, test.after))
+    values = (test.before, test.after)
+    before, after = (percent(value) if rated else f"{sign}{number(value)}{unit}" for value in values)
     tones: Mapping[str, Tone] = {"better": "ok", "worse": "bad"}
     return DifferenceText(
         name=test.what or test.column or "passes",
@@ -94,9 +95,9 @@ def difference_text(test: MeasuredDifference) -> DifferenceText:
     )
 
 
-def _decimals(test: MeasuredDifference) -> int:
+def _decimals(test: MeasuredDifference, factor: float) -> int:
     """Three, fewer of large scores, and as many as it takes to see small ones and small differences."""
-    high, gap = max(abs(test.before), abs(test.after)), abs(test.difference)
+    high, gap = factor * max(abs(test.before), abs(test.after)), factor * abs(test.difference)
     usual = 3 if high < 10 else 2 if high < 100 else 1
     small = 2 - floor(log10(high)) if 0 < high < 0.1 else 0
     # Sums of floats leave a trace where nothing changed.

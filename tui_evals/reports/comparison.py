@@ -167,6 +167,7 @@ def _test_json(test: MeasuredDifference) -> dict[str, Any]:
         "adjusted_p": test.adjusted,
         "shown": test.shown,
         "items_needed": test.needed,
+        "unit": test.measure.unit or None,
         "more_is": {1: "better", -1: "worse", 0: "unknown"}[test.direction],
     }
 

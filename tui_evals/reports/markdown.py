@@ -97,7 +97,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         scores = [
             [
                 _evaluator_name(mean),
-                mean_text(mean.mean),
+                mean_text(mean.mean, mean.measure),
                 *_rate_cells(Rate(mean.passed, mean.passed + mean.failed)),
                 str(mean.errored),
             ]

@@ -106,6 +106,8 @@ class EvaluatorMean:
     failed: int
     errored: int
     skipped: int
+    measure: str = ""
+    """What its scores are in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,7 @@ def score_values(record: ScoreRecord) -> tuple[Any, ...]:
         plain(record.reason),
         dumps(record.details),
         record.weight,
+        record.measure,
     )
 
 

@@ -13,6 +13,7 @@ from tui_evals.compare.runs import ComparedLine
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.present.status import result_look
 from tui_evals.store.records import ScoreRecord
+from tui_evals.text.measures import score_figures
 from tui_evals.tui.diff_rows import NARROWEST, SIGNS, SideBySideRows, diff_texts, filled_up, side_parts, unified_rows
 from tui_evals.tui.rows import (
     BlockRows,
@@ -31,7 +32,7 @@ from tui_evals.tui.rows import (
     wrapped,
 )
 
-from .rows import kind_piece, place_of, score_text, score_words, status_pieces
+from .rows import kind_piece, place_of, score_words, status_pieces
 from .state import JudgedLine, LineTexts
 
 
@@ -211,8 +212,8 @@ def _result(record: ScoreRecord | None) -> Piece:
     if record is None:
         return Piece("–", "dim")
     look = result_look(record.result)
-    number = "" if record.score is None else f" {score_text(record.score)}"
-    return Piece(f"{look.text}{number}", tone_style(look.tone))
+    number = score_figures(record.score, None, None, record.measure)
+    return Piece(f"{look.text} {number}".rstrip(), tone_style(look.tone))
 
 
 # -- the texts
