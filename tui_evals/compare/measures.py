@@ -85,6 +85,8 @@ class RunDifference:
     """Each evaluator, and each column where there are several."""
     counts: Mapping[Kind, int] = field(default_factory=dict)
     """How many lines are of each kind."""
+    judged_otherwise: int = 0
+    """How many lines are not comparable because they were judged by another expectation."""
 
     def worse(self, level: float = LEVEL) -> tuple[MeasuredDifference, ...]:
         """What got worse, beyond chance."""

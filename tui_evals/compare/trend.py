@@ -133,7 +133,8 @@ class Trend:
         )
         judged = reader.judged(run.id) if self.evaluator else ()
         scores = [score for score in judged if score.key == self.evaluator]
-        return ComparedRun(run, rows, reader.snapshot(run.snapshot), scores)
+        document = reader.snapshot(run.snapshot)
+        return ComparedRun(run, rows, document, scores, reader.judged_by(run, document))
 
 
 def pass_rate_trend(reader: Reader, runs: Sequence[RunRow]) -> Trend:

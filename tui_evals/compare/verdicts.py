@@ -9,6 +9,8 @@ NAMES = "ABCD"
 """What runs are called beside each other, in the order they were given."""
 COULD_BE_CHANCE = "could be chance"
 """Said of a difference that equal runs make often enough."""
+JUDGED_OTHERWISE = "judged by another expectation"
+"""Why answers that both have a verdict cannot be compared."""
 _LEAST_CHANCE = 0.001
 _MOST_DECIMALS = 6
 
@@ -20,9 +22,23 @@ def difference_sentence(
 
     A brief one leaves out how many items it would take to tell.
     """
+    left_out = otherwise_sentence(difference.judged_otherwise)
+    return " ".join(filter(None, (_difference_sentence(difference, before, after, level, brief), left_out)))
+
+
+def otherwise_sentence(count: int) -> str:
+    """How many answers a comparison leaves out because of what they were held against; empty for none."""
+    if not count:
+        return ""
+    answers = "1 answer was" if count == 1 else f"{count:,} answers were"
+    return f"{answers} {JUDGED_OTHERWISE} and {'is' if count == 1 else 'are'} not compared."
+
+
+def _difference_sentence(difference: RunDifference, before: str, after: str, level: float, brief: bool) -> str:
     test = difference.passes
     if not test.items:
-        return f"{before} and {after} have no item in common that both judged."
+        alike = " by the same expectation" if difference.judged_otherwise else ""
+        return f"{before} and {after} have no item in common that both judged{alike}."
     if not test.difference:
         same = " the same" if not difference.broken + difference.fixed else " as many"
         return f"{after} passes{same} of {_count_items(test)} as {before}: no difference."

@@ -8,9 +8,9 @@ from math import floor, log10
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS
+from tui_evals.compare.runs import KINDS, ComparedLine
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import COULD_BE_CHANCE, NAMES, chance
+from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, chance
 from tui_evals.store.records import RunRow
 
 from .runs import stop_reason
@@ -29,7 +29,17 @@ KIND_LOOKS: Mapping[Kind, Look] = {
 
 def kind_counts(against: RunDifference) -> list[str]:
     """How many answers are of which kind, those that there are."""
-    return [f"{count:,} {kind}" for kind in KINDS if (count := against.counts.get(kind, 0))]
+    counts = [f"{count:,} {kind}" for kind in KINDS if (count := against.counts.get(kind, 0))]
+    if (otherwise := against.judged_otherwise) and counts[-1].endswith("not comparable"):
+        every = otherwise == against.counts["not comparable"]
+        counts[-1] += f" ({JUDGED_OTHERWISE})" if every else f" ({otherwise:,} {JUDGED_OTHERWISE})"
+    return counts
+
+
+def kind_text(line: ComparedLine) -> str:
+    """What became of a line, as glyph and words, with why it cannot be compared."""
+    look = KIND_LOOKS[line.kind]
+    return f"{look.text}: {JUDGED_OTHERWISE}" if line.kind == "not comparable" and any(line.otherwise) else look.text
 
 
 def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:

@@ -39,7 +39,7 @@ class AnswerEntry:
 
 def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[AnswerEntry]]]:
     """Each conversation of a run: its item, and its answers turn by turn."""
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
         cell_rows = list(rows)
         item = items[cell_rows[0].item]

@@ -232,7 +232,7 @@ def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
     if as_json:
         say_json([asdict(detail) for detail in details])
         return
-    document = reader.snapshot(run.snapshot)
+    document = reader.judged_by(run).document
     for detail in details:
         _say_detail(detail, run, document["items"][detail.row.item])
 

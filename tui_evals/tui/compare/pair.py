@@ -10,7 +10,7 @@ from typing import Literal, Self
 from tui_evals.compare.diff import Diff, DiffSide, Kind
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
-from tui_evals.compare.verdicts import NAMES
+from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES
 from tui_evals.present.status import result_look
 from tui_evals.store.records import ScoreRecord
 from tui_evals.text.measures import score_figures
@@ -187,9 +187,14 @@ def _status_rows(line: ComparedLine, later: int, width: int) -> list[Row]:
 
 
 def _remarks(line: ComparedLine) -> list[str]:
+    remarks = []
+    if any(line.otherwise):
+        remarks.append(f"Not comparable: {JUDGED_OTHERWISE}. Judge the earlier run again (s where it is open).")
     if line.how == "position":
-        return ["Matched by position only; check that it is the same item. A testId makes sure."]
-    return ["The item itself was changed between the runs."] if line.edited else []
+        remarks.append("Matched by position only; check that it is the same item. A testId makes sure.")
+    elif line.edited:
+        remarks.append("The item itself was changed between the runs.")
+    return remarks
 
 
 def _judged_lines(judged: JudgedLine, later: int, width: int) -> list[Row]:
