@@ -10,6 +10,7 @@ import pytest
 from tests.cli.helpers import Shell
 from tui_evals.compare.runs import read_comparison
 from tui_evals.reports.kinds import write
+from tui_evals.store import housekeeping
 from tui_evals.store.reader import Reader
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
@@ -153,12 +154,10 @@ def test_what_a_rescored_run_asked_stays_what_it_asked(run, shell):
 
 
 def test_a_dataset_that_only_judged_is_kept_as_long_as_its_run(run, shell, monkeypatch):
-    from tui_evals.store import housekeeping
-
     monkeypatch.setattr(housekeeping, "_ABANDONED", 0)
     dataset("no", "no", "no")
     key, other = run(), run()
     dataset("yes", "perhaps", "yes")
     assert shell("rescore", key, "--dataset", "data.json", "--quiet").code == 0
     assert shell("delete", other, "--yes").code == 0
-    assert "perhaps" in shell("show", key, "--item", "t1").out
+    assert "expected\n    perhaps\n" in shell("show", key, "--item", "t1").out
