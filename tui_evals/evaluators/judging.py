@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
 
-from .base import Ask, CannotJudge, Question, as_text
+from .base import Ask, CannotJudge, Question
 
 MAX_SHOWN = 500_000  # characters of dataset and answers together
 
@@ -215,37 +215,3 @@ def _json_objects(text: str) -> Iterator[tuple[dict[str, Any], str]]:
         yield value, text[start:end]
     if "{" in text[end:] or "}" in text[end:]:
         raise UnreadableReply("it holds braces that are not a whole JSON object")
-
-
-_PREFIXES = {"system": "", "example_user": "User: ", "example_assistant": "Assistant: "}
-
-
-def is_chat(value: object) -> bool:
-    """Whether a value is a list of chat messages."""
-    return (
-        isinstance(value, list | tuple)
-        and bool(value)
-        and all(isinstance(message, Mapping) and "role" in message for message in value)
-    )
-
-
-def chat_to_text(messages: Sequence[Mapping[str, Any]], *, cue: bool = False) -> str:
-    """A lone message as its content; several each on a line after the name or role of who speaks.
-
-    System messages bear no prefix. `cue` ends the text with the word that asks an assistant to go on.
-    """
-    if len(messages) == 1:
-        return _message_text(messages[0])
-    lines = [f"{_speaker_prefix(message)}{_message_text(message)}\n" for message in messages]
-    return "".join(lines) + ("Assistant:" if cue else "")
-
-
-def _speaker_prefix(message: Mapping[str, Any]) -> str:
-    speaker = str(message.get("name") or message.get("role") or "user")
-    return _PREFIXES.get(speaker, f"{speaker.capitalize()}: ")
-
-
-def _message_text(message: Mapping[str, Any]) -> str:
-    """What a message says, and the tool calls it makes."""
-    parts = (message.get("content"), message.get("tool_calls"))
-    return " ".join(as_text(part) for part in parts if part)

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
+from tui_evals.text.chats import chat_to_text, is_chat
+
 from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
 from .choices import (
     INVALID,
@@ -22,7 +24,7 @@ from .choices import (
     quoted_choices,
 )
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
-from .judging import chat_to_text, is_chat, without_thoughts
+from .judging import without_thoughts
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -218,10 +220,9 @@ class ModelGraded(Evaluator):
 
     def _inputs(self, evidence: Evidence) -> dict[str, Sequence[str]]:
         """The conversation and the references, under the names of their prompt fields."""
-        request = ({"role": "user", "content": evidence.prompt},) if evidence.prompt else ()
         inputs: dict[str, Sequence[str]] = {}
-        if messages := (*evidence.history, *request):
-            inputs |= dict.fromkeys(("input", *self.spec.input_outputs), (chat_to_text(messages),))
+        if evidence.chat:
+            inputs |= dict.fromkeys(("input", *self.spec.input_outputs), (chat_to_text(evidence.chat),))
         return inputs | ({"ideal": evidence.references} if evidence.references else {})
 
     def _answers(self, evidence: Evidence) -> dict[str, Sequence[str]]:

@@ -89,12 +89,6 @@ def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapp
     return message
 
 
-def last_user_text(chat: Chat) -> str:
-    """What judges see as the prompt: the text of the last user message."""
-    contents = (message.get("content") for message in reversed(chat) if message.get("role") == "user")
-    return next((text for text in contents if isinstance(text, str)), "")
-
-
 def _render_message(message: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
     content = message.get("content")
     return (
