@@ -24,7 +24,7 @@ from .choices import (
     quoted_choices,
 )
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
-from .judging import without_thoughts
+from .judging import ask_once
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -208,7 +208,7 @@ class ModelGraded(Evaluator):
             expected = self._expected(metric, evidence)
             trusted = {**values, "n": str(n)}
             question = grading_question(self.spec, texts, trusted, templates, instruction, self.options.judge)
-            metrics[metric] = self._metric(await self.ask(question), choices, expected)
+            metrics[metric] = self._metric(*await ask_once(self.ask, question), choices, expected)
         return self._record(metrics, choices)
 
     @property
@@ -269,14 +269,12 @@ class ModelGraded(Evaluator):
             raise Misconfigured(f"metaeval compares with the item's variable {metric!r}, and there is none")
         return as_text(evidence.variables[metric])
 
-    def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
-        """The choice in a reply, its score and whether it passes."""
-        options, text = self.options, reply
-        if not options.compat:
-            text = without_thoughts(reply)
-            if self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
-                choices = sorted(choices, key=len, reverse=True)
-        choice = parse_choice(text, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
+    def _metric(self, said: str, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
+        """The choice in what the judge said, its score and whether it passes."""
+        options = self.options
+        if not options.compat and self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
+            choices = sorted(choices, key=len, reverse=True)
+        choice = parse_choice(said, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
         score = choice_score(choice, choice_scores(choices, self.spec.choice_scores), options.invalid)
         agrees = None if expected is None else choice == expected
         return _MetricResult(choice, score, self._result(choice, score), reply, agrees)

@@ -17,6 +17,7 @@ from tui_evals.datasets.paths import Data, get_at
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
+from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
@@ -315,7 +316,7 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
             raise CannotJudge("evaluatorError", f"the judge {name} gave no verdict: {problem}") from None
         if reply.scripted:
             scripted.append(True)
-        return reply.text
+        return whole_reply(reply.text, reply.finish_reason, config.name)
 
     try:
         yield ask, scripted
