@@ -16,7 +16,7 @@ from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, Kind, Outcome, Verdict, item_verdict, match_items
 from .measures import ItemAnswers, RunDifference, judged_value, run_difference
-from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, defaults_differ, shared_numbers
+from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, defaults_differ, same_expectations, shared_numbers
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MAX_RUNS = 4
@@ -46,7 +46,9 @@ class ComparedLine:
     edited: bool
     """The item itself was changed between the runs."""
     otherwise: tuple[bool, ...] = ()
-    """Of each later run, whether it is not comparable because it was judged by another expectation than the first."""
+    """Of each later run, whether it is not comparable because it was judged by another expectation than the first.
+
+    Empty where no run is."""
 
     @property
     def kind(self) -> Kind:
@@ -89,18 +91,19 @@ def compare_runs(
     sides = [RunAnswers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
     one_column = all(len(side.columns) == 1 for side in sides)
     same_document = all(one.document is other.document for one, other in pairwise(runs))
-    expected_alike = all(one.judged_by.document is other.judged_by.document for one, other in pairwise(sides))
+    expected_alike = all(same_expectations(one, other) for one, other in pairwise(sides))
     all_otherwise = [not expected_alike and defaults_differ(sides[0], later) for later in sides[1:]]
     lines: list[ComparedLine] = []
     items: tuple[list[ItemAnswers], ...] = tuple([] for _ in runs[1:])
     for group in match_items([side.item_keys(same_document) for side in sides]):
         cells = [side.cells[key.position] if key else {} for side, key in zip(sides, group.keys, strict=True)]
-        otherwise = [
-            not expected_alike
-            and bool(cells[0] and cells[number])
-            and (all_otherwise[number - 1] or _expects_otherwise(group, sides, number))
-            for number in range(1, len(sides))
-        ]
+        otherwise = all_otherwise
+        if not expected_alike:
+            otherwise = [
+                bool(cells[0] and cells[number])
+                and (all_otherwise[number - 1] or _expects_otherwise(group, sides, number))
+                for number in range(1, len(sides))
+            ]
         lines += _lines(group, cells, sides, one_column, otherwise)
         for number, later in enumerate(cells[1:]):
             if cells[0] and later and not otherwise[number]:
@@ -110,7 +113,7 @@ def compare_runs(
         replace(
             run_difference(both, sides[0], later),
             counts=_count_kinds(line.kinds[number] for line in final_lines),
-            judged_otherwise=sum(line.otherwise[number] for line in final_lines),
+            judged_otherwise=sum(line.otherwise[number] for line in final_lines if line.otherwise),
         )
         for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
     ]
@@ -174,9 +177,15 @@ def _lines(
         repeat, prompt, target, turn = cell
         answers = tuple(side_cells.get(cell) for side_cells in cells)
         columns = next((side.columns for side in sides if (prompt, target) in side.columns), {})
-        judged_otherwise = tuple(
-            other and _both_judged(answers[0], later) for other, later in zip(otherwise, answers[1:], strict=True)
-        )
+        judged_otherwise: tuple[bool, ...] = ()
+        kinds = tuple(_kind(answers[0], later) for later in answers[1:])
+        if True in otherwise:
+            judged_otherwise = tuple(
+                other and _both_judged(answers[0], later) for other, later in zip(otherwise, answers[1:], strict=True)
+            )
+            kinds = tuple(
+                "not comparable" if other else kind for other, kind in zip(judged_otherwise, kinds, strict=True)
+            )
         column = "" if one_column else columns[prompt, target]
         yield ComparedLine(
             name,
@@ -185,10 +194,7 @@ def _lines(
             column,
             category,
             answers,
-            tuple(
-                "not comparable" if other else _kind(answers[0], later)
-                for other, later in zip(judged_otherwise, answers[1:], strict=True)
-            ),
+            kinds,
             group.how if sum(answer is not None for answer in answers) > 1 else None,
             edited,
             judged_otherwise,

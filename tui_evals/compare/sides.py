@@ -137,6 +137,13 @@ class RunAnswers:
         return test_id if isinstance(test_id, str) else None
 
 
+def same_expectations(one: RunAnswers, other: RunAnswers) -> bool:
+    """Whether two runs are judged by the same dataset, which need not be looked into then."""
+    if one.judged_by.digest:
+        return one.judged_by.digest == other.judged_by.digest
+    return one.judged_by.document is other.judged_by.document
+
+
 def defaults_differ(one: RunAnswers, other: RunAnswers) -> bool:
     """Whether an evaluator that judges every item of both runs does so by other options."""
     own, others = (_evaluators(side.judged_by.document.get("default_evaluators")) for side in (one, other))

@@ -107,14 +107,14 @@ class Reader:
     def judged_by(self, run: RunRow, asked: Mapping[str, Any] | None = None) -> JudgedBy:
         """The dataset by which the answers of a run are judged now, and since when; `asked` is its own if known."""
         query = (
-            "SELECT p.created, s.document FROM passes p JOIN snapshots s ON s.hash = p.config ->> '$.dataset' "
+            "SELECT p.created, s.hash, s.document FROM passes p JOIN snapshots s ON s.hash = p.config ->> '$.dataset' "
             "WHERE p.run = ? AND p.pass = ?"
         )
         if asked is None:
             asked = self.snapshot(run.snapshot) if run.snapshot else {}
-        for created, text in self.query(query, [run.id, run.scoring_pass]):
-            return JudgedBy(judged_document(asked, json.loads(text)), created)
-        return JudgedBy(asked, run.created)
+        for created, digest, text in self.query(query, [run.id, run.scoring_pass]):
+            return JudgedBy(judged_document(asked, json.loads(text)), created, digest)
+        return JudgedBy(asked, run.created, run.snapshot)
 
     def control(self, run: int) -> Control:
         """The control word of a run: pause, stop, or empty."""

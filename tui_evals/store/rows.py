@@ -76,6 +76,8 @@ class JudgedBy:
     document: Mapping[str, Any]
     since: float
     """When it was judged so: when the run began, or was judged again by an edited dataset."""
+    digest: str = ""
+    """The snapshot whose expectations these are; empty where nobody knows."""
 
 
 EXPECTATION = ("expected_response", "ideal", "evaluators", "threshold")
