@@ -111,7 +111,8 @@ def start_prepared(prepared: PreparedRun, how: ExecutionOptions) -> tuple[RunRow
     if how.plan_only:
         return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json)
     with open_writer(prepared.project) as writer:
-        job = prepared.store(writer)
+        with refusals():
+            job = prepared.store(writer, apart=how.detach)
         if not how.detach:
             return job.run, run_here(job, writer, how)
     return job.run, run_detached(job.run, how)
