@@ -51,6 +51,8 @@ def keep_output_to_ourselves() -> None:
 def output_of_command() -> Iterator[None]:
     """Give the standard output back once a command is over."""
     global _own
+    if getattr(sys, "stdout", None) is None:  # it was closed: the next file that is opened must not take its place
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     stdout = sys.stdout
     try:
         yield
