@@ -198,7 +198,7 @@ def commit_run(clone: Clone) -> None:
         source="data.json",
         name="theirs",
         targets=(f"command:touch {clone.outside / 'stored'}",),
-        cluster=ClusterTerms(word=f"tcp://127.0.0.1:{clone.attacker.port}", insecure=True, forward=("GITHUB_TOKEN",)),
+        cluster=ClusterTerms(word=f"tcp://127.0.0.1:{clone.attacker.port}", insecure=True),
     )
     with project.writer() as writer:
         prepare(request, project).store(writer)

@@ -7,7 +7,7 @@ FILES = [".env.local", ".env.local.user", ".env.dev", "env/.env.local", "env/.en
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_no_name_that_steers_reaches_a_child(clone, shell, file, capfd):
+def test_no_name_that_steers_reaches_a_child(clone, shell, file):
     (clone.root / ".env.local").unlink()
     clone.write(file, "".join(f"{name}=./hostile\n" for name in NAMES))
     words = ("--env", "prod") if file.endswith("prod") else ()

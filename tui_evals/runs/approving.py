@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeGuard
 
+from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.registry import Registry
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
@@ -26,8 +28,21 @@ def missing_permissions(
     more = cluster_permissions(cluster) if cluster is not None else []
     return [
         *missing_of_targets(project, (*plan.targets, *judges), more),
-        *untrusted_evaluators(project, plan.evaluators_used(), plan.registry),
+        *untrusted_evaluators(project, _own_evaluators(plan), plan.registry),
     ]
+
+
+def _own_evaluators(plan: Plan) -> set[str]:
+    """The evaluators of the project that judge the planned items."""
+    own = {name for name in plan.evaluators_used() if _is_own(plan.registry.by_name.get(name))}
+    if not own or plan.only is None:
+        return own
+    units = ((item, turn) for item in map(plan.dataset.items.__getitem__, plan.only) for turn in range(len(item.units)))
+    return own & {entry.evaluator for item, turn in units for entry in plan.resolved(item, turn)}
+
+
+def _is_own(kind: type[Evaluator] | None) -> TypeGuard[type[CustomEvaluator]]:
+    return kind is not None and issubclass(kind, CustomEvaluator)
 
 
 def missing_of_targets(
@@ -58,7 +73,7 @@ def untrusted_evaluators(project: Project, names: Iterable[str], registry: Regis
     root = project.root
     for name in () if project.trusting else sorted(names):
         kind = registry.by_name.get(name)
-        if kind is None or not issubclass(kind, CustomEvaluator):
+        if not _is_own(kind):
             continue
         try:
             files = code_files(kind.folder)

@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel
 
 from tui_evals.cli import project
 from tui_evals.cli.approving import show_agreed, show_page
-from tui_evals.cli.output import Stop, cell, say, say_json, say_json_line, warn
+from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
@@ -24,6 +24,7 @@ from tui_evals.runs.approving import agree, missing_of_project
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import Approvals
 from tui_evals.text import strictjson
+from tui_evals.text.measures import score_figures
 
 _MARKS = {"pass": ("✓ pass", "green"), "fail": ("✗ fail", "red"), "error": ("! error", "magenta")}
 
@@ -80,6 +81,10 @@ def _show(kind: type[Evaluator]) -> None:
     say()
     say("Needs", bold=True)
     say(f"  {', '.join(kind.needs) or 'nothing'}{'; a judge' if kind.judged else ''}")
+    if kind.measure.direction or kind.measure.unit:
+        say("Score", bold=True)
+        unit = f", in {kind.measure.unit}" if kind.measure.unit else ""
+        say(f"  passes with {kind.measure.limit('its threshold')}{unit}")
     say("Options", bold=True)
     for name, kind_of, default, about in _fields(kind.Options):
         say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
@@ -121,6 +126,8 @@ def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
         "needs": list(kind.needs),
         "judged": kind.judged,
         "scope": kind.scope,
+        "direction": kind.measure.direction or None,
+        "unit": kind.measure.unit or None,
         "options": kind.Options.model_json_schema(by_alias=False),
         "example": _example_json(kind.example),
     }
@@ -143,6 +150,7 @@ def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json:
         row["options"] = {} if options is None else strictjson.loads(options)
     except strictjson.JsonError as problem:
         raise Stop(f"--options: {problem}") from None
+    keep_output_to_ourselves()
     record = asyncio.run(RowScorer(project.evaluators(trusting)).score(row))
     if as_json:
         say_json(record_of(record))
@@ -155,8 +163,7 @@ def _say_record(name: str, record: Score) -> None:
     mark, colour = _MARKS.get(record.result or "", (f"· {record.result or 'no verdict'}", "yellow"))
     parts = [mark, name]
     if record.score is not None:
-        limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
-        parts.append(f"{record.score:g}{limit}")
+        parts.append(score_figures(record.score, record.threshold, record.result, record.measure))
     if record.label is not None:
         parts.append(record.label)
     say("  ".join(parts), fg=colour)
@@ -165,6 +172,7 @@ def _say_record(name: str, record: Score) -> None:
 
 def score_rows(trusting: bool) -> int:
     """Judge rows from standard input, writing each record as soon as it is there."""
+    keep_output_to_ourselves()
     asyncio.run(_stream(RowScorer(project.evaluators(trusting))))
     return 0
 
