@@ -297,7 +297,7 @@ def test_a_snapshot_stands_for_its_file(project):
     folder = project.folder / "sets"
     folder.mkdir()
     (folder / "p.prompty").write_text("user:\nTag {{word}}.\n")
-    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {"Includes": {}}}
+    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {}}
     document["items"] = [{"variables": {"word": "unsaved"}}]
     with Writer(open_store(project.database)) as writer:
         snapshot = writer.snapshot(document, "draft")
@@ -475,7 +475,7 @@ def test_events_as_json_are_one_object_a_line(project):
 def test_a_prompt_under_test_is_rendered_for_each_item(project):
     (project.folder / "p.prompty").write_text("system:\nBe brief.\nuser:\nTag {{word}}.\n")
     items = [{"variables": {"word": "{{7*7}}"}}, {"variables": {}}]
-    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {"Includes": {}}}
+    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {}}
     (project.folder / "data.json").write_text(json.dumps({**document, "items": items}))
     project.do("run", "data.json", "--target", "main", "--quiet")
     assert project.server.last()["body"]["messages"] == [

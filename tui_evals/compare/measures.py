@@ -81,6 +81,8 @@ class RunDifference:
     """Each evaluator, and each column where there are several."""
     counts: Mapping[Kind, int] = field(default_factory=dict)
     """How many lines are of each kind."""
+    scored: int = 0
+    """Lines that both runs only scored: nothing that judged them can fail."""
 
     def worse(self, level: float = LEVEL) -> tuple[MeasuredDifference, ...]:
         """What got worse, beyond chance."""

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import get_args
 
@@ -60,6 +60,8 @@ class RunSide:
     rate: Rate
     scores: Mapping[str, Sequence[float]]
     """All scores of each evaluator."""
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each evaluator gave each label that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,11 @@ def compare_runs(
                 items[number].append((cells[0], later))
     final_lines = _reread_same(lines, differing)
     differences = [
-        replace(run_difference(both, sides[0], later), counts=_count_kinds(line.kinds[number] for line in final_lines))
+        replace(
+            run_difference(both, sides[0], later),
+            counts=_count_kinds(line.kinds[number] for line in final_lines),
+            scored=sum(_only_scored(line, number + 1) for line in final_lines),
+        )
         for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
     ]
     names = sorted({name for side in sides for name in side.categories.values()})
@@ -107,7 +113,16 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
     with _garbage_collection_paused():
         documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
         return compare_runs(
-            [ComparedRun(row, reader.all_rows(row.id), documents[row.snapshot], reader.judged(row.id)) for row in rows],
+            [
+                ComparedRun(
+                    row,
+                    reader.all_rows(row.id),
+                    documents[row.snapshot],
+                    reader.judged(row.id),
+                    reader.label_counts(row.id),
+                )
+                for row in rows
+            ],
             reader.differing,
         )
 
@@ -148,6 +163,11 @@ def _lines(
             group.how if sum(answer is not None for answer in answers) > 1 else None,
             edited,
         )
+
+
+def _only_scored(line: ComparedLine, later: int) -> bool:
+    """Whether both runs gave an answer values that neither pass nor fail."""
+    return all(answer is not None and answer.status == "scored" for answer in (line.answers[0], line.answers[later]))
 
 
 def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
@@ -194,4 +214,4 @@ def _side(answers: RunAnswers) -> RunSide:
     for records in answers.judged.values():
         for record in records:
             scores[record.key].append(judged_value(record))
-    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())))
+    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())), answers.labels)

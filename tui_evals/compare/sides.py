@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -39,6 +39,8 @@ class ComparedRun:
     rows: Iterable[AnswerRow]
     document: Mapping[str, Any]
     judged: Iterable[Judged] = ()
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each evaluator gave each label that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class RunAnswers:
 
     def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
         run = self.run = ran.run
+        self.labels = ran.labels
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}

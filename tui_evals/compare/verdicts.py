@@ -12,6 +12,9 @@ NAMES = "ABCD"
 def difference_sentence(difference: RunDifference, before: str = "A", after: str = "B", level: float = LEVEL) -> str:
     """Whether the later run passes more items than the first, and whether that can be chance."""
     test = difference.passes
+    if not test.items and difference.scored:
+        measured = [measured_sentence(one, before, after, level) for one in difference.tests if one.what and one.items]
+        return " ".join(["Nothing that judged these answers can fail, so there is no pass rate.", *measured])
     if not test.items:
         return f"{before} and {after} have no item in common that both judged."
     if not test.difference:

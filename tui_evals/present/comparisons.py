@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS
+from tui_evals.compare.runs import KINDS, RunSide
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.store.records import RunRow
 
+from .measures import label_counts
 from .runs import stop_reason
 from .status import Look, Tone
 
@@ -30,6 +31,16 @@ KIND_LOOKS: Mapping[Kind, Look] = {
 def kind_counts(against: RunDifference) -> list[str]:
     """How many answers are of which kind, those that there are."""
     return [f"{count:,} {kind}" for kind in KINDS if (count := against.counts.get(kind, 0))]
+
+
+def label_lines(sides: Sequence[RunSide]) -> Iterator[str]:
+    """How often evaluators that cannot fail an answer gave each label in each run."""
+    for key in dict.fromkeys(key for side in sides for key in side.labels):
+        spread = (
+            f"{label_counts(side.labels.get(key, {})) or 'none'} in {name}"
+            for name, side in zip(NAMES, sides, strict=False)
+        )
+        yield f"{key}: {'; '.join(spread)}"
 
 
 def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
@@ -51,7 +62,7 @@ def difference_verdict(test: MeasuredDifference) -> str:
     if test.shown:
         side = direction(test)
         return f"shown: {side}" if side else "shown"
-    return "not shown" if test.difference else "equal"
+    return "not shown" if test.difference else "equal" if test.items else "nothing to compare"
 
 
 def chance(p: float) -> str:

@@ -101,6 +101,8 @@ def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, seve
 def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, Any]:
     """A turn or item with its outputs; the scores of all answers to it stand apart from its own."""
     filled = {**unit, **_outputs(answered)}
+    if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
+        filled = _with_extension(filled, "tui_evals_status", answered.row.status)
     return (
         _with_extension(filled, "tui_evals_together", together)
         if (together := _score_objects(answered.together))
@@ -108,7 +110,7 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     )
 
 
-def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any] | str) -> dict[str, Any]:
     return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 

@@ -331,7 +331,9 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        return _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+        ended = _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+    writer.verdict(run.id, ended.run.verdict)
+    return ended
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -344,15 +346,16 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *,
     run = reader.run(run.id)
     totals = reader.totals(run.id)
     go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
+    checked = check_gates(reader, run, totals, gates) if outcome.finished else GateResults()
     return RunOutcome(
-        run=run,
+        run=replace(run, verdict=checked.line),
         finished=outcome.finished,
         message=outcome.message,
         code=outcome.code,
         totals=totals,
         by_target=reader.totals_by(run.id, "target"),
         causes=reader.causes(run.id),
-        gates=check_gates(reader, run, totals, gates) if outcome.finished else GateResults(),
+        gates=checked,
         next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
     )
 

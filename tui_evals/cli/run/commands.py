@@ -66,6 +66,12 @@ def _gates(command: Any) -> Any:
             type=click.FloatRange(0, 1, min_open=True, max_open=True),
             help=f"Exit 1 when it is worse than the baseline, beyond what chance does in P ({_LEVEL}) of cases.",
         ),
+        click.option(
+            "--max-missing",
+            metavar="PERCENT",
+            type=click.FloatRange(0, 100),
+            help="How much may be unanswered, unjudged or not comparable before no gate is met (5).",
+        ),
         click.option("--baseline", metavar="RUN", help="Compare with RUN instead of the baseline that was set."),
         click.option("-o", "--output", "outputs", multiple=True, type=_file, help=_OUTPUT),
     ):

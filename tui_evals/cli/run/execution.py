@@ -15,6 +15,7 @@ from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.figures import estimate_sentence
+from tui_evals.present.measures import target_measures
 from tui_evals.present.runs import totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
@@ -54,12 +55,17 @@ class ExecutionOptions:
 def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
     """The execution options of a command, or Stop where they contradict each other."""
     gates = Gates(
-        options.get("fail_under"), options.get("fail_on"), options.get("baseline"), options.get("fail_on_regression")
+        options.get("fail_under"),
+        options.get("fail_on"),
+        options.get("baseline"),
+        options.get("fail_on_regression"),
+        options.get("max_missing"),
     )
     if gates.has_checks and options.get("detach"):
         raise Stop(
             "--detach ends before the run does, so no gate can be checked; leave out --detach, or leave out "
-            "--fail-under, --fail-on, --fail-on-regression and --baseline and compare later: `tui-evals compare`"
+            "--fail-under, --fail-on, --fail-on-regression, --max-missing and --baseline and compare later: "
+            "`tui-evals compare`"
         )
     outputs = tuple(options.get("outputs") or ())
     for file in outputs:
@@ -181,21 +187,21 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     with Reader(job.project.store) as reader:
         for file in how.outputs:
             write_results(reader, [outcome.run], file)
-    _say_end(outcome, how)
+        measures = target_measures(reader, outcome.run, outcome.totals)
+    _say_end(outcome, how, measures)
     if not outcome.finished:
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
         return 130 if presses else outcome.exit_code
-    for check in outcome.gates.checks:
-        for sentence_ in check.says:
-            warn(sentence_)
+    if not outcome.gates.met:
+        warn(outcome.gates.line)
     return outcome.exit_code
 
 
-def _say_end(outcome: RunOutcome, how: ExecutionOptions) -> None:
+def _say_end(outcome: RunOutcome, how: ExecutionOptions, measures: Mapping[int, Sequence[str]]) -> None:
     run, gates = outcome.run, outcome.gates
     if how.as_json:
-        more = gates.event() if how.gates.has_checks and outcome.finished else {}
+        more = gates.event() if outcome.finished and (gates.checks or how.gates.has_checks) else {}
         totals = asdict(outcome.totals)
         event = {"event": "end", "run": run.key, "status": run.status, "message": run.message or None}
         say_json_line({**event, "totals": totals, "causes": [asdict(cause) for cause in outcome.causes], **more})
@@ -203,16 +209,15 @@ def _say_end(outcome: RunOutcome, how: ExecutionOptions) -> None:
     if how.quiet:
         return
     for target, column in outcome.by_target.items():
-        say(f"{run.targets[target]}: {totals_sentence(column)}")
+        say(f"{run.targets[target]}: {totals_sentence(column, measures=measures.get(target, ()))}")
     for cause in outcome.causes[:_MOST_CAUSES]:
         who = f"{cause.evaluator} could not judge: " if cause.evaluator else ""
         say(f"{cause.count}× {who}{cause.message}")
     say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
     if gates.verdict:
         say(f"against {gates.baseline}: {gates.verdict}")
-    met = [check.gate for check in gates.checks if check.met]
-    if met:
-        say(f"met: {', '.join(met)}")
+    if gates.met and gates.line:
+        say(gates.line)
 
 
 def run_detached(

@@ -23,6 +23,7 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.present.columns import table, wrap
+from tui_evals.present.comparisons import label_lines
 from tui_evals.runs.suites import cases, running
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import ArthurError, ArthurInternalError, NotFoundError, UserValueError
@@ -213,7 +214,8 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
         summaries = [_run_summary(reader, run) for run in runs]
         tested = runs if len(runs) <= MAX_RUNS else []
-        against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
+        comparison = read_comparison(reader, [run.id for run in tested]) if tested else None
+    against = comparison.against if comparison else ()
     better = _better_direction(suite)
     if as_json:
         for summary, mark in zip(summaries, _best_and_worst(summaries, better), strict=True):
@@ -231,6 +233,8 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
             say(line, bold=True)
         for line, style in evaluator_tables(difference, letter, columns()):
             say(line, **style)
+    for line in label_lines(comparison.sides) if comparison else ():
+        say(line)
 
 
 def _tests_json(run: RunRow, difference: RunDifference) -> dict[str, Any]:
