@@ -75,9 +75,9 @@ def verdict_style(test: MeasuredDifference) -> Style:
 
 def _run_line(number: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
     rate, interval = side.rate, side.rate.interval
-    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})" if rate.judged else "no pass rate"
+    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
     ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
-    text = f"{'passes ' if rate.judged else ''}{counts}" + (f", with 95 % confidence {ends}" if ends else "")
+    text = f"passes {counts}" + (f", with 95 % confidence {ends}" if ends else "")
     own = f"{side.run.name} {side.run.key}"
     short = _short_verdict(against) if against else ""
     if len(text) + len(own) + len(short) + 7 > width:
