@@ -109,6 +109,7 @@ class CustomEvaluator(Evaluator):
     """Passes when the score of code from the project reaches the threshold."""
 
     family = "custom"
+    lowest = 1.0
     folder: ClassVar[Path]
     trust: ClassVar[Trust]
 

@@ -93,6 +93,7 @@ class Relevance(Evaluator):
     family = "M365"
     needs = ("response", "prompt")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "options": {"threshold": 4},
@@ -116,6 +117,7 @@ class Coherence(Evaluator):
     name = "Coherence"
     family = "M365"
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "How do I file expenses?",
@@ -138,6 +140,7 @@ class Groundedness(Evaluator):
     name = "Groundedness"
     family = "M365"
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "How many days may I work from home?",
@@ -167,6 +170,7 @@ class Similarity(Evaluator):
     family = "M365"
     needs = ("response", "expected")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "When does the shop close?",
@@ -190,6 +194,7 @@ class Rubric(Evaluator):
     name = "Rubric"
     family = "model-graded"
     judged = True
+    lowest = 1.0
     Options = RubricOptions
     example: ClassVar = {
         "options": {"criteria": "Names a price and a currency."},

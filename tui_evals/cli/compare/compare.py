@@ -19,6 +19,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.datasets.discover import project_root
+from tui_evals.present.answers import preview_text
 from tui_evals.present.columns import cut, table, wrap
 from tui_evals.present.comparisons import KIND_LOOKS, difference_text, kind_counts, label_lines, stop_notes
 from tui_evals.present.status import ANSWER_LOOKS
@@ -216,7 +217,7 @@ def _say_lines(reader: Reader, lines: Sequence[ComparedLine], limit: int, kinds:
         say("No answer changed." if every else f"No answer is {' or '.join(kinds)}.")
         return
     shown = lines[:limit]
-    previews = {row.id: row.preview for row in reader.rows(_answer_ids(shown))}
+    previews = {row.id: preview_text(row) for row in reader.rows(_answer_ids(shown))}
     for line in shown:
         _say_line(line, previews)
     if left := len(lines) - len(shown):

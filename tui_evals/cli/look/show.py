@@ -15,6 +15,7 @@ from tui_evals.present.answers import (
     expected_text,
     missing_text,
     opinion,
+    preview_text,
     prompt_text,
     score_text,
 )
@@ -184,7 +185,7 @@ def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
     before = f"{lead}{look.glyph} {look.word:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
     before += f"{cell(column, 16)}  " if column else ""
     room = max((columns() or 130) - len(before) - 1, 20)
-    say(before + cell(row.preview, room), fg=colour(look.tone))
+    say(before + cell(preview_text(row), room), fg=colour(look.tone))
 
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
