@@ -7,13 +7,19 @@ import pytest
 from tests.findings.conftest import asked
 
 
+JUDGE = """
+def reply(prompt):
+    with open("asked", "a") as file:
+        file.write("x")
+    return '{"reason": "so", "score": 5}'
+"""
+
+
 @pytest.fixture
 def run(dataset, answers, shell, folder):
     (folder / ".evals").mkdir()
     (folder / ".evals" / "config.toml").write_text('[targets.judge]\nmodel = "python:judging:reply"\n')
-    (folder / "judging.py").write_text(
-        "def reply(prompt):\n    with open('asked', 'a') as file:\n        file.write('x')\n    return '{\"reason\": \"so\", \"score\": 5}'\n"
-    )
+    (folder / "judging.py").write_text(JUDGE)
     dataset(asked(2), {"Relevance": {}, "Coherence": {"negate": True}})
     return lambda *options: shell(
         "run", "data.json", "-t", answers(["right", "  "]), "-j", "judge", "--trust", "--no-cache", *options

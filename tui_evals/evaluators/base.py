@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from inspect import isawaitable
 from typing import Any, ClassVar, Literal
 
@@ -214,6 +216,10 @@ class Evaluator:
             raise Misconfigured(f"{self.name} needs a judge and none was named")
         return self._ask
 
+    def obstacle(self) -> str | None:
+        """Why it can judge nothing on this machine, and what mends that; None where it can, as far as one knows."""
+        return None
+
     def empty_score(self) -> Score | None:
         """What an empty answer gets without a judge being asked; None where the judge is asked all the same."""
         return Score(self.lowest, "fail", getattr(self.options, "threshold", None), None, EMPTY_ANSWER)
@@ -221,6 +227,13 @@ class Evaluator:
     def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
         """Judge the evidence."""
         raise NotImplementedError
+
+
+def is_installed(library: str) -> bool:
+    """Whether a library could be imported; nothing of it is."""
+    if library in sys.modules:
+        return sys.modules[library] is not None
+    return find_spec(library) is not None
 
 
 class JudgingStopped(Exception):

@@ -160,6 +160,14 @@ class MetricEvaluator(Evaluator):
     Options = MetricOptions
     path: ClassVar[Path]
 
+    def obstacle(self) -> str | None:
+        """That its file cannot be read."""
+        try:
+            _read_prompty(self.path)
+        except (OSError, UnicodeError, PromptyError) as problem:
+            return f"the metric {self.path} cannot be used: {problem}"
+        return None
+
     def empty_score(self) -> Score | None:
         """The lowest score, which fails where a threshold is given."""
         return measured_score(self.lowest, self.options.threshold, EMPTY_ANSWER)

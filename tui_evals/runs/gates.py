@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -148,7 +149,7 @@ def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> Gat
     """Whether a finished run meets its gates; any has to be answered, and to be judged where that was asked."""
     if not any(row.preview for row in reader.all_rows(run.id) if row.code is None):
         return GateResults((Check("answers", ("there is not a single answer",)),))
-    if not _judged_count(total) and (gates.deciding or _judging_was_wanted(reader, run, total)):
+    if not _judged_count(total) and (gates.deciding or _judging_came_to_nothing(reader, run)):
         return GateResults((Check("judging", (f"not one of {_count_answers(total.total)} was judged",)),))
     if not gates.has_checks:
         return GateResults()
@@ -177,13 +178,16 @@ def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> Gat
         return GateResults((*checks, Check("baseline", (gone,))))
 
 
-def _judging_was_wanted(reader: Reader, run: RunRow, total: Totals) -> bool:
-    """Whether evaluators were to judge and were not all left out on purpose."""
-    if total.partial:
+def _judging_came_to_nothing(reader: Reader, run: RunRow) -> bool:
+    """Whether evaluators were to judge, were not all left out on purpose, and none gave anything."""
+    results = Counter(record.result for _, record in reader.scores(run.id))
+    if results["pass"] + results["fail"] + results[None]:
+        return False
+    if results["error"]:
         return True
     config = {one.number: one.config for one in reader.passes(run.id)}.get(run.scoring_pass, run.config)
     without = config.get("without_judges", run.config.get("without_judges"))
-    return not without and next(reader.scores(run.id), None) is not None
+    return bool(results) and not without
 
 
 def _missing_cells(rows: Iterable[AnswerRow], recorded: Collection[int]) -> frozenset[int]:

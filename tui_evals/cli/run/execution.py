@@ -20,6 +20,7 @@ from tui_evals.present.runs import totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.gates import Gates, with_baseline
+from tui_evals.runs.judgeable import Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare
@@ -105,17 +106,20 @@ def find_baseline(how: ExecutionOptions, dataset: str, run: RunRow | None = None
 
 def run_request(request: RunRequest, here: Project, how: ExecutionOptions) -> tuple[RunRow | None, int]:
     """Execute the request; the run (None where it is only estimated) and the exit code."""
+    allowed = request.allow_unjudged
     with refusals():
-        prepared = prepare(request, here)
+        prepared = prepare(replace(request, allow_unjudged=allowed or how.plan_only), here)
     warn_of_own_judge(prepared.plan)
     how = find_baseline(how, request.source)
-    return start_prepared(prepared, how)
+    return start_prepared(prepared, how, allow_unjudged=allowed)
 
 
-def start_prepared(prepared: PreparedRun, how: ExecutionOptions) -> tuple[RunRow | None, int]:
+def start_prepared(
+    prepared: PreparedRun, how: ExecutionOptions, *, allow_unjudged: bool = False
+) -> tuple[RunRow | None, int]:
     """Estimate, execute or detach a prepared run."""
     if how.plan_only:
-        return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json)
+        return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json, allow_unjudged=allow_unjudged)
     with open_writer(prepared.project) as writer:
         job = prepared.store(writer)
         if not how.detach:
@@ -137,18 +141,23 @@ def warn_of_own_judge(plan: Plan) -> None:
         warn(f"note: the judge {plan.judge.name} also answers; judges favour their own answers")
 
 
-def say_estimate(plan: Plan, estimate: Estimate, as_json: bool) -> int:
-    """Print a plan's estimate."""
+def say_estimate(plan: Plan, estimate: Estimate, as_json: bool, *, allow_unjudged: bool = False) -> int:
+    """Print a plan's estimate and what of it nothing could judge; exit 2 where the run would be refused for that."""
+    obstacles = obstacles_of(plan)
+    code = 2 if obstacles and not allow_unjudged else 0
+    if obstacles:
+        warn(str(Unjudgeable(obstacles)) if code else Unjudgeable(obstacles).reason)
     if as_json:
         items = len(plan.dataset.items) if plan.only is None else len(plan.only)
         targets = [target.name for target in plan.targets]
         judge = plan.judge.name if plan.judge else None
         calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, "cost": estimate.cost}
-        say_json_line({**calls, "items": items, "targets": targets, "judge": judge})
-        return 0
+        unjudgeable = [asdict(obstacle) for obstacle in obstacles]
+        say_json_line({**calls, "items": items, "targets": targets, "judge": judge, "unjudgeable": unjudgeable})
+        return code
     takes = estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost)
     say(f"{takes}; repairs and retries may add some")
-    return 0
+    return code
 
 
 def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False) -> int:

@@ -27,7 +27,7 @@ from tui_evals.present.comparisons import label_lines
 from tui_evals.runs.suites import cases, running
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import ArthurError, ArthurInternalError, NotFoundError, UserValueError
-from tui_evals.runs.suites.suite import Method, method_named
+from tui_evals.runs.suites.suite import Method, method_named, refuse_unjudgeable
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
@@ -267,6 +267,7 @@ def create(
     here = open_project(None, False)
     with stop_on_suite_error():
         method = _method_or_stop(scoring, here.registry)
+        refuse_unjudgeable(method, here.registry)
         case_list = cases.cases_from(
             frame=None,
             path=data,
