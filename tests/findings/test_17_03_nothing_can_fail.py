@@ -31,8 +31,8 @@ def test_means_with_their_interval_stand_in_the_place_of_a_rate(scored, shell, f
 
 def test_labels_are_counted(dataset, answers, shell, folder):
     (folder / ".evals").mkdir()
-    (folder / ".evals" / "config.toml").write_text('[targets.judge]\nmodel = "python:judging:reply"\n')
-    (folder / "judging.py").write_text(
+    (folder / ".evals" / "config.toml").write_text('[targets.judge]\nmodel = "python:judging_labels:reply"\n')
+    (folder / "judging_labels.py").write_text(
         "def reply(prompt):\n    return 'Because.\\n' + ('B' if 'apple' in prompt else 'D')\n"
     )
     items = [{"prompt": f"ask {n}", "expected_response": "x"} for n in range(3)]

@@ -6,7 +6,6 @@ import pytest
 
 from tests.findings.conftest import asked
 
-
 JUDGE = """
 def reply(prompt):
     with open("asked", "a") as file:
@@ -18,8 +17,8 @@ def reply(prompt):
 @pytest.fixture
 def run(dataset, answers, shell, folder):
     (folder / ".evals").mkdir()
-    (folder / ".evals" / "config.toml").write_text('[targets.judge]\nmodel = "python:judging:reply"\n')
-    (folder / "judging.py").write_text(JUDGE)
+    (folder / ".evals" / "config.toml").write_text('[targets.judge]\nmodel = "python:judging_empty:reply"\n')
+    (folder / "judging_empty.py").write_text(JUDGE)
     dataset(asked(2), {"Relevance": {}, "Coherence": {"negate": True}})
     return lambda *options: shell(
         "run", "data.json", "-t", answers(["right", "  "]), "-j", "judge", "--trust", "--no-cache", *options

@@ -167,7 +167,7 @@ def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> Gat
         by_column = column_scores(rows, scores, items, missing)
         checks.append(Check(f"--fail-under {gates.fail_under:g}", _low_scores(run, by_column, gates.fail_under)))
     if gates.deciding:
-        checks += _missing_check(gates, len(missing), planned, "are missing or were not judged")
+        checks += _missing_check(gates, len(missing), planned, "missing or not judged")
     basis = f"resting on {planned - len(missing):,} of {_count_answers(planned)}"
     if gates.baseline is None:
         return GateResults(tuple(checks), basis=basis)
@@ -208,8 +208,8 @@ def _missing_check(gates: Gates, missing: int, of: int, what: str) -> Iterator[C
     gate = f"--max-missing {gates.most_missing:g}"
     if 100 * missing > gates.most_missing * of:
         share = f"{100 * missing / of:.1f}".removesuffix(".0")
-        limit = f"more than {gates.most_missing:g} % (--max-missing)"
-        yield Check(gate, (f"{missing:,} of {_count_answers(of)} {what} ({share} %), {limit}",))
+        counts = f"{missing:,} of {_count_answers(of)} ({share} %)"
+        yield Check(gate, (f"{what}: {counts}, more than {gates.most_missing:g} % (--max-missing)",))
     elif gates.max_missing is not None:
         yield Check(gate)
 
@@ -246,7 +246,7 @@ def _against_baseline(
     if not says and not difference.items:
         says = (f"{gate} cannot be checked, which counts as not met: {verdict}",)
     judged = [line for line in comparison.lines if line.answers[0] and line.answers[0].status in _JUDGED]
-    what = f"that {baseline.key} judged cannot be compared"
+    what = f"judged in {baseline.key} and not comparable now"
     lost = [check for check in _missing_check(gates, sum(map(_is_lost, judged)), len(judged), what) if not check.met]
     return GateResults((*checks, Check(gate, says), *lost), baseline.key, verdict, difference)
 
