@@ -407,6 +407,7 @@ def test_a_judging_that_comes_to_nothing_leaves_the_earlier_scores_and_says_what
         assert {score.key for _, score in reader.scores(run.id)} == {"Includes"}
 
 
+@pytest.mark.soak
 def test_what_is_executed_is_neither_resumed_nor_judged_beside_it(project):
     project.server.behave(latency=1.0)
     project.configure(concurrency=1)
