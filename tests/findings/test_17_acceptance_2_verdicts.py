@@ -141,7 +141,6 @@ def check_promise(asked, gates, met):
 
 
 @given(RUNS, GATES.filter(lambda gates: gates.deciding))
-@settings(max_examples=300, deadline=None)
 def test_what_is_met_was_answered_judged_and_passed(asked, gates):
     results = verdict_on(asked, gates)
     check_promise(asked, gates, results.met)
@@ -150,7 +149,6 @@ def test_what_is_met_was_answered_judged_and_passed(asked, gates):
 
 
 @given(RUNS, RUNS)
-@settings(max_examples=300, deadline=None)
 def test_a_regression_gate_is_met_over_19_of_20_of_what_the_baseline_judged(asked, before):
     gates = Gates(level=0.05)
     results = verdict_on(asked, gates, before)
@@ -162,7 +160,6 @@ def test_a_regression_gate_is_met_over_19_of_20_of_what_the_baseline_judged(aske
 
 
 @given(RUNS)
-@settings(max_examples=200, deadline=None)
 def test_without_a_gate_only_a_run_that_came_to_nothing_is_not_let_pass(asked):
     results = verdict_on(asked, Gates())
     given_anything = any(result in ("pass", "fail", None) for one in asked if one.came for result in one.results)
@@ -179,7 +176,7 @@ STATES = {"ok": "right", "bad": "wrong", "empty": "", "error": None}
     st.sampled_from([{"Includes": {}}, {"Includes": {}, "Readability": {}}, {"Readability": {}}, {}]),
     st.sampled_from([0, 50, 100]),
 )
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_command_line_keeps_the_promise(folder, shell, states, evaluators, least):
     for old in folder.glob(".evals/evals.db*"):
         old.unlink()

@@ -20,7 +20,7 @@ _PUBLIC = frozenset(
     | {"RetrievalQuery", "RetrievalResult", "ToolCallSelection", "ToolCallExecution"}
 )
 _SUMMARY = {"pass": "turns_passed", "fail": "turns_failed", "partial": "turns_partial", "error": "turns_errored"}
-_WORST = ("error", "partial", "fail", "pass")
+_WORST = ("error", "partial", "fail", "unjudged", "pass", "scored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, seve
         return _with_outputs(written, entries[0])
     written["turns"] = [_with_outputs(answered.unit, answered) for answered in entries]
     statuses = [answered.row.status for answered in entries]
-    if all(status in _SUMMARY for status in statuses):
+    overall = next((status for status in _WORST if status in statuses), "")
+    if overall in _SUMMARY and all(status in _WORST for status in statuses):
         counts = {field: statuses.count(status) for status, field in _SUMMARY.items()}  # type: ignore[arg-type]
-        overall = next(status for status in _WORST if status in statuses)
         written["summary"] = {"turns_total": len(entries), **counts, "overall_status": overall}
     return written
 
