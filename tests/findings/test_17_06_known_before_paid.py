@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.findings.conftest import asked
+from tests.tui.story import at_the_workbench
 from tui_evals import bench
 from tui_evals.runs.suites.cases import UserValueError
+from tui_evals.tui.runs.starting import UNJUDGED
+from tui_evals.tui.widgets.lines import Lines
 
 SAMPLES = Path(__file__).parents[2] / "sample_datasets"
 REMEDY = "pip install 'tui-evals[specificity]'"
@@ -77,3 +80,18 @@ def test_a_suite_that_could_not_be_scored_is_not_made(folder, shell, monkeypatch
     done = shell("suite", "create", "s", "--data", "cases.csv", "--scoring", scoring)
     assert done.code == 2 and "is not possible here" in done.err
     assert not list((folder / ".evals").glob("suites/*.json"))
+
+
+async def test_the_form_of_the_workbench_names_it_and_offers_to_go_on(folder, no_wordfreq):
+    (folder / ".evals").mkdir()
+    (folder / ".evals" / "config.toml").write_text('[run]\ntargets = ["demo"]\n')
+    evaluators = {"Specificity": {}, "Includes": {}}
+    document = {"schemaVersion": "1.11.0", "default_evaluators": evaluators, "items": asked(1)}
+    (folder / "data.json").write_text(json.dumps(document))
+    async with at_the_workbench(folder, dataset="data.json", size=(120, 40)) as person:
+        await person.press("r")
+        await person.sees("Specificity cannot judge any of 1 answer")
+        await person.until(lambda: REMEDY in " ".join(person.screen().replace("│", " ").split()))
+        assert person.app.screen.query_one(Lines).key == UNJUDGED
+        await person.press("enter")
+        await person.sees("1 call, free")
