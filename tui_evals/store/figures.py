@@ -86,7 +86,8 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     """One row for each evaluator, or for each evaluator and column; groups of answers belong to no column."""
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
-    aggregates = f"count(s.score), avg(s.score), {results}, avg(s.score * s.score)"
+    bare = "sum(s.result IS NULL AND s.label IS NOT NULL)"
+    aggregates = f"count(s.score), avg(s.score), {results}, avg(s.score * s.score), {bare}"
     query = (
         f"SELECT s.key, min(s.evaluator), 'answer', {column}, {aggregates} FROM answers "
         "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
@@ -99,8 +100,9 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     # Where a key judges both, whoever keeps one of each name keeps the one that counts.
     query += " ORDER BY 1, 4, 5, 3 DESC"
     names = [field.name for field in fields(EvaluatorMean) if field.name != "labels"]
-    labels = _labels(ask, run, number, column)
-    means = [dict(zip(names, row, strict=True)) for row in ask(query, [run, number])]
+    rows = ask(query, [run, number])
+    labels = _labels(ask, run, number, column) if any(row[-1] for row in rows) else {}
+    means = [dict(zip(names, row[:-1], strict=True)) for row in rows]
     places = [tuple(mean[name] for name in ("key", "scope", "prompt", "target")) for mean in means]
     return [EvaluatorMean(**mean, labels=labels.get(at, {})) for mean, at in zip(means, places, strict=True)]
 
@@ -120,7 +122,12 @@ def _labels(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...
 
 
 def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
-    """How often each evaluator gave each label to an answer, neither passing nor failing it."""
+    """How often each evaluator gave each label to an answer, neither passing nor failing it.
+
+    Only of runs that hold an answer that nothing can fail, for comparisons look through large ones.
+    """
+    if not ask("SELECT 1 FROM answers WHERE run = ? AND status = 'scored' LIMIT 1", [run]):
+        return {}
     labels = _labels(ask, run, number, "NULL, NULL")
     return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
 

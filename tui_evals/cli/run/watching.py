@@ -182,10 +182,18 @@ def watch(word: str, as_json: bool) -> int:
         say(f"\nno longer watching; {run.key} goes on")
         return 0
     if as_json:
-        say_json_line({"event": "end", "run": run.key, "status": run.status, "message": stop_reason(run) or None})
+        say_json_line(
+            {
+                "event": "end",
+                "run": run.key,
+                "status": run.status,
+                "message": stop_reason(run) or None,
+                "verdict": run.verdict or None,
+            }
+        )
         return 0
     say(f"run {run.key} is {run_look(run).word}")
-    for line in filter(None, (stop_reason(run), next_step(run))):
+    for line in filter(None, (stop_reason(run), next_step(run), run.verdict)):
         say(line)
     return 0
 

@@ -96,7 +96,9 @@ def _short_verdict(difference: RunDifference) -> str:
         for kind in ("broken", "fixed")
         if difference.counts.get(kind)
     ]
-    return " ".join([*counts, "shown" if difference.passes.shown else "not shown"]) if counts else "="
+    if not counts:
+        return "=" if difference.passes.items else ""
+    return " ".join([*counts, "shown" if difference.passes.shown else "not shown"])
 
 
 def count_kinds(lines: Sequence[ComparedLine]) -> Counter[Kind]:
