@@ -90,6 +90,9 @@ class Stored:
     def passes(self, number):
         return []
 
+    def judged_by(self, row, asked):
+        return None
+
     def label_counts(self, number):
         return {}
 

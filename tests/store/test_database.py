@@ -270,7 +270,7 @@ def test_a_run_lives_as_long_as_its_owner(path, writer, reader, monkeypatch):
 
 
 async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monkeypatch):
-    """Before version 5 they were stored as passed (issue 17, 2)."""
+    """Before version 6 they were stored as passed (issue 17, 2)."""
     with Writer(path) as writer, Reader(path) as reader:
         run = writer.plan(new_run(), cells(4))
         ids = list(reader.ids(run.id))
@@ -281,7 +281,7 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
     connection = sqlite3.connect(path)
     with connection:
         connection.execute("ALTER TABLE runs DROP COLUMN verdict")
-        connection.execute("PRAGMA user_version=4")
+        connection.execute("PRAGMA user_version=5")
     connection.close()
     with Reader(open_store(path)) as reader:
         assert [row.status for row in reader.rows(ids)] == ["pass", "scored", "unjudged", "unjudged"]

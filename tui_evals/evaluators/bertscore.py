@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, is_installed, measured_score
 from .readability import answer_text
 
@@ -129,6 +131,7 @@ class BertScore(Evaluator):
     name = "BertScore"
     aliases = ("bertscore",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     needs = ("response", "expected")
     Options = BertScoreOptions
     example: ClassVar = {

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
 from tui_evals.text.tokens import estimate_tokens
 
 from .base import (
@@ -109,6 +110,7 @@ class SummaryQuality(_Grader):
     name = "SummaryQuality"
     aliases = ("summary_quality",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     needs = ("response", "prompt", "expected")
     judged = True
     Options = SummaryQualityOptions

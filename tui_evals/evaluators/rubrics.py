@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from tui_evals.text.chats import chat_to_text
+from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
 from .judging import UnreadableReply, ask_judge, judge_question, reply_text, score_line, verdict_object
@@ -93,6 +94,7 @@ class Relevance(Evaluator):
 
     name = "Relevance"
     family = "M365"
+    measure = Measure("at least")
     needs = ("response", "prompt")
     judged = True
     lowest = 1.0
@@ -118,6 +120,7 @@ class Coherence(Evaluator):
 
     name = "Coherence"
     family = "M365"
+    measure = Measure("at least")
     judged = True
     lowest = 1.0
     Options = RatingOptions
@@ -141,6 +144,7 @@ class Groundedness(Evaluator):
 
     name = "Groundedness"
     family = "M365"
+    measure = Measure("at least")
     judged = True
     lowest = 1.0
     Options = RatingOptions
@@ -170,6 +174,7 @@ class Similarity(Evaluator):
 
     name = "Similarity"
     family = "M365"
+    measure = Measure("at least")
     needs = ("response", "expected")
     judged = True
     lowest = 1.0
@@ -195,6 +200,7 @@ class Rubric(Evaluator):
 
     name = "Rubric"
     family = "model-graded"
+    measure = Measure("at least")
     judged = True
     lowest = 1.0
     Options = RubricOptions

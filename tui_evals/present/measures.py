@@ -27,8 +27,10 @@ def mean_with_interval(mean: EvaluatorMean) -> str:
     if mean.mean is None:
         return ""
     ends = mean_interval(mean.scored, mean.mean, mean.squares or 0.0)
-    interval = f" (95 % interval {mean_text(ends.low)} to {mean_text(ends.high)})" if ends else ""
-    return f"mean {mean_text(mean.mean)}{interval}"
+    interval = (
+        f" (95 % interval {mean_text(ends.low, mean.measure)} to {mean_text(ends.high, mean.measure)})" if ends else ""
+    )
+    return f"mean {mean_text(mean.mean, mean.measure)}{interval}"
 
 
 def distribution(mean: EvaluatorMean) -> str:

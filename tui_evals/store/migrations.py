@@ -102,6 +102,19 @@ def _reasons(database: Database) -> None:
     )
 
 
+def _measures(database: Database) -> None:
+    """What scores are in; of those kept until now the names of the limits tell."""
+    for table in ("scores", "group_scores"):
+        database.executescript(
+            f"""
+            ALTER TABLE {table} ADD COLUMN measure TEXT NOT NULL DEFAULT '';
+            UPDATE {table} SET measure = iif(substr(reason, 1, 8) = 'negated:', 'at least ', 'at most ')
+              || CASE evaluator WHEN 'Latency' THEN 'ms' WHEN 'Cost' THEN 'USD' ELSE 'tokens' END
+              WHERE evaluator IN ('Latency', 'Cost', 'Tokens');
+            """
+        )
+
+
 def _unjudged(database: Database) -> None:
     """Answers that were called passed though nothing could fail them, and what the gates of a run came to."""
     current = (
@@ -123,7 +136,7 @@ def _unjudged(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _unjudged)
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures, _unjudged)
 VERSION = len(STEPS)
 
 
