@@ -540,7 +540,7 @@ def test_waiting_for_the_judge_is_not_its_time(project: Path, monkeypatch: pytes
 def test_without_a_judge_or_an_answer(project: Path) -> None:
     assert refused(judged_by(project, ASK, prompty="user:\nx"), "evaluatorConfigurationError", "needs a judge")
     empty = judged_by(project, ASK, prompty="user:\nx", judge=Judge("4"), response=" ")
-    assert refused(empty, "emptyAgentResponse")
+    assert (empty.score, empty.result, empty.reason) == (1.0, "fail", "the answer is empty")
 
 
 @pytest.mark.parametrize(

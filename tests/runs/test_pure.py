@@ -30,8 +30,9 @@ class Judged:
         (["pass", "fail"], 0.5, "pass"),
         (["fail", "error"], 1.0, "partial"),
         (["error", "error"], 0.0, "partial"),
-        ([], 1.0, "pass"),
-        (["skipped", None], 1.0, "pass"),
+        ([], 1.0, "unjudged"),
+        (["skipped", None], 1.0, "scored"),
+        (["skipped"], 1.0, "unjudged"),
         (["fail", "skipped"], 1.0, "fail"),
         (["pass", "pass", "fail"], 2 / 3, "pass"),
     ],
@@ -44,6 +45,9 @@ def test_the_worst_turn_is_the_status_of_a_conversation():
     assert worst(["pass", "fail", "partial", "error"]) == "error"
     assert worst(["pass", "fail", "partial"]) == "partial"
     assert worst(["pass", "fail"]) == "fail"
+    assert worst(["pass", "unjudged", "scored"]) == "unjudged"
+    assert worst(["scored", "pass"]) == "pass"
+    assert worst([]) == "unjudged"
 
 
 def test_scores_are_weighted_and_absent_where_nothing_weighs():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.helpers import cells, new_run, process
+from tests.store.helpers import cells, judged, new_run, process, said
 from tui_evals.store import database, migrations
 from tui_evals.store.database import StoreError, StoreLock, connect, open_store, problems
 from tui_evals.store.reader import Reader
@@ -267,3 +267,21 @@ def test_a_run_lives_as_long_as_its_owner(path, writer, reader, monkeypatch):
     assert reader.find_run("last").status == "running"
     with hold(lock):
         assert alive(lock)
+
+
+async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monkeypatch):
+    """Before version 6 they were stored as passed (issue 17, 2)."""
+    with Writer(path) as writer, Reader(path) as reader:
+        run = writer.plan(new_run(), cells(4))
+        ids = list(reader.ids(run.id))
+        given = [[judged()], [judged(result=None)], [judged(result="skipped", score=None)], []]
+        for answer, records in zip(ids, given, strict=True):
+            await writer.answered(answer, said(), "answered")
+            await writer.scored(answer, 1, records, "pass", None)
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("ALTER TABLE runs DROP COLUMN verdict")
+        connection.execute("PRAGMA user_version=5")
+    connection.close()
+    with Reader(open_store(path)) as reader:
+        assert [row.status for row in reader.rows(ids)] == ["pass", "scored", "unjudged", "unjudged"]

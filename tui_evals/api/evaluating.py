@@ -101,6 +101,7 @@ def evaluate(
     max_cost: float | None = None,
     use_cache: bool = True,
     trust: bool = False,
+    allow_unjudged: bool = False,
     project: str | Path | None = None,
 ) -> Run:
     """Ask every item of every target, judge the answers, and return the run, which is kept in the store.
@@ -110,7 +111,8 @@ def evaluate(
     of names to options, classes of evaluators or functions that judge. `judge` is what judges, where a model does, and
     `without_judges` leaves out the evaluators that need one. `prompts` are prompt files under test, `repeats` how often
     each item is asked, `only` the positions of the items that are asked, from 0. `max_cost` is in US dollars, `trust`
-    lets code of the project run unasked, and `project` is the folder whose `.evals/` is used.
+    lets code of the project run unasked, `allow_unjudged` goes on though an evaluator lacks what it needs to judge (a
+    library, code you trust) and is refused else, and `project` is the folder whose `.evals/` is used.
 
     DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
     run ended early.
@@ -130,6 +132,7 @@ def evaluate(
         max_cost=max_cost,
         use_cache=use_cache,
         trust=trust,
+        allow_unjudged=allow_unjudged,
         project=project,
     )
     try:
@@ -156,6 +159,7 @@ async def aevaluate(
     max_cost: float | None = None,
     use_cache: bool = True,
     trust: bool = False,
+    allow_unjudged: bool = False,
     project: str | Path | None = None,
 ) -> Run:
     """`evaluate` for async code."""
@@ -177,6 +181,7 @@ async def aevaluate(
         ready={
             config.name: target_object for config, target_object in [*targets, *judges] if target_object is not None
         },
+        allow_unjudged=allow_unjudged,
         prompts=tuple(Path(prompt) for prompt in prompts),
         repeats=repeats,
         items=frozenset(only) if only is not None else None,

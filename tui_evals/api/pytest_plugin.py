@@ -27,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tui-evals-target", metavar="NAME", help="What answers; by the configuration when absent.")
     group.addoption("--tui-evals-judge", metavar="NAME", help="What judges; by the configuration when absent.")
     group.addoption("--tui-evals-without-judges", action="store_true", help="Leave evaluators out that need a judge.")
+    group.addoption(
+        "--tui-evals-allow-unjudged",
+        action="store_true",
+        help="Go on though an evaluator lacks here what it needs to judge.",
+    )
     group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before more is spent on a dataset.")
 
 
@@ -113,6 +118,7 @@ class DatasetFile(pytest.File):
                 judge=option("--tui-evals-judge"),
                 without_judges=option("--tui-evals-without-judges"),
                 max_cost=option("--tui-evals-max-cost"),
+                allow_unjudged=option("--tui-evals-allow-unjudged"),
                 only=positions,
                 project=self.path.parent,
                 tags=("pytest",),
@@ -144,7 +150,9 @@ class ItemTest(pytest.Item):
         answers = self.parent.answers(self)
         if not answers:
             raise NotPassed("the run ended before this item was asked")
-        wrong = [answer for answer in answers if not answer.passed]
+        wrong = [answer for answer in answers if answer.status not in ("pass", "scored", "unjudged")]
+        if not wrong and not any(answer.passed for answer in answers):
+            pytest.skip("unjudged: nothing that judged this item can pass or fail")
         if wrong:
             expected = _references(self.parent.path, self.position)
             raise NotPassed("\n\n".join(_failure_text(answer, expected.get(answer.turn, "")) for answer in wrong))

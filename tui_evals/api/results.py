@@ -55,13 +55,14 @@ class Run:
 
     @property
     def passed(self) -> bool:
-        """Whether all answers passed."""
-        return self.status == "finished" and all(answer.passed for answer in self.answers)
+        """Whether the run is finished and every answer that something can fail passed, one at least."""
+        rated = [answer for answer in self.answers if answer.status != "scored"]
+        return self.status == "finished" and bool(rated) and all(answer.passed for answer in rated)
 
     @property
     def failures(self) -> tuple[Answer, ...]:
-        """The answers that did not pass."""
-        return tuple(answer for answer in self.answers if not answer.passed)
+        """The answers that did not pass, those that nobody judged among them; what nothing can fail is none."""
+        return tuple(answer for answer in self.answers if answer.status not in ("pass", "scored"))
 
     @property
     def score(self) -> float | None:

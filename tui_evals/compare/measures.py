@@ -87,6 +87,8 @@ class RunDifference:
     """How many lines are of each kind."""
     judged_otherwise: int = 0
     """How many lines are not comparable because they were judged by another expectation."""
+    scored: int = 0
+    """Lines that both runs only scored: nothing that judged them can fail."""
 
     def worse(self, level: float = LEVEL) -> tuple[MeasuredDifference, ...]:
         """What got worse, beyond chance."""

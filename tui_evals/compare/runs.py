@@ -68,6 +68,8 @@ class RunSide:
     """What the scores of an evaluator are in, where it says so."""
     judged_since: float = 0.0
     """Since when its answers are judged as they are."""
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each evaluator gave each label that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def compare_runs(
             run_difference(both, sides[0], later),
             counts=_count_kinds(line.kinds[number] for line in final_lines),
             judged_otherwise=sum(line.otherwise[number] for line in final_lines if line.otherwise),
+            scored=sum(_only_scored(line, number + 1) for line in final_lines),
         )
         for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
     ]
@@ -135,6 +138,7 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
                     documents[row.snapshot],
                     reader.judged(row.id),
                     reader.judged_by(row, documents[row.snapshot]),
+                    labels=reader.label_counts(row.id),
                 )
                 for row in rows
             ],
@@ -205,6 +209,11 @@ def _both_judged(before: Answer | None, after: Answer | None) -> bool:
     return all(one is not None and _VERDICTS[one.status] in ("pass", "fail") for one in (before, after))
 
 
+def _only_scored(line: ComparedLine, later: int) -> bool:
+    """Whether both runs gave an answer values that neither pass nor fail."""
+    return all(answer is not None and answer.status == "scored" for answer in (line.answers[0], line.answers[later]))
+
+
 def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
     if before is None or after is None:
         return "gone" if before is not None else "new" if after is not None else None
@@ -249,4 +258,11 @@ def _side(answers: RunAnswers) -> RunSide:
     for records in answers.judged.values():
         for record in records:
             scores[record.key].append(judged_value(record))
-    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())), answers.measures, answers.judged_by.since)
+    return RunSide(
+        answers.run,
+        answers.rate(),
+        dict(sorted(scores.items())),
+        answers.measures,
+        answers.judged_by.since,
+        answers.labels,
+    )

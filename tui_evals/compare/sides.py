@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -45,6 +45,8 @@ class ComparedRun:
     judged: Iterable[Judged] = ()
     judged_by: JudgedBy | None = None
     """What the answers are judged by, where that is not the dataset that was asked."""
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each evaluator gave each label that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class RunAnswers:
 
     def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
         run = self.run = ran.run
+        self.labels = ran.labels
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
         self.judged_by = ran.judged_by or JudgedBy(ran.document, run.created)
         self.names: dict[int, str] = {}

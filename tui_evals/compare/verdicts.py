@@ -36,6 +36,9 @@ def otherwise_sentence(count: int) -> str:
 
 def _difference_sentence(difference: RunDifference, before: str, after: str, level: float, brief: bool) -> str:
     test = difference.passes
+    if not test.items and difference.scored:
+        measured = [measured_sentence(one, before, after, level) for one in difference.tests if one.what and one.items]
+        return " ".join(["Nothing that judged these answers can fail, so there is no pass rate.", *measured])
     if not test.items:
         alike = " by the same expectation" if difference.judged_otherwise else ""
         return f"{before} and {after} have no item in common that both judged{alike}."

@@ -109,8 +109,17 @@ class CustomEvaluator(Evaluator):
     """Passes when the score of code from the project reaches the threshold."""
 
     family = "custom"
+    lowest = 1.0
     folder: ClassVar[Path]
     trust: ClassVar[Trust]
+
+    def obstacle(self) -> str | None:
+        """That its files are missing, or not trusted."""
+        try:
+            load_trusted_files(self.name, self.folder, self.trust)
+        except CannotJudge as problem:
+            return str(problem)
+        return None
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""

@@ -97,6 +97,7 @@ class Relevance(Evaluator):
     measure = Measure("at least")
     needs = ("response", "prompt")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "options": {"threshold": 4},
@@ -121,6 +122,7 @@ class Coherence(Evaluator):
     family = "M365"
     measure = Measure("at least")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "How do I file expenses?",
@@ -144,6 +146,7 @@ class Groundedness(Evaluator):
     family = "M365"
     measure = Measure("at least")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "How many days may I work from home?",
@@ -174,6 +177,7 @@ class Similarity(Evaluator):
     measure = Measure("at least")
     needs = ("response", "expected")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "When does the shop close?",
@@ -198,6 +202,7 @@ class Rubric(Evaluator):
     family = "model-graded"
     measure = Measure("at least")
     judged = True
+    lowest = 1.0
     Options = RubricOptions
     example: ClassVar = {
         "options": {"criteria": "Names a price and a currency."},

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from tui_evals.text.measures import Measure
 
-from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, is_installed, measured_score
 from .readability import answer_text, count_distinct_words, is_word_character, map_characters, word_count
 
 _VAGUE = (  # "most" stands twice, as in the original, which counts it twice
@@ -20,6 +20,7 @@ _VAGUE = (  # "most" stands twice, as in the original, which counts it twice
     " most might usually typically like sure"
 )
 _COMMON_FREQUENCY = 0.001
+_MISSING = "Specificity needs the wordfreq library: pip install 'tui-evals[specificity]'"
 
 
 def not_vague(text: str, words: int) -> float:
@@ -75,8 +76,7 @@ def _load_word_frequency() -> Callable[[str], float]:
     try:
         wordfreq: Any = import_module("wordfreq")
     except ImportError:
-        reason = "Specificity needs the wordfreq library: pip install 'tui-evals[specificity]'"
-        raise Misconfigured(reason) from None
+        raise Misconfigured(_MISSING) from None
     return lambda word: float(wordfreq.word_frequency(word.encode("utf-8", "replace").decode(), "en"))
 
 
@@ -106,6 +106,10 @@ class Specificity(Evaluator):
         "response": "Marie Curie isolated 0.1 g of radium in Paris in 1902.",
         "options": {"threshold": 0.7},
     }
+
+    def obstacle(self) -> str | None:
+        """The library that is not there."""
+        return None if is_installed("wordfreq") else _MISSING
 
     def score(self, evidence: Evidence) -> Score:
         """A third of each part."""

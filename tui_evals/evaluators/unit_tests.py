@@ -53,14 +53,19 @@ class PythonUnitTests(Evaluator):
     allowed: ClassVar[bool] = False
     root: ClassVar[Path | None] = None
 
+    def obstacle(self) -> str | None:
+        """That nobody has allowed it to run code."""
+        if self.allowed or os.environ.get(ALLOW_CODE_VARIABLE) == "1":
+            return None
+        return (
+            f"{self.name} would run code that a model wrote, on this machine and with your rights; "
+            f"set {ALLOW_CODE_VARIABLE}=1 to allow it"
+        )
+
     async def score(self, evidence: Evidence) -> Score:
         """Run the answer and its test, once."""
-        if not (self.allowed or os.environ.get(ALLOW_CODE_VARIABLE) == "1"):
-            return error_score(
-                "evaluatorConfigurationError",
-                f"{self.name} would run code that a model wrote, on this machine and with your rights; "
-                f"set {ALLOW_CODE_VARIABLE}=1 to allow it",
-            )
+        if obstacle := self.obstacle():
+            return error_score("evaluatorConfigurationError", obstacle)
         test = self._test(evidence)
         files = {
             "answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass"),

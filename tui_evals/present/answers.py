@@ -125,6 +125,12 @@ def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
     return "The answer is empty." if record.text is not None and not record.text.strip() else ""
 
 
+def preview_text(row: AnswerRow) -> str:
+    """The beginning of an answer for a list; an empty one is said to be."""
+    given = row.status not in ("pending", "running") and row.code is None
+    return row.preview if row.preview.strip() or not given else "(empty)"
+
+
 def error_text(record: AnswerRecord | None) -> str:
     """The error that there is instead of an answer; empty where there is none."""
     if record is None or not (record.code or record.message):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, ComparedLine
+from tui_evals.compare.runs import KINDS, ComparedLine, RunSide
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, chance
 from tui_evals.store.records import RunRow
 
+from .measures import label_counts
 from .runs import stop_reason
 from .status import Look, Tone
 
@@ -42,6 +43,16 @@ def kind_text(line: ComparedLine) -> str:
     return f"{look.text}: {JUDGED_OTHERWISE}" if line.kind == "not comparable" and any(line.otherwise) else look.text
 
 
+def label_lines(sides: Sequence[RunSide]) -> Iterator[str]:
+    """How often evaluators that cannot fail an answer gave each label in each run."""
+    for key in dict.fromkeys(key for side in sides for key in side.labels):
+        spread = (
+            f"{label_counts(side.labels.get(key, {})) or 'none'} in {name}"
+            for name, side in zip(NAMES, sides, strict=False)
+        )
+        yield f"{key}: {'; '.join(spread)}"
+
+
 def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
     """Why the runs stopped that did not come to their end."""
     for name, run in zip(NAMES, runs, strict=False):
@@ -60,7 +71,7 @@ def difference_verdict(test: MeasuredDifference) -> str:
     """What a difference comes to, in a word or three."""
     if test.shown:
         return direction(test) or "differs"
-    return COULD_BE_CHANCE if test.difference else "equal"
+    return COULD_BE_CHANCE if test.difference else "equal" if test.items else "nothing to compare"
 
 
 @dataclass(frozen=True, slots=True)

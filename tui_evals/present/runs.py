@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -66,6 +66,8 @@ class RunFacts:
     """How long it took; empty where it has no end."""
     next_step: str
     """The command that goes on with it; empty where nothing is left to do."""
+    verdict: str = ""
+    """Whether it met its gates and why not; empty where none were set."""
 
     @property
     def headline(self) -> str:
@@ -78,17 +80,18 @@ class RunFacts:
         return f"{self.counts} · {self.cost.text}"
 
 
-def run_facts(run: RunRow, totals: Totals, unpriced: int = 0) -> RunFacts:
-    """The facts of a run; `unpriced` are all its calls without a price."""
+def run_facts(run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> RunFacts:
+    """The facts of a run; `unpriced` are all its calls without a price, `measures` what it has instead of a rate."""
     return RunFacts(
         key=run.key,
         name=run.name,
         look=run_look(run),
         reason=stop_reason(run),
-        counts=counts_sentence(totals),
+        counts=counts_sentence(totals, measures),
         cost=run_cost(totals, unpriced),
         duration=run_duration(run),
         next_step=next_step(run),
+        verdict=run.verdict,
     )
 
 
@@ -117,7 +120,8 @@ def next_step(run: RunRow) -> str:
 
 def run_data(run: RunRow) -> dict[str, Any]:
     """A run as plain data, with null where it did not stop."""
-    return {**asdict(run), "message": stop_reason(run) or None, "code": run.code or None}
+    nothing = {name: getattr(run, name) or None for name in ("message", "code", "verdict")}
+    return {**asdict(run), **nothing}
 
 
 def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, Any]:
@@ -129,24 +133,28 @@ def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, A
         "seconds": run_seconds(run),
         "cost": cost.amount,
         "unpriced": cost.unpriced,
+        "verdict": run.verdict or None,
         "totals": asdict(totals),
     }
 
 
-def counts_sentence(totals: Totals) -> str:
-    """How many of the judged answers passed, with the interval of the rate, and what else happened."""
+def counts_sentence(totals: Totals, measures: Sequence[str] = ()) -> str:
+    """How many of the judged answers passed, with the interval of the rate, and what else happened.
+
+    Where nothing could pass or fail the `measures` stand in the place of the rate.
+    """
     judged = totals.passed + totals.failed
-    parts = [f"{totals.passed:,} of {judged:,} pass"]
+    parts = [f"{totals.passed:,} of {judged:,} pass"] if judged else list(measures)
     if (interval := wilson(totals.passed, judged)) is not None:
         rate = 100 * totals.passed / judged
         parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
     parts += [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
-    return " · ".join(parts)
+    return " · ".join(parts or ["no answers"])
 
 
-def totals_sentence(totals: Totals, unpriced: int = 0) -> str:
+def totals_sentence(totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> str:
     """The same with what it cost."""
-    return f"{counts_sentence(totals)} · {run_cost(totals, unpriced).text}"
+    return f"{counts_sentence(totals, measures)} · {run_cost(totals, unpriced).text}"
 
 
 def target_names(run: RunRow) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ _PUBLIC = frozenset(
     | {"RetrievalQuery", "RetrievalResult", "ToolCallSelection", "ToolCallExecution"}
 )
 _SUMMARY = {"pass": "turns_passed", "fail": "turns_failed", "partial": "turns_partial", "error": "turns_errored"}
-_WORST = ("error", "partial", "fail", "pass")
+_WORST = ("error", "partial", "fail", "unjudged", "pass", "scored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, seve
         return _with_outputs(written, entries[0])
     written["turns"] = [_with_outputs(answered.unit, answered) for answered in entries]
     statuses = [answered.row.status for answered in entries]
-    if all(status in _SUMMARY for status in statuses):
+    overall = next((status for status in _WORST if status in statuses), "")
+    if overall in _SUMMARY and all(status in _WORST for status in statuses):
         counts = {field: statuses.count(status) for status, field in _SUMMARY.items()}  # type: ignore[arg-type]
-        overall = next(status for status in _WORST if status in statuses)
         written["summary"] = {"turns_total": len(entries), **counts, "overall_status": overall}
     return written
 
@@ -101,6 +101,8 @@ def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, seve
 def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, Any]:
     """A turn or item with its outputs; the scores of all answers to it stand apart from its own."""
     filled = {**unit, **_outputs(answered)}
+    if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
+        filled = _with_extension(filled, "tui_evals_status", answered.row.status)
     return (
         _with_extension(filled, "tui_evals_together", together)
         if (together := _score_objects(answered.together))
@@ -108,7 +110,7 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     )
 
 
-def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any] | str) -> dict[str, Any]:
     return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 

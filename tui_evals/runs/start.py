@@ -33,6 +33,7 @@ from .budget import Budget
 from .engine import STOPPED, Engine, Outcome
 from .executors.cluster.terms import ClusterTerms, saved_terms
 from .gates import GateResults, Gates, check_gates
+from .judgeable import check_judgeable
 from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
@@ -82,6 +83,8 @@ class RunRequest:
     max_cost: float | None = None
     use_cache: bool = True
     cluster: ClusterTerms | None = None
+    allow_unjudged: bool = False
+    """Whether to run though some evaluators can judge nothing here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +210,8 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     plan.check_evaluators()
     plan.check_judges()
     _check_values(document, plan)
+    if not request.allow_unjudged and (request.cluster is None or request.cluster.word.startswith("local")):
+        check_judgeable(plan)
     terms = Terms(
         concurrency=request.concurrency or defaults.concurrency,
         max_cost=request.max_cost or defaults.max_cost,
@@ -278,13 +283,18 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
-def rerun_items(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
+def rerun_items(
+    parent: RunRow, only: str, reader: Reader, project: Project, *, allow_unjudged: bool = False
+) -> PreparedRun:
     """A new run of the items of another that a filter finds."""
     items = items_in_run(reader, parent, only)
     job = stored_job(parent, reader, project)
+    plan = replace(job.plan, only=frozenset(items))
+    if not allow_unjudged:
+        check_judgeable(plan)
     return PreparedRun(
         project=job.project,
-        plan=replace(job.plan, only=frozenset(items)),
+        plan=plan,
         terms=replace(job.terms, use_cache=False),
         document=reader.snapshot(parent.snapshot),
         about={
@@ -308,6 +318,7 @@ def judged_again(
     judge: str | None = None,
     without_judges: bool = False,
     use_cache: bool = True,
+    allow_unjudged: bool = False,
 ) -> Job:
     """A new scoring pass over the answers of a run, by its own evaluators or by others."""
     job = stored_job(run, reader, project)
@@ -319,6 +330,8 @@ def judged_again(
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
     plan.check_evaluators()
     plan.check_judges()
+    if not allow_unjudged:
+        check_judgeable(plan)
     terms = replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and use_cache)
     return replace(job, plan=plan, terms=terms)
 
@@ -383,7 +396,9 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        return _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+        ended = _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+    writer.verdict(run.id, ended.run.verdict)
+    return ended
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -396,15 +411,16 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *,
     run = reader.run(run.id)
     totals = reader.totals(run.id)
     go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
+    checked = check_gates(reader, run, totals, gates) if outcome.finished else GateResults()
     return RunOutcome(
-        run=run,
+        run=replace(run, verdict=checked.line),
         finished=outcome.finished,
         message=outcome.message,
         code=outcome.code,
         totals=totals,
         by_target=reader.totals_by(run.id, "target"),
         causes=reader.causes(run.id),
-        gates=check_gates(reader, run, totals, gates) if outcome.finished else GateResults(),
+        gates=checked,
         next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
     )
 

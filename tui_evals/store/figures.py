@@ -28,10 +28,11 @@ _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "colu
 _COST = "total(CASE WHEN from_cache = 0 THEN cost END)"
 _UNPRICED = "total(cost IS NULL AND body IS NOT NULL AND code IS NULL AND from_cache = 0 AND scripted = 0)"
 _STATUSES = ", ".join(
-    f"total(status = '{status}')" for status in ("pending", "running", "answered", "pass", "fail", "partial", "error")
+    f"total(status = '{status}')"
+    for status in ("pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored")
 )
 _TOTALS = f"count(*), {_STATUSES}, {_COST}, {_UNPRICED}, total(input_tokens), total(output_tokens)"
-_WIDTH = 12  # columns of _TOTALS
+_WIDTH = 14  # columns of _TOTALS
 
 
 def totals(ask: Ask, run: int) -> Totals:
@@ -86,7 +87,8 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     """One row for each evaluator, or for each evaluator and column; groups of answers belong to no column."""
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
-    aggregates = f"count(s.score), avg(s.score), {results}, max(s.measure)"
+    bare = "sum(s.result IS NULL AND s.label IS NOT NULL)"
+    aggregates = f"count(s.score), avg(s.score), {results}, max(s.measure), avg(s.score * s.score), {bare}"
     query = (
         f"SELECT s.key, min(s.evaluator), 'answer', {column}, {aggregates} FROM answers "
         "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
@@ -98,8 +100,37 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
         )
     # Where a key judges both, whoever keeps one of each name keeps the one that counts.
     query += " ORDER BY 1, 4, 5, 3 DESC"
-    names = [field.name for field in fields(EvaluatorMean)]
-    return [EvaluatorMean(**dict(zip(names, row, strict=True))) for row in ask(query, [run, number])]
+    names = [field.name for field in fields(EvaluatorMean) if field.name != "labels"]
+    rows = ask(query, [run, number])
+    labels = _labels(ask, run, number, column) if any(row[-1] for row in rows) else {}
+    means = [dict(zip(names, row[:-1], strict=True)) for row in rows]
+    places = [tuple(mean[name] for name in ("key", "scope", "prompt", "target")) for mean in means]
+    return [EvaluatorMean(**mean, labels=labels.get(at, {})) for mean, at in zip(means, places, strict=True)]
+
+
+def _labels(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], dict[str, int]]:
+    """How often each evaluator gave each label without a verdict, by key, scope, prompt and target."""
+    query = (
+        f"SELECT s.key, 'answer', {column}, s.label, count(*) FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ?1 AND s.pass = ?2 AND s.result IS NULL AND s.label IS NOT NULL GROUP BY 1, 3, 4, 5 "
+        "UNION ALL SELECT s.key, 'group', NULL, NULL, s.label, count(*) FROM group_scores s "
+        "WHERE s.run = ?1 AND s.pass = ?2 AND s.result IS NULL AND s.label IS NOT NULL GROUP BY 1, 5 ORDER BY 5"
+    )
+    labels: dict[tuple[Any, ...], dict[str, int]] = {}
+    for *key, label, count in ask(query, [run, number]):
+        labels.setdefault(tuple(key), {})[label] = count
+    return labels
+
+
+def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
+    """How often each evaluator gave each label to an answer, neither passing nor failing it.
+
+    Only of runs that hold an answer that nothing can fail, for comparisons look through large ones.
+    """
+    if not ask("SELECT 1 FROM answers WHERE run = ? AND status = 'scored' LIMIT 1", [run]):
+        return {}
+    labels = _labels(ask, run, number, "NULL, NULL")
+    return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
 
 
 def judged(ask: Ask, run: int, number: int) -> list[Judged]:
@@ -124,9 +155,9 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
 
 
 def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
-    counts = [int(count) for count in row[:8]]
-    total, pending, running, answered, passed, failed, partial, errored = counts
-    cost, unpriced, input_tokens, output_tokens = row[8:_WIDTH]
+    counts = [int(count) for count in row[:10]]
+    total, pending, running, answered, passed, failed, partial, errored, unjudged, scored = counts
+    cost, unpriced, input_tokens, output_tokens = row[10:_WIDTH]
     return Totals(
         total=total,
         pending=pending,
@@ -141,4 +172,6 @@ def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
         input_tokens=int(input_tokens),
         output_tokens=int(output_tokens),
         judge_cost=judge_cost,
+        unjudged=unjudged,
+        scored=scored,
     )

@@ -222,4 +222,6 @@ _WORDS: dict[str, Callable[[str, int | None], Condition]] = {
     "flaky": _flaky,
     "errored": lambda value, run: ("answers.status = 'error'", []),
     "failed": lambda value, run: ("answers.status = 'fail'", []),
+    "unjudged": lambda value, run: ("answers.status = 'unjudged'", []),
+    "scored": lambda value, run: ("answers.status = 'scored'", []),
 }

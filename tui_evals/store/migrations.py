@@ -115,7 +115,28 @@ def _measures(database: Database) -> None:
         )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures)
+def _unjudged(database: Database) -> None:
+    """Answers that were called passed though nothing could fail them, and what the gates of a run came to."""
+    current = (
+        "SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run "
+        "WHERE s.answer = answers.id AND s.pass = r.scoring_pass"
+    )
+    together = (
+        "SELECT 1 FROM group_scores g JOIN runs r ON r.id = g.run WHERE g.run = answers.run "
+        "AND g.pass = r.scoring_pass AND g.item = answers.item AND g.turn = answers.turn AND g.result IS NOT 'skipped'"
+    )
+    database.executescript(
+        f"""
+        ALTER TABLE runs ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
+        UPDATE answers SET status =
+          CASE WHEN EXISTS ({current} AND s.result IS NULL) OR EXISTS ({together}) THEN 'scored' ELSE 'unjudged' END
+          WHERE status = 'pass' AND NOT EXISTS ({current} AND s.result IN ('pass', 'fail'))
+          AND run NOT IN (SELECT id FROM runs WHERE json_extract(config, '$.recorded') IS NOT NULL);
+        """
+    )
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures, _unjudged)
 VERSION = len(STEPS)
 
 

@@ -235,6 +235,10 @@ class Reader:
         """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
         return figures.evaluator_means(self.query, run, number or self.run(run).scoring_pass, columns)
 
+    def label_counts(self, run: int) -> dict[str, dict[str, int]]:
+        """How often each evaluator gave each label without a verdict, in the scoring that counts."""
+        return figures.label_counts(self.query, run, self.run(run).scoring_pass)
+
     def judged(self, run: int, number: int | None = None) -> list[figures.Judged]:
         """The scores of a pass (None: the one that counts), as a comparison needs them."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)

@@ -13,8 +13,9 @@ LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"
 """What a run can be while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
 Control = Literal["", "pause", "stop"]
-AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error"]
-"""`answered` is not judged yet; the four after it are final."""
+AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored"]
+"""`answered` is not judged yet; all after it are final. Nothing judged what is `unjudged`, and what judged something
+`scored` gives numbers or labels that can neither pass nor fail: both are outside every rate."""
 WorkerState = Literal["alive", "silent", "gone"]
 
 
@@ -136,6 +137,8 @@ class RunRow:
     message: str = ""
     """Why it stopped, in the sentence that its user saw; empty while it goes on and once it is finished."""
     code: StopCode = ""
+    verdict: str = ""
+    """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +218,5 @@ class Totals:
     input_tokens: int
     output_tokens: int
     judge_cost: float = 0.0
+    unjudged: int = 0
+    scored: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -140,6 +140,10 @@ class EvaluatorMean:
     skipped: int
     measure: str = ""
     """What its scores are in."""
+    squares: float | None = None
+    """The mean of the squared numbers, which tells how far they spread."""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """How often each label was given by a record that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,10 @@ class Writer:
         """Ask whoever executes a run to pause or stop; the empty word lets it go on."""
         self._update(run, {"control": word})
 
+    def verdict(self, run: int, sentence: str) -> None:
+        """Keep whether a run met its gates."""
+        self._update(run, {"verdict": plain(self._guarded(sentence))})
+
     def heartbeat(self, run: int) -> None:
         """Say that the run is not stuck; does not wait."""
         now = time.time()

@@ -15,11 +15,13 @@ from tui_evals.present.answers import (
     expected_text,
     missing_text,
     opinion,
+    preview_text,
     prompt_text,
     score_text,
 )
 from tui_evals.present.columns import table
 from tui_evals.present.figures import local_time, mean_text
+from tui_evals.present.measures import distribution, run_measures, target_measures
 from tui_evals.present.runs import run_data, run_facts, standing_data, stop_reason, totals_sentence
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
 from tui_evals.runs.status import GENERATION
@@ -155,16 +157,18 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         standing = standing_data(run, totals, unpriced)
         say_json({"run": run_data(run), **standing, "answers": [asdict(row) for row in rows]})
         return
-    about = run_facts(run, totals, unpriced)
+    measures = target_measures(reader, run, totals)
+    about = run_facts(run, totals, unpriced, run_measures(reader, run, totals))
     say(f"{run.key}  {run.name}  {about.headline}", bold=True)
-    for line in (about.reason, about.next_step):
+    for line in (about.reason, about.next_step, about.verdict):
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
         say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
     for target, target_totals in by_target.items():
-        say(f"{run.targets[target]}: {totals_sentence(target_totals, unpriced if len(by_target) == 1 else 0)}")
+        without_price = unpriced if len(by_target) == 1 else 0
+        say(f"{run.targets[target]}: {totals_sentence(target_totals, without_price, measures.get(target, ()))}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
     for row in rows:
@@ -181,7 +185,7 @@ def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
     before = f"{lead}{look.glyph} {look.word:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
     before += f"{cell(column, 16)}  " if column else ""
     room = max((columns() or 130) - len(before) - 1, 20)
-    say(before + cell(row.preview, room), fg=colour(look.tone))
+    say(before + cell(preview_text(row), room), fg=colour(look.tone))
 
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
@@ -194,7 +198,9 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
             say_json([asdict(mean) for mean in means])
             return
         for mean in means:
-            mean_note = "" if mean.mean is None else f"mean {mean_text(mean.mean, mean.measure)}"
+            mean_note = distribution(mean) or (
+                "" if mean.mean is None else f"mean {mean_text(mean.mean, mean.measure)}"
+            )
             mean_note += "  of all answers to an item together" if mean.scope == "group" else ""
             say(
                 f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "

@@ -90,18 +90,18 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
     return run_detached(run, how, words)
 
 
-def rerun(word: str, only: str, **options: Any) -> int:
+def rerun(word: str, only: str, *, allow_unjudged: bool, **options: Any) -> int:
     """`tui-evals rerun`: a new run of the items a filter finds, with its parent named."""
     how = execution_options(options)
     here = open_project(how.env_name, how.trusting)
     with refusals(), project.reader() as reader:
         parent = project.run_named(reader, word)
         how = find_baseline(how, dataset_key(parent.source, here.root, here.root))
-        prepared = rerun_items(parent, only, reader, here)
+        prepared = rerun_items(parent, only, reader, here, allow_unjudged=allow_unjudged or how.plan_only)
     if not how.plan_only:
         cluster = chosen_cluster(options, here.environment, prepared.terms.cluster)
         prepared = replace(prepared, terms=replace(prepared.terms, cluster=cluster))
-    return start_prepared(prepared, how)[1]
+    return start_prepared(prepared, how, allow_unjudged=allow_unjudged)[1]
 
 
 def rescore(
@@ -112,6 +112,7 @@ def rescore(
     judge: str | None,
     without_judges: bool,
     no_cache: bool,
+    allow_unjudged: bool,
     **options: Any,
 ) -> int:
     """`tui-evals rescore`: a new scoring pass over the answers that are there."""
@@ -129,10 +130,12 @@ def rescore(
             judge=judge,
             without_judges=without_judges,
             use_cache=not no_cache,
+            allow_unjudged=allow_unjudged or how.plan_only,
         )
         warn_of_own_judge(job.plan)
         if how.plan_only:
-            return say_estimate(job.plan, estimate_again(job.plan, reader.all_rows(run.id)), how.as_json)
+            estimate = estimate_again(job.plan, reader.all_rows(run.id))
+            return say_estimate(job.plan, estimate, how.as_json, allow_unjudged=allow_unjudged)
     cluster = chosen_cluster(options, here.environment, job.terms.cluster)
     job = replace(job, terms=replace(job.terms, cluster=cluster))
     approve(job.missing_permissions(), here.root)
@@ -144,6 +147,7 @@ def rescore(
         words += ["--judge", judge] if judge is not None else []
         words += ["--without-judges"] if without_judges else []
         words += ["--no-cache"] if no_cache else []
+        words += ["--allow-unjudged"] if allow_unjudged else []
         words += cluster_words(options)
         return run_detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
     with open_writer(here) as writer:

@@ -23,10 +23,11 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.present.columns import table, wrap
+from tui_evals.present.comparisons import label_lines
 from tui_evals.runs.suites import cases, running
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import ArthurError, ArthurInternalError, NotFoundError, UserValueError
-from tui_evals.runs.suites.suite import Method, method_named
+from tui_evals.runs.suites.suite import Method, method_named, refuse_unjudgeable
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
@@ -211,7 +212,8 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
         summaries = [_run_summary(reader, run) for run in runs]
         tested = runs if len(runs) <= MAX_RUNS else []
-        against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
+        comparison = read_comparison(reader, [run.id for run in tested]) if tested else None
+    against = comparison.against if comparison else ()
     better = _better_direction(suite)
     if as_json:
         for summary, mark in zip(summaries, _best_and_worst(summaries, better), strict=True):
@@ -229,6 +231,8 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
             say(line, bold=True)
         for line, style in evaluator_tables(difference, letter, columns()):
             say(line, **style)
+    for line in label_lines(comparison.sides) if comparison else ():
+        say(line)
 
 
 def _tests_json(run: RunRow, difference: RunDifference) -> dict[str, Any]:
@@ -261,6 +265,7 @@ def create(
     here = open_project(None, False)
     with stop_on_suite_error():
         method = _method_or_stop(scoring, here.registry)
+        refuse_unjudgeable(method, here.registry)
         case_list = cases.cases_from(
             frame=None,
             path=data,

@@ -183,10 +183,10 @@ def watch(word: str, as_json: bool) -> int:
             say_end(run.key, run.status, "no longer watching", 0)
         return 0
     if as_json:
-        say_end(run.key, run.status, stop_reason(run), 0)
+        say_end(run.key, run.status, stop_reason(run), 0, verdict=run.verdict or None)
         return 0
     say(f"run {run.key} is {run_look(run).word}")
-    for line in filter(None, (stop_reason(run), next_step(run))):
+    for line in filter(None, (stop_reason(run), next_step(run), run.verdict)):
         say(line)
     return 0
 

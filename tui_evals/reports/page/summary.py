@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tui_evals.present.figures import counted, mean_text, universal_time
+from tui_evals.present.measures import run_measures
 from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
 from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
@@ -84,6 +85,8 @@ class Summary:
     started: str
     notice: str
     share: Share
+    measures: tuple[str, ...]
+    """What there is in the place of a pass rate where nothing can fail."""
     parts: tuple[Part, ...]
     facts: tuple[Fact, ...]
     columns: tuple[ColumnFigures, ...]
@@ -98,7 +101,8 @@ def summary(reader: Reader, run: RunRow) -> Summary:
     """A run in numbers, ready to be shown."""
     known, totals = walk_answers_and_scores(reader, run), reader.totals(run.id)
     means = reader.evaluator_means(run.id)
-    about = run_facts(run, totals, reader.spent(run.id)[1])
+    measures = run_measures(reader, run, totals)
+    about = run_facts(run, totals, reader.spent(run.id)[1], measures)
     names = column_names(run)
     columns = {key: name for key, name in names.items() if key in known.points}
     by_column = reader.evaluator_means(run.id, columns=True) if len(columns) > 1 else []
@@ -108,6 +112,7 @@ def summary(reader: Reader, run: RunRow) -> Summary:
         started=universal_time(run.started or run.created),
         notice=_notice(about, run, totals),
         share=share_of(totals.passed, totals.passed + totals.failed),
+        measures=measures,
         parts=stacked(counts),
         facts=tuple(_facts(run, about, known, totals)),
         columns=tuple(_columns(reader, run, known, columns)) if len(columns) > 1 else (),
@@ -151,7 +156,7 @@ def _columns(reader: Reader, run: RunRow, known: RunWalk, names: Mapping[Column,
             share=share_of(totals.passed, totals.passed + totals.failed),
             score="n/a" if points is None else f"{points:.1f}",
             failed=totals.failed,
-            partial=totals.partial,
+            partial=totals.partial + totals.unjudged,
             errored=totals.errored,
             cost=run_cost(totals).text,
             tokens=f"{totals.input_tokens + totals.output_tokens:,}",
@@ -171,7 +176,7 @@ def _evaluator(
         name=mean.key,
         kind=" · ".join(kinds),
         mean=mean_text(mean.mean, mean.measure),
-        scored=mean.scored or mean.passed + mean.failed,
+        scored=mean.scored or mean.passed + mean.failed or sum(mean.labels.values()),
         share=share_of(mean.passed, mean.passed + mean.failed),
         errored=mean.errored,
         skipped=mean.skipped,

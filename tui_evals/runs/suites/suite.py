@@ -97,6 +97,12 @@ def method_named(name: str, options: Mapping[str, Any], registry: Registry) -> M
     )
 
 
+def refuse_unjudgeable(method: Method, registry: Registry) -> None:
+    """UserValueError where a suite scored in this way could be scored nowhere here."""
+    if method.name in registry.by_name and (obstacle := registry.build(method.name, method.options).obstacle()):
+        raise UserValueError(f"scoring by {method.name} is not possible here: {obstacle}")
+
+
 def _needs_reference(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
     if kind.name == "Equals":
         return not {"value", "targetValue", "target_value"} & options.keys()

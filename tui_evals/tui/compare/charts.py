@@ -167,7 +167,7 @@ def category_rows(name: str, rates: Sequence[Rate], width: int) -> list[Row]:
     room = max(width - label - 2 - _NUMBER, 5)
     rows: list[Row] = []
     for number, (letter, rate) in enumerate(zip(NAMES, rates, strict=False)):
-        text = f"{percent(rate.share, 0)} ({rate.passed}/{rate.judged})"
+        text = f"{percent(rate.share, 0)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
         bar = _long(rate.share or 0.0, room)
         title = fit("" if number else name, label, "strong")
         rows.append(row(title, f"{letter} ", (bar, "accent"), " " * (room - len(bar)), fit(text, _NUMBER, right=True)))

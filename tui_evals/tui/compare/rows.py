@@ -74,7 +74,7 @@ def verdict_style(test: MeasuredDifference) -> Style:
 
 def _run_line(number: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
     rate, interval = side.rate, side.rate.interval
-    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})"
+    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
     ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
     text = f"passes {counts}" + (f", with 95 % confidence {ends}" if ends else "")
     own = f"{side.run.name} {side.run.key}"
@@ -95,7 +95,9 @@ def _short_verdict(difference: RunDifference) -> str:
         for kind in ("broken", "fixed")
         if difference.counts.get(kind)
     ]
-    return " ".join([*counts, difference_verdict(difference.passes)]) if counts else "="
+    if not counts:
+        return "=" if difference.passes.items else ""
+    return " ".join([*counts, difference_verdict(difference.passes)])
 
 
 def count_kinds(lines: Sequence[ComparedLine]) -> Counter[Kind]:

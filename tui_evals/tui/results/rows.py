@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, overload
 
+from tui_evals.present.answers import preview_text
 from tui_evals.present.columns import beginning, cell_width
 from tui_evals.present.figures import compact, duration, number
 from tui_evals.present.status import result_look
@@ -261,7 +262,7 @@ def _age(answer: AnswerRow, now: float) -> str:
 
 
 def _preview_text(answer: AnswerRow) -> str:
-    return f"{answer.code}: {answer.preview}" if answer.code else answer.preview
+    return f"{answer.code}: {answer.preview}" if answer.code else preview_text(answer)
 
 
 def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -> Piece:

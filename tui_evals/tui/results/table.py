@@ -10,8 +10,9 @@ from typing import Any
 
 from textual.app import ComposeResult
 
+from tui_evals.present.measures import measure_phrases
 from tui_evals.present.pace import Pace
-from tui_evals.present.status import FINAL, OVER, final_count
+from tui_evals.present.status import FINAL, OVER, final_count, rateless
 from tui_evals.store.filters import FilterError
 from tui_evals.store.records import Totals
 from tui_evals.tui.messages import AnswerShown
@@ -198,7 +199,9 @@ class ResultsTable(Pane):
     def _heading(self, width: int) -> Rows:
         run, order = self.watching.run, self.watching.order
         if run is not None:
-            numbers = totals_rows(run, self._numbers.totals, self._numbers.rate(), self._now(), width)
+            known, figures = self._numbers.totals, self.watching.figures
+            measures = measure_phrases(figures.means) if known and figures and rateless(known) else ()
+            numbers = totals_rows(run, known, self._numbers.rate(), self._now(), width, measures)
             columns = layout(width, run, self._several, self._shift)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
             self._above[:] = [*numbers, *crew, heading(columns, order.sort, order.descending)]
