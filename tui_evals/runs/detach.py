@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tui_evals.interpreter import python_command
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -46,7 +46,7 @@ def start_detached(
     with open(log, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
         length_before = stream.seek(0, os.SEEK_END)
         process = subprocess.Popen(
-            [sys.executable, "-m", "tui_evals", *arguments],
+            python_command("-m", "tui_evals", *arguments),
             cwd=folder,
             env={**os.environ, DATABASE: str(database)},
             stdin=subprocess.DEVNULL,

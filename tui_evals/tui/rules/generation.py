@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from tui_evals.datasets.editing import Editing
+from tui_evals.interpreter import python_command
 from tui_evals.present.figures import counted, estimated_cost
 
 _LOOK = 0.1
@@ -159,7 +159,7 @@ def _start_process(command: list[str], root: Path, database: Path, out: IO[bytes
 
 
 def _command(remake: Regeneration, values: Mapping[str, Any], *more: str) -> list[str]:
-    return [sys.executable, "-m", "tui_evals", *remake.arguments(values), *more, "--json"]
+    return python_command("-m", "tui_evals", *remake.arguments(values), *more, "--json")
 
 
 def _environment(database: Path) -> dict[str, str]:
