@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tui_evals.private_files import UnsafeFile, check_private, is_private
+
 from . import samples, table
 from .document import Document, digest_of, load
 from .layout import pretty_json, rewrite_json
@@ -100,7 +102,11 @@ def back_up(file: Path, now: Callable[[], datetime] = datetime.now) -> Path:
 
 def write_atomically(file: Path, content: bytes) -> None:
     """Replace the file in one step: a kill at any moment leaves the old one or the new one whole."""
-    target = file.resolve()
+    try:
+        # A link of the user's to a dataset is followed; one below `.evals/` is not, for anybody may have put it there.
+        target = check_private(file) if is_private(file) else file.resolve()
+    except UnsafeFile as error:
+        raise CannotSave(str(error)) from None
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     except OSError as error:

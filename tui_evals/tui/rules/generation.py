@@ -16,6 +16,7 @@ from typing import IO, Any, Literal
 from tui_evals.datasets.editing import Editing
 from tui_evals.interpreter import python_command
 from tui_evals.present.figures import counted, estimated_cost
+from tui_evals.private_files import make_private_folder, private_opener
 
 _LOOK = 0.1
 _LAST_LINES = 6
@@ -136,10 +137,10 @@ async def run_regeneration(
 def _begin(making: RegenerationProgress, root: Path, database: Path, values: Mapping[str, Any]) -> Path:
     logs = database.parent / "logs"
     try:
-        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(logs, database.parent)
         stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 1_000_000}"
         log = logs / f"generate-{stamp}.log"
-        with open(log, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+        with open(log, "xb", opener=private_opener) as stream:
             making.process = _start_process(_command(making.remake, values), root, database, stream)
     except OSError as problem:
         raise NotStarted(f"the generation could not be started: {problem.strerror or problem}") from None
