@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line, and open the workbench if that is what it asks for."""
     from tui_evals.cli.main import run
+    from tui_evals.interpreter import forbid_core_dumps
 
+    forbid_core_dumps()
     found = run(sys.argv[1:])
     sys.exit(found if isinstance(found, int) else _workbench(found))
 

@@ -23,6 +23,13 @@ def python_command(*words: str, isolated: bool = False) -> list[str]:
     return [sys.executable, "-I" if isolated else "-P", *words]
 
 
+def forbid_core_dumps() -> None:
+    """Let this process and its children leave no picture of their memory on the disk: keys and answers are in it."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
 def import_from_project(name: str, root: Path) -> ModuleType:
     """A module somebody named, from the project's folder if it lies there; what it imports is looked for there last."""
     if str(root) not in sys.path:

@@ -16,6 +16,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from tui_evals.interpreter import forbid_core_dumps
+
 from .base import Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
@@ -233,4 +235,5 @@ KIND = TargetKind(
 
 
 if __name__ == "__main__":
+    forbid_core_dumps()
     asyncio.run(_serve(socket.socket(fileno=0)))
