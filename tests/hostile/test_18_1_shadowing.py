@@ -30,6 +30,7 @@ STARTERS = {
     "evaluators/sandbox.py": "create_subprocess_exec",
     "runs/detach.py": "Popen",
     "targets/command.py": "subprocess_exec",
+    "targets/function.py": "run",
     "targets/worker.py": "Popen",
     "tui/answer/external_pager.py": "run",
     "tui/item/external.py": "run",

@@ -102,7 +102,20 @@ def _reasons(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons)
+def _measures(database: Database) -> None:
+    """What scores are in; of those kept until now the names of the limits tell."""
+    for table in ("scores", "group_scores"):
+        database.executescript(
+            f"""
+            ALTER TABLE {table} ADD COLUMN measure TEXT NOT NULL DEFAULT '';
+            UPDATE {table} SET measure = iif(substr(reason, 1, 8) = 'negated:', 'at least ', 'at most ')
+              || CASE evaluator WHEN 'Latency' THEN 'ms' WHEN 'Cost' THEN 'USD' ELSE 'tokens' END
+              WHERE evaluator IN ('Latency', 'Cost', 'Tokens');
+            """
+        )
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures)
 VERSION = len(STEPS)
 
 

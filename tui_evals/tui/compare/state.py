@@ -14,8 +14,9 @@ from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, read_compari
 from tui_evals.present.answers import expected_text
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, ScoreRecord
+from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
+from tui_evals.text.chats import question_text
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.tui.answer_context import messages_of, unit_of
 
@@ -86,18 +87,18 @@ class ComparedItemFinder:
     def __init__(self, database: Path, comparison: Comparison) -> None:
         self._database = database
         self._sides = comparison.sides
-        self._items: dict[str, Sequence[Any]] = {}
+        self._items: dict[int, Sequence[Any]] = {}
 
     def find(self, line: ComparedLine) -> LineTexts:
         """The texts and scores of a line; LookupError if an answer is gone."""
         with Reader(self._database) as reader:
             details = [reader.detail(answer.id) if answer else None for answer in line.answers]
             last = max(number for number, detail in enumerate(details) if detail)
-            expected = self._expected(reader, self._sides[last].run.snapshot, details[last])
+            expected = self._expected(reader, self._sides[last].run, details[last])
         scores = [self._scores(number, detail) for number, detail in enumerate(details)]
         keys = dict.fromkeys(key for own in scores for key in own)
         question = next(
-            (text for detail in reversed(details) if detail and (text := _last_question(messages_of(detail)))), ""
+            (text for detail in reversed(details) if detail and (text := question_text(messages_of(detail)))), ""
         )
         texts = tuple(None if detail is None else answer_as_text(detail.answer) for detail in details)
         judged = tuple(JudgedLine(key, tuple(own.get(key) for own in scores)) for key in keys)
@@ -107,11 +108,11 @@ class ComparedItemFinder:
         records = detail.scores.get(self._sides[number].run.scoring_pass, ()) if detail else ()
         return {record.key: record for record in records}
 
-    def _expected(self, reader: Reader, digest: str, detail: Detail | None) -> str | None:
-        if digest and digest not in self._items:
-            items = reader.snapshot(digest).get("items")
-            self._items[digest] = items if isinstance(items, list) else ()
-        items = self._items.get(digest, ())
+    def _expected(self, reader: Reader, run: RunRow, detail: Detail | None) -> str | None:
+        if run.id not in self._items:
+            items = reader.judged_by(run).document.get("items")
+            self._items[run.id] = items if isinstance(items, list) else ()
+        items = self._items[run.id]
         item = items[detail.row.item] if detail and detail.row.item < len(items) else None
         return (expected_text(unit_of(item, detail.row.turn)) or None) if detail and isinstance(item, dict) else None
 
@@ -129,10 +130,3 @@ def answer_as_text(answer: AnswerRecord | None) -> str:
 
 def _as_text(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-
-
-def _last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    """What the user said last."""
-    texts = [message.get("content") for message in messages if message.get("role") == "user"]
-    last = texts[-1] if texts else ""
-    return last if isinstance(last, str) else json.dumps(last, ensure_ascii=False)
