@@ -24,6 +24,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
+from tui_evals.text.safe import safe_line
 from tui_evals.text.tokens import estimate_tokens
 
 from .asking import PricedTarget
@@ -198,7 +199,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     )
     metrics = os.path.relpath(files[0].resolve().parent, project.root) if files else None
     about = {
-        "name": request.name,
+        "name": safe_line(request.name),
         "source": request.source,
         "tags": request.tags,
         "suite": request.suite,
