@@ -40,7 +40,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not parent.config.getoption("--tui-evals") or not file_path.name.lower().endswith(_SUFFIXES):
         return None
     is_argument = any(file_path == Path(word.split("::")[0]).absolute() for word in parent.config.args)
-    return DatasetFile.from_parent(parent, path=file_path) if is_argument or _is_dataset(file_path) else None
+    if not (is_argument or _is_dataset(file_path)):
+        return None
+    from tui_evals.text.safe import safe_line
+
+    inside = file_path.relative_to(parent.config.rootpath) if file_path.is_relative_to(parent.config.rootpath) else None
+    name = safe_line((inside or file_path).as_posix())
+    return DatasetFile.from_parent(parent, path=file_path, name=name, nodeid=name)
 
 
 def _is_dataset(file: Path) -> bool:
@@ -72,17 +78,17 @@ class DatasetFile(pytest.File):
         """A test for each item, marked with its category and its tags."""
         from tui_evals.datasets.document import load
         from tui_evals.datasets.problems import DatasetError
+        from tui_evals.text.safe import safe, safe_line
 
         try:
             items = load(self.path).data["items"]
         except DatasetError as problem:
-            raise self.CollectError(str(problem)) from None
+            raise self.CollectError(safe(str(problem))) from None
         test_ids = [item.get("testId") for item in items]
         for position, item in enumerate(items):
-            name = test_ids[position]
-            test = ItemTest.from_parent(
-                self, name=name if name and test_ids.count(name) == 1 else f"#{position + 1}", position=position
-            )
+            test_id = test_ids[position]
+            item_name = test_id if test_id and test_ids.count(test_id) == 1 else f"#{position + 1}"
+            test = ItemTest.from_parent(self, name=safe_line(item_name), item=item_name, position=position)
             for mark in _marks(item):
                 self.config.addinivalue_line("markers", f"{mark}: items of this category, or with this tag")
                 test.add_marker(mark)
@@ -102,7 +108,7 @@ class DatasetFile(pytest.File):
         if self.problem is not None:
             raise self.problem
         assert self.run is not None
-        answers = [answer for answer in self.run.answers if answer.item == test.name]
+        answers = [answer for answer in self.run.answers if answer.item == test.item]
         if not answers and hasattr(self.config, "workerinput"):
             answers = list(self._evaluate([test.position]).answers)
         return answers
@@ -140,8 +146,9 @@ class NotPassed(Exception):
 class ItemTest(pytest.Item):
     """One item of a dataset."""
 
-    def __init__(self, *, position: int, **more: Any) -> None:
+    def __init__(self, *, item: str, position: int, **more: Any) -> None:
         super().__init__(**more)
+        self.item = item
         self.position = position
 
     def runtest(self) -> None:
@@ -163,14 +170,18 @@ class ItemTest(pytest.Item):
         from tui_evals.runs.plan import CannotPlan
         from tui_evals.store.database import StoreError
         from tui_evals.targets.base import ConfigurationError
+        from tui_evals.text.safe import log_is_read, safe
 
         if isinstance(excinfo.value, NotPassed | DatasetError | CannotPlan | StoreError | ConfigurationError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+            return safe(str(excinfo.value))
+        representation = super().repr_failure(excinfo, style)
+        return safe(str(representation)) if log_is_read() else representation
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """The file, and the item's name."""
-        return self.path, None, self.name
+        from tui_evals.text.safe import safe_line
+
+        return Path(safe_line(str(self.path))), None, self.name
 
 
 def _references(file: Path, position: int) -> dict[int, str]:

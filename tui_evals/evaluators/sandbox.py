@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import IO, Any
 from weakref import WeakKeyDictionary
 
+from tui_evals.interpreter import python_command
+
 from .base import CannotJudge
 
 CHILD = Path(__file__).with_name("sandbox_child.py")
@@ -147,7 +149,7 @@ async def _start_child(folder: Path, child_end: socket.socket, printed: IO[bytes
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     channel = child_end.fileno()
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-B", "-u", "-X", "utf8", str(CHILD), str(channel)),
+        *python_command("-B", "-u", "-X", "utf8", str(CHILD), str(channel), isolated=True),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=printed,
         stderr=printed,

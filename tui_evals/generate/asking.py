@@ -12,6 +12,7 @@ from typing import Any
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.judging import fence_mark, fenced_text, with_fence_notice
+from tui_evals.private_files import UnsafeFile, check_private
 from tui_evals.runs.asking import PricedTarget, recalled
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.store.records import AnswerRecord
@@ -77,8 +78,9 @@ class Prompts:
         if name not in self._read:
             file = self._file(name)
             try:
-                self._read[name] = load_prompt(file) if file.exists() else parse_prompty(shipped_prompt(name))
-            except DatasetError as problem:
+                own = check_private(file).exists()
+                self._read[name] = load_prompt(file) if own else parse_prompty(shipped_prompt(name))
+            except (DatasetError, UnsafeFile) as problem:
                 raise CannotGenerate(str(problem)) from None
         return self._read[name]
 

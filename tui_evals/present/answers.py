@@ -12,6 +12,7 @@ from tui_evals.store.rows import Label, references
 from tui_evals.text.chats import question_text
 from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
+from tui_evals.text.safe import safe_line
 
 from .figures import duration, tokens
 
@@ -87,7 +88,9 @@ def _several(count: int, what: str) -> str:
 def answer_name(row: AnswerRow, conversation: bool, repeated: bool, joint: str = " ") -> str:
     """The item, with the turn of a conversation, and the repeat where items are asked several times."""
     turn = f"turn {row.turn + 1}" if conversation else ""
-    return joint.join(part for part in (row.name, turn, f"repeat {row.repeat + 1}" if repeated else "") if part)
+    return joint.join(
+        part for part in (safe_line(row.name), turn, f"repeat {row.repeat + 1}" if repeated else "") if part
+    )
 
 
 def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:

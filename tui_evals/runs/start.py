@@ -25,6 +25,7 @@ from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
 from tui_evals.targets.permissions import NotApproved, Permission
+from tui_evals.text.safe import safe_line
 from tui_evals.text.tokens import estimate_tokens
 
 from .approving import agree_to_typed, demand, find_typed, missing_permissions
@@ -220,7 +221,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     )
     metrics = os.path.relpath(files[0].resolve().parent, project.root) if files else None
     about = {
-        "name": request.name,
+        "name": safe_line(request.name),
         "source": request.source,
         "tags": request.tags,
         "suite": request.suite,

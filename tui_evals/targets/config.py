@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, Price, TargetConfig
@@ -156,7 +157,7 @@ def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
     try:
-        text = file.read_text(encoding="utf-8")
+        text = check_private(file, links_within=root).read_text(encoding="utf-8")
         data = tomllib.loads(text)
     except FileNotFoundError:
         return Settings()

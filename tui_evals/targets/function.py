@@ -13,7 +13,6 @@ It returns the answer as text, or an object with `text` and, as it likes, `tool_
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 import os
 import subprocess
@@ -24,6 +23,8 @@ from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+
+from tui_evals.interpreter import import_from_project, python_command
 
 from .answers import last_question, one_line, parse_reply
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
@@ -95,11 +96,8 @@ def _load_function(name: str, root: Path) -> Callable[[Any], Any]:
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
         raise ConfigurationError(f"python:{name} names no function; write python:module:function")
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
-    importlib.invalidate_caches()
     try:
-        value: Any = importlib.import_module(module_name)
+        value: Any = import_from_project(module_name, root)
     except (Exception, SystemExit) as problem:  # a module of the user's may raise anything while it is imported
         raised = one_line(f"{type(problem).__name__}: {problem}")
         raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({raised})") from None
@@ -170,7 +168,7 @@ def _check(config: TargetConfig, context: TargetContext) -> None:
     if not context.apart:
         _open(config, context)
         return
-    words = [sys.executable, "-P", "-m", __name__, config.name, config.model]
+    words = python_command("-m", __name__, config.name, config.model)
     with suppress(subprocess.TimeoutExpired):  # whoever calls it waits longer, and says what becomes of it
         done = subprocess.run(
             words,

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
+from tui_evals.interpreter import forbid_core_dumps
+
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
@@ -276,4 +278,5 @@ KIND = TargetKind(
 
 
 if __name__ == "__main__":
+    forbid_core_dumps()
     asyncio.run(_serve(socket.socket(fileno=0)))

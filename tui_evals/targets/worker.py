@@ -6,10 +6,11 @@ import asyncio
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from itertools import count
 from typing import Any
+
+from tui_evals.interpreter import python_command
 
 Job = Mapping[str, Any]
 _WORKERS: dict[tuple[str, frozenset[tuple[str, str]]], Worker] = {}
@@ -62,7 +63,7 @@ class _ChildProcess(asyncio.Protocol):
         self._socket, child_socket = socket.socketpair()
         with child_socket:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module],
+                python_command("-m", module),
                 stdin=child_socket.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

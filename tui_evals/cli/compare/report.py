@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, columns, say, say_data
+from tui_evals.cli.output import Stop, columns, say, say_annotation, say_data
 from tui_evals.cli.project import evaluators, store_path
 from tui_evals.cli.run.finishing import kind_named, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
@@ -143,4 +143,4 @@ def _annotate(reader: Reader, runs: list[RunRow]) -> None:
 
     workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     for line in commands(reader, runs, project_root(Path.cwd()), workspace):
-        say(line)
+        say_annotation(line)

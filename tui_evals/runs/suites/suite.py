@@ -20,6 +20,7 @@ from tui_evals.datasets.starter import make_project
 from tui_evals.datasets.validate import parse_dataset, problem_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
+from tui_evals.private_files import UnsafeFile, check_private, make_private_folder
 from tui_evals.store.records import ScoreRecord
 
 from .cases import ArthurInternalError, Cases, NotFoundError, UserTypeError, UserValueError
@@ -232,7 +233,7 @@ def write_below(root: Path, file: Path, data: Mapping[str, Any]) -> None:
     """Write a document below the project's folder of suites, whole or not at all."""
     try:
         make_project(root)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         write_atomically(file, pretty_json(data).encode("utf-8", "backslashreplace"))
     except (OSError, CannotSave) as problem:
         raise ArthurInternalError(f"{file} cannot be written: {problem}") from None
@@ -271,8 +272,9 @@ def every(root: Path) -> Iterator[Suite | UserValueError]:
 
 def _read(file: Path, name: str) -> Suite:
     try:
+        check_private(file)
         data = load(file).data
-    except DatasetError as problem:
+    except (DatasetError, UnsafeFile) as problem:
         raise UserValueError(str(problem)) from None
     _, problems = parse_dataset(data)
     if problems:
