@@ -114,9 +114,9 @@ class CustomEvaluator(Evaluator):
     trust: ClassVar[Trust]
 
     def obstacle(self) -> str | None:
-        """That its files are missing, or not trusted."""
+        """That its files are missing; whether they may run is asked before a run begins."""
         try:
-            load_trusted_files(self.name, self.folder, self.trust)
+            read_evaluator_files(self.name, self.folder)
         except CannotJudge as problem:
             return str(problem)
         return None

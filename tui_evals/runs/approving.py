@@ -22,14 +22,15 @@ from .project import Project
 
 
 def missing_permissions(
-    project: Project, plan: Plan, cluster: ClusterTerms | None = None, judges: Iterable[TargetConfig] = ()
+    project: Project, plan: Plan, cluster: ClusterTerms | None, judges: Iterable[TargetConfig], *, judging: bool = True
 ) -> list[Permission]:
-    """What a run would do that nobody has agreed to yet; nothing of the project is run to find out."""
+    """What a run would do that nobody has agreed to yet; nothing of the project is run to find out.
+
+    Evaluators count where it depends on them, `judging`; without a yes they say that they could not judge.
+    """
     more = cluster_permissions(cluster) if cluster is not None else []
-    return [
-        *missing_of_targets(project, (*plan.targets, *judges), more),
-        *untrusted_evaluators(project, _own_evaluators(plan), plan.registry),
-    ]
+    missing = missing_of_targets(project, (*plan.targets, *judges), more)
+    return [*missing, *(untrusted_evaluators(project, _own_evaluators(plan), plan.registry) if judging else ())]
 
 
 def _own_evaluators(plan: Plan) -> set[str]:
@@ -117,8 +118,8 @@ def agree_to_typed(
 
 
 def demand(project: Project, plan: Plan, cluster: ClusterTerms | None, judges: Iterable[TargetConfig]) -> None:
-    """Refuse a run that does what nobody has agreed to."""
-    if missing := missing_permissions(project, plan, cluster, judges):
+    """Refuse a run that asks somebody, or hands work to somebody, without a yes."""
+    if missing := missing_permissions(project, plan, cluster, judges, judging=False):
         raise NotApproved(missing, project.root)
 
 

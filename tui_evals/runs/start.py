@@ -99,6 +99,8 @@ class PreparedRun:
     about: Mapping[str, Any]
     """Name, source, tags, suite, parent and metrics folder of the run to be."""
     ready: Mapping[str, Target] = field(default_factory=dict)
+    allow_unjudged: bool = False
+    """Whether evaluators that cannot judge keep it from nothing."""
     typed: bool = True
     """Whether somebody asked for it here; a run that follows another takes its terms from the store."""
 
@@ -106,7 +108,7 @@ class PreparedRun:
         """What it would do that nobody has agreed to yet."""
         cluster = None if self.typed else self.terms.cluster
         judges = judge_configs(self.plan, self.project.settings).values()
-        return missing_permissions(self.project, self.plan, cluster, judges)
+        return missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
 
     def estimate(self) -> Estimate:
         """The calls it takes, and what they may cost."""
@@ -149,10 +151,10 @@ class Job:
     project: Project
     ready: Mapping[str, Target] = field(default_factory=dict)
 
-    def missing_permissions(self) -> list[Permission]:
-        """What executing it would do that nobody has agreed to yet."""
+    def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
+        """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
         judges = judge_configs(self.plan, self.project.settings).values()
-        return missing_permissions(self.project, self.plan, self.terms.cluster, judges)
+        return missing_permissions(self.project, self.plan, self.terms.cluster, judges, judging=judging)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +231,13 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
         "metrics": metrics,
     }
     return PreparedRun(
-        project=project, plan=plan, terms=terms, document=document.data, about=about, ready=request.ready
+        project=project,
+        plan=plan,
+        terms=terms,
+        document=document.data,
+        about=about,
+        ready=request.ready,
+        allow_unjudged=request.allow_unjudged,
     )
 
 
@@ -306,6 +314,7 @@ def rerun_items(
             "metrics": parent.config.get(METRICS),
         },
         typed=False,
+        allow_unjudged=allow_unjudged,
     )
 
 

@@ -138,7 +138,7 @@ def rescore(
             return say_estimate(job.plan, estimate, how.as_json, allow_unjudged=allow_unjudged)
     cluster = chosen_cluster(options, here.environment, job.terms.cluster)
     job = replace(job, terms=replace(job.terms, cluster=cluster))
-    approve(job.missing_permissions(), here.root)
+    approve(job.missing_permissions(judging=not allow_unjudged), here.root)
     if how.detach:
         require_free(run)
         words: list[object] = ["rescore", run.key]
