@@ -12,6 +12,7 @@ from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label, references
 from tui_evals.text.money import money
 
+from .causes import plain_reason
 from .figures import duration, tokens
 
 Unit = Mapping[str, Any]
@@ -136,6 +137,15 @@ def score_text(record: ScoreRecord) -> str:
     number = "" if record.score is None else f" {record.score:g}"
     limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
     return f"{record.key}{number}{limit}"
+
+
+def answer_reason(message: str, scores: Iterable[ScoreRecord]) -> str:
+    """Why an answer did not pass, in a line: its error, else what could not judge it, else what failed it first."""
+    if message:
+        return plain_reason(message)
+    by_result = {score.result: score for score in reversed(list(scores))}
+    score = by_result.get("error") or by_result.get("fail")
+    return "" if score is None else next(complaints(None, [score]))
 
 
 def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> Iterator[str]:

@@ -115,6 +115,16 @@ def next_step(run: RunRow) -> str:
     return f"`tui-evals resume {run.key}` goes on with it"
 
 
+def look_sentence(run: RunRow, totals: Totals) -> str:
+    """The command that shows what is worst in a run; never one that finds nothing."""
+    worst = {"fail": totals.failed, "error": totals.errored, "partial": totals.partial}
+    word = next((word for word, count in worst.items() if count), "")
+    if not word:
+        return f"`tui-evals show {run.key}` shows its answers"
+    what = {"fail": "what failed", "error": "what has no answer", "partial": "what could not be judged"}[word]
+    return f"`tui-evals show {run.key} --only {word}` shows {what}"
+
+
 def run_data(run: RunRow) -> dict[str, Any]:
     """A run as plain data, with null where it did not stop."""
     return {**asdict(run), "message": stop_reason(run) or None, "code": run.code or None}

@@ -129,8 +129,6 @@ class RunOutcome:
     causes: tuple[FailureCause, ...]
     """Why answers are missing or could not be judged, the most frequent first."""
     gates: GateResults
-    next_command: str
-    """The command that shows what failed, or goes on."""
 
     @property
     def exit_code(self) -> int:
@@ -331,7 +329,7 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        return _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+        return _run_outcome(reader, run, outcome, gates or Gates())
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -340,10 +338,9 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
 
-def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
+def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
-    go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
     return RunOutcome(
         run=run,
         finished=outcome.finished,
@@ -353,7 +350,6 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *,
         by_target=reader.totals_by(run.id, "target"),
         causes=reader.causes(run.id),
         gates=check_gates(reader, run, totals, gates) if outcome.finished else GateResults(),
-        next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
     )
 
 
