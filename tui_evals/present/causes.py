@@ -21,7 +21,8 @@ _REMEDIES: Mapping[str, str] = {
     "length": "raise max_tokens of the target; then {again}",
     "content_filter": "look at the question, or at the filter of the provider: {look}",
     "refusal": "look at the question: {look}",
-    "evaluatorLoadError": "{look} shows where it was raised; once it is mended, {again}",
+    "evaluatorError": "{look} shows more; once it is mended, {again}",
+    "evaluatorLoadError": "{look} shows more; once it is mended, {again}",
     "evaluatorConfigurationError": "mend the evaluator or the item; then {again}",
 }
 

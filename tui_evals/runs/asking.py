@@ -16,6 +16,7 @@ from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
+from tui_evals.targets.function import raised_error
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, persistent
@@ -101,7 +102,7 @@ class PricedTarget:
 
         try:
             reply, attempts = await persistent(
-                lambda: self.target.ask(request), self.room.gate, self.config.timeout, note_attempt
+                lambda: self._attempt(request), self.room.gate, self.config.timeout, note_attempt
             )
         except (TargetError, ConfigurationError) as problem:
             if isinstance(problem, TargetError) and not self._is_fatal(problem):
@@ -112,6 +113,15 @@ class PricedTarget:
             self.budget.settle(reserved, cost)
         self.answered_once = True
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
+
+    async def _attempt(self, request: Request) -> Reply:
+        """One attempt; whatever else the code of a target raises is the record of an answer, never the end of a run."""
+        try:
+            return await self.target.ask(request)
+        except (TargetError, ConfigurationError, TimeoutError):
+            raise
+        except Exception as problem:
+            raise raised_error(self.config.name, problem) from None
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):

@@ -75,7 +75,8 @@ def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
     """Why answers are missing, cut or could not be judged in a pass, alike ones together, the most frequent first."""
     missing = ask(
         "SELECT count(*), '', code, ifnull(json_extract(b.answer, '$.message'), '') AS why, name, min(pos) "
-        "FROM answers JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL GROUP BY code, why ORDER BY min(pos)",
+        "FROM answers JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL "
+        "GROUP BY code, why ORDER BY min(pos)",
         [run],
     )
     unjudged = ask(

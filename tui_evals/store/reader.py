@@ -50,6 +50,11 @@ class Reader:
             self._connection.close()
             raise StoreError(f"{self._path} is from an earlier tui-evals; `tui-evals runs` brings it up to date.")
 
+    @property
+    def path(self) -> Path:
+        """The database it reads."""
+        return self._path
+
     # -- what changed
 
     def data_version(self) -> int:

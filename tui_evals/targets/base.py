@@ -73,12 +73,15 @@ class TargetError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        traceback: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
+        self.traceback = traceback
+        """Where it was raised, for an exception of the user's own code."""
 
 
 class Target(Protocol):

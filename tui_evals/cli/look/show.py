@@ -262,6 +262,7 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
         ("context", unit.get("context")),
         ("answer", answer.text if answer else None),
         ("error", error_text(answer)),
+        ("raised", answer.traceback if answer else None),
     ):
         if text:
             say(f"  {title}", bold=True)
@@ -280,6 +281,8 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
 def _say_score(record: ScoreRecord, of: str = "") -> None:
     look = result_look(record.result)
     say(f"  {of}{look.glyph} {score_text(record)}  {record.reason}", fg=colour(look.tone))
+    for line in str(record.details.get("traceback") or "").splitlines():
+        say(f"      {line}", dim=True)
 
 
 def search(text: str, limit: int, as_json: bool) -> None:
