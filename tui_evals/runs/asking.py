@@ -149,10 +149,11 @@ class PricedTarget:
         )
 
     def _is_fatal(self, problem: TargetError) -> bool:
-        """A wrong key or model, or nobody there, before the target ever answered: more asking cannot help."""
+        """A wrong key, model or address, or nobody there, before the target ever answered: more asking cannot help."""
         if self.answered_once:
             return False
-        refused = problem.status in (401, 403, 404) or problem.code == "agentAuthenticationError"
+        status = problem.status or 0
+        refused = status in (401, 403, 404) or 300 <= status < 400 or problem.code == "agentAuthenticationError"
         unreachable = problem.status is None and problem.retryable and problem.code == "agentRequestFailed"
         return refused or unreachable
 

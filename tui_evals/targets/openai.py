@@ -147,7 +147,8 @@ def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failur
     if body is None:
         raise failures.too_long()
     if not 200 <= response.status < 300:
-        raise failures.refused(response.status, response.headers.get("Retry-After"), body.decode("utf-8", "replace"))
+        retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+        raise failures.refused(response.status, retry_after, body.decode("utf-8", "replace"), location)
     try:
         return parse_body(body, response.content_type == "text/event-stream")
     except ValueError:
