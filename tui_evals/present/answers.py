@@ -59,6 +59,7 @@ def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) ->
     if record is None:
         return AnswerFacts(attempts=_several(row.attempts, "attempts"))
     asked = not row.from_cache and row.latency_ms is not None
+    ending = row.ending or ("" if record.finish_reason in _USUAL_ENDINGS else record.finish_reason)
     return AnswerFacts(
         scripted="scripted, not a model" if row.scripted else "",
         cached="from the cache" if row.from_cache else "",
@@ -68,7 +69,7 @@ def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) ->
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
         attempts=_several(row.attempts, "attempts"),
         calls=_several(calls, "calls in all"),
-        ending="" if record.finish_reason in _USUAL_ENDINGS else f"ended with {record.finish_reason}",
+        ending=f"ended with {ending}" if ending else "",
     )
 
 

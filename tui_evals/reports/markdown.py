@@ -15,6 +15,7 @@ from tui_evals.compare.sides import Rate, column_name
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.present.answers import answer_name, complaints, expected_text, prompt_text, shortened
+from tui_evals.present.causes import cause_texts
 from tui_evals.present.comparisons import difference_text, kind_counts, stop_notes
 from tui_evals.present.figures import counted, mean_text
 from tui_evals.present.runs import run_cost, run_facts
@@ -65,6 +66,7 @@ LIMIT = 65_000
 """Characters that the body of a comment may hold, and a few less."""
 
 _MOST = 20
+_MOST_CAUSES = 5
 _ROWS = 30
 _LONGEST = 1_200
 
@@ -91,6 +93,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         f"## {code(run.name)}: {totals.passed:,} of {totals.passed + totals.failed:,} pass",
         f"Run {code(run.key)} · {about.headline}: {about.sentence}.",
         *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
+        *([_causes_text(reader, run)] if reader.causes(run.id) else []),
         table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
     ]
     if means := reader.evaluator_means(run.id):
@@ -114,6 +117,14 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
     )
     command = f"tui-evals show {run.key} --only '!status:pass'"
     return _fit_to_limit([*head, title], (_case(case, run, repeated) for case in cases), len(bad), command)
+
+
+def _causes_text(reader: Reader, run: RunRow) -> str:
+    """Why answers are missing, cut or not judged, with what lists them."""
+    told = cause_texts(run, reader.causes(run.id))
+    lines = [f"- {code(one.text, 300)} – `{one.command}`" for one in told[:_MOST_CAUSES]]
+    more = [f"- and {len(told) - _MOST_CAUSES} more causes"] if len(told) > _MOST_CAUSES else []
+    return "\n".join([*lines, *more])
 
 
 def _unfinished_note(totals: Totals) -> str:

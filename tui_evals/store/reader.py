@@ -134,6 +134,11 @@ class Reader:
         """A view that shows of every run only the answers a filter lets through, for whoever walks over all of them."""
         return _FilteredReader(self._path, where)
 
+    def endings(self, run: int) -> dict[str, int]:
+        """How many answers of a run ended otherwise than usual, by how they did."""
+        query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
+        return dict(self.query(query, [run]))
+
     def messages(self, run: int) -> dict[int, str]:
         """Why there is no answer, by the id of each that is missing."""
         query = (

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tui_evals.present.causes import cause_line
 from tui_evals.present.figures import counted, mean_text, universal_time
 from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
 from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
+from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.records import ENDINGS, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 from .cards import Filters
@@ -92,6 +94,8 @@ class Summary:
     items: int
     filters: Filters
     statuses: Mapping[str, int]
+    words: Mapping[str, str]
+    """Filters beside those of the statuses that find something, each with what it means."""
 
 
 def summary(reader: Reader, run: RunRow) -> Summary:
@@ -106,7 +110,7 @@ def summary(reader: Reader, run: RunRow) -> Summary:
     return Summary(
         run=run,
         started=universal_time(run.started or run.created),
-        notice=_notice(about, run, totals),
+        notice=_notice(about, run, totals, cause_line(reader.causes(run.id))),
         share=share_of(totals.passed, totals.passed + totals.failed),
         parts=stacked(counts),
         facts=tuple(_facts(run, about, known, totals)),
@@ -116,14 +120,20 @@ def summary(reader: Reader, run: RunRow) -> Summary:
         items=known.items,
         filters=Filters(tuple(sorted(known.categories)), columns, tuple(mean.key for mean in means)),
         statuses=counts,
+        words={
+            word: f"{word.replace('_', ' ')}: {FILTER_WORDS[word].about}"
+            for word in ("empty", *ENDINGS)
+            if len(reader.ids(run.id, parse_filter(word)))
+        },
     )
 
 
-def _notice(about: RunFacts, run: RunRow, totals: Totals) -> str:
-    """What to know before reading on: that the run is not over, why it stopped, and how much is missing."""
+def _notice(about: RunFacts, run: RunRow, totals: Totals, cause: str) -> str:
+    """What to know before reading on: that the run is not over, why it stopped, how much is missing, and why."""
     left = waiting_count(totals)
     missing = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet." if left else ""
-    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing) if part)
+    why = f"{cause.rstrip('.')}." if cause else ""
+    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing, why) if part)
 
 
 def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iterator[Fact]:

@@ -168,7 +168,8 @@ class ResultsTable(Pane):
         self._several = self._sample
         if figures is not None:
             keys = tuple(column_keys(figures.means)) or self._sample.keys
-            self._several = replace(self._sample, turns=figures.turns, repeats=figures.repeats, keys=keys)
+            shown = {"turns": figures.turns, "repeats": figures.repeats, "endings": bool(figures.endings)}
+            self._several = replace(self._sample, keys=keys, **shown)
         run = watch.run.id if watch.run else None
         return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts)
 
@@ -198,7 +199,8 @@ class ResultsTable(Pane):
     def _heading(self, width: int) -> Rows:
         run, order = self.watching.run, self.watching.order
         if run is not None:
-            numbers = totals_rows(run, self._numbers.totals, self._numbers.rate(), self._now(), width)
+            causes = self.watching.figures.causes if self.watching.figures else ()
+            numbers = totals_rows(run, self._numbers.totals, self._numbers.rate(), self._now(), width, causes)
             columns = layout(width, run, self._several, self._shift)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
             self._above[:] = [*numbers, *crew, heading(columns, order.sort, order.descending)]

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tui_evals.compare.statistics import wilson
+from tui_evals.present.causes import cause_line
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts
 from tui_evals.present.runs import run_cost, run_duration, stop_reason
 from tui_evals.present.status import FINAL, final_count, run_look, status_counts
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
+from tui_evals.store.records import AnswerRow, AnswerStatus, FailureCause, RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
 
 _STUCK = 30.0
@@ -75,8 +76,15 @@ class LiveTotals:
         )
 
 
-def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: float, width: int) -> list[Row]:
-    """The two lines, with as much of each as fits, and why the run stopped if it did."""
+def totals_rows(
+    run: RunRow,
+    totals: Totals | None,
+    rate: float | None,
+    now: float,
+    width: int,
+    causes: Sequence[FailureCause] = (),
+) -> list[Row]:
+    """The two lines, with as much of each as fits, then why answers are missing, and why the run stopped if it did."""
     look = run_look(run)
     took = run_duration(run)
     state = Piece(f"{look.text} in {took}" if took else look.text, tone_style(look.tone))
@@ -91,7 +99,8 @@ def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: flo
     first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
     reason = stop_reason(run)
     stopped = [row(fit(f"stopped: {reason}", width, "error"))] if reason else []
-    return [join_fitting(first, width), join_fitting(second, width), *stopped]
+    missing = [row(fit(cause_line(causes), width, "error"))] if causes else []
+    return [join_fitting(first, width), join_fitting(second, width), *missing, *stopped]
 
 
 def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
