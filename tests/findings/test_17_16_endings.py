@@ -92,7 +92,9 @@ def test_the_library_has_them_too(tmp_path):
 
 def test_a_redirect_stops_the_run_and_names_base_url(shell, tmp_path):
     (tmp_path / "data.json").write_text(
-        json.dumps({"default_evaluators": {"ExactMatch": {}}, "items": [{"prompt": "[[redirect]]", "ideal": ["x"]}] * 3})
+        json.dumps(
+            {"default_evaluators": {"ExactMatch": {}}, "items": [{"prompt": "[[redirect]]", "ideal": ["x"]}] * 3}
+        )
     )
     done = shell("run", "data.json")
     assert done.code == 3 and "Set base_url to" in done.err and "/elsewhere/v1" in done.err

@@ -115,6 +115,15 @@ def next_step(run: RunRow) -> str:
     return f"`tui-evals resume {run.key}` goes on with it"
 
 
+def basis_sentence(totals: Totals) -> str:
+    """Of how many of its answers the verdict of a run is made, and what became of the others."""
+    judged = totals.passed + totals.failed
+    if judged == totals.total:
+        return f"rests on all {totals.total:,} answers"
+    others = [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
+    return f"rests on {judged:,} of {totals.total:,} answers: {', '.join(others)}"
+
+
 def look_sentence(run: RunRow, totals: Totals) -> str:
     """The command that shows what is worst in a run; never one that finds nothing."""
     worst = {"fail": totals.failed, "error": totals.errored, "partial": totals.partial}

@@ -83,10 +83,10 @@ class Failures:
         message = f"{self.where} did not answer within {after:g} s. Raise the target's timeout, or look at the server."
         return TargetError("agentTimeout", message, retryable=True)
 
-    def unreachable(self, reason: str, retryable: bool = True) -> TargetError:
+    def unreachable(self, reason: str, retryable: bool = True, nobody_there: bool = False) -> TargetError:
         """A connection that could not be made, or broke."""
         message = f"No answer from {self.where}: {self.readable(reason)}. Check base_url and that the server runs."
-        return TargetError("agentRequestFailed", message, retryable=retryable)
+        return TargetError("agentRequestFailed", message, retryable=retryable, nobody_there=nobody_there)
 
     def readable(self, text: str) -> str:
         """The text on one line, clipped, with every secret hidden."""

@@ -161,7 +161,7 @@ def _connection_error(failures: Failures, error: Exception) -> TargetError:
     if isinstance(cause, socket.gaierror):
         return failures.unreachable("its host name is not known", cause.errno == socket.EAI_AGAIN)
     if isinstance(cause, ConnectionRefusedError):
-        return failures.unreachable("it refuses connections")
+        return failures.unreachable("it refuses connections", nobody_there=True)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
         return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
     return failures.unreachable("the connection broke")

@@ -101,7 +101,7 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
         case "timeout":
             return failures.timed_out(timeout)
         case "connection":
-            return failures.unreachable(report["text"], report["retryable"])
+            return failures.unreachable(report["text"], report["retryable"], report.get("nobody_there", False))
         case "long":
             return failures.too_long()
         case "unreadable":
@@ -235,7 +235,7 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
     if isinstance(link, socket.gaierror):
         reason = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
     elif isinstance(link, ConnectionRefusedError):
-        reason = {"text": "it refuses connections", "retryable": True}
+        reason = {"text": "it refuses connections", "retryable": True, "nobody_there": True}
     else:
         reason = {"text": "the connection broke", "retryable": True}
     return {"kind": "connection", **reason}

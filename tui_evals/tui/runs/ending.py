@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import NamedTuple
 
-from tui_evals.present.runs import stop_reason
+from tui_evals.present.causes import cause_line
+from tui_evals.present.runs import basis_sentence, stop_reason
 from tui_evals.present.status import OVER
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
@@ -27,8 +28,10 @@ def told_ending(database: Path, run: RunRow) -> Ending:
     """The sentence for a run that is over; counting takes a while, so this is for a thread."""
     with Reader(database) as reader:
         totals = reader.totals(run.id)
+        causes = reader.causes(run.id) if totals.errored or totals.partial else ()
     if run.status == "finished":
-        return Ending(f"{run.name} is finished: {_outcome(totals)}", True)
+        why = f"; {cause_line(causes)}" if causes else ""
+        return Ending(f"{run.name} is finished: {_outcome(totals)}; {basis_sentence(totals)}{why}", True)
     if run.code != "asked" and (why := stop_reason(run)):
         return Ending(f"{run.name} stopped: {why.rstrip('.')}; p lets it go on", False)
     answered = totals.total - totals.pending - totals.running
