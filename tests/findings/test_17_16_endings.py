@@ -61,7 +61,7 @@ def test_the_page_has_them_as_filters_and_says_why(shell):
     page = shell("report", "last", "--to", "html", "-o", "-").out
     for word in ("empty", "length", "content_filter", "refusal"):
         assert f'<option value="w-{word}">' in page and page.count(f" w-{word}") == 1
-    assert "content filter; 2 more causes." in page
+    assert "content filter; 2 more causes" in page
     assert "cut off at the limit of tokens" in shell("report", "last", "--to", "md", "-o", "-").out
 
 

@@ -120,9 +120,9 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
 
 
 def _causes_text(reader: Reader, run: RunRow) -> str:
-    """Why answers are missing, cut or not judged, with what lists them."""
+    """Why answers are missing, cut or not judged."""
     told = cause_texts(run, reader.causes(run.id))
-    lines = [f"- {code(one.text, 300)} – `{one.command}`" for one in told[:_MOST_CAUSES]]
+    lines = [f"- {code(one.text, 300)}" for one in told[:_MOST_CAUSES]]
     more = [f"- and {len(told) - _MOST_CAUSES} more causes"] if len(told) > _MOST_CAUSES else []
     return "\n".join([*lines, *more])
 

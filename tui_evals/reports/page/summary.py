@@ -85,6 +85,8 @@ class Summary:
     run: RunRow
     started: str
     notice: str
+    cause: str
+    """Why answers are missing, cut or not judged."""
     share: Share
     parts: tuple[Part, ...]
     facts: tuple[Fact, ...]
@@ -110,7 +112,8 @@ def summary(reader: Reader, run: RunRow) -> Summary:
     return Summary(
         run=run,
         started=universal_time(run.started or run.created),
-        notice=_notice(about, run, totals, cause_line(reader.causes(run.id))),
+        notice=_notice(about, run, totals),
+        cause=cause_line(reader.causes(run.id)),
         share=share_of(totals.passed, totals.passed + totals.failed),
         parts=stacked(counts),
         facts=tuple(_facts(run, about, known, totals)),
@@ -128,12 +131,11 @@ def summary(reader: Reader, run: RunRow) -> Summary:
     )
 
 
-def _notice(about: RunFacts, run: RunRow, totals: Totals, cause: str) -> str:
-    """What to know before reading on: that the run is not over, why it stopped, how much is missing, and why."""
+def _notice(about: RunFacts, run: RunRow, totals: Totals) -> str:
+    """What to know before reading on: that the run is not over, why it stopped, and how much is missing."""
     left = waiting_count(totals)
     missing = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet." if left else ""
-    why = f"{cause.rstrip('.')}." if cause else ""
-    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing, why) if part)
+    return " ".join(part for part in (_LEFT.get(run.status, ""), about.reason, missing) if part)
 
 
 def _facts(run: RunRow, about: RunFacts, known: RunWalk, totals: Totals) -> Iterator[Fact]:
