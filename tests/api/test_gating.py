@@ -47,7 +47,7 @@ def test_a_run_is_measured_against_another_and_named_as_one_likes():
     for run, baseline in ((after, before), (after.key, before.key), ("after", "before")):
         results = gate(run, baseline=baseline, fail_on_regression=True)
         assert not results.met and results.baseline == before.key
-        assert "passes 10 fewer of 20 items" in results.checks[0].says[0]
+        assert "10 fewer of 20 items pass" in results.checks[0].says[0]
     assert gate(before, baseline=after, fail_on_regression=0.05).met
     compared = gate(after, baseline=before)
     assert compared.met and "10 fewer" in compared.verdict

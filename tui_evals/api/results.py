@@ -34,9 +34,11 @@ class Answer:
     ending: str = ""
     """Why the target ended the answer, where that is unusual: length, content_filter, refusal, …"""
     latency_ms: float | None = None
+    """How long the call took; of an answer from the cache, how long it took when it was asked."""
     cost: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    from_cache: bool = False
     id: int = field(default=0, repr=False, compare=False)
     """Its number in the store."""
 
@@ -105,7 +107,7 @@ class Run:
 
 _PLAIN = (
     *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error", "ending"),
-    *("latency_ms", "cost", "input_tokens", "output_tokens"),
+    *("latency_ms", "cost", "input_tokens", "output_tokens", "from_cache"),
 )
 
 
@@ -156,5 +158,6 @@ def _answer(reader: Reader, run: RunRow, row: AnswerRow, scores: Iterable[ScoreR
         cost=row.cost,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
+        from_cache=row.from_cache,
         id=row.id,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -492,7 +491,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in configs.items()}
     if again:
-        kept = _pass_config(plan, run, terms, reader, project.environment)
+        kept = _pass_config(plan, run, terms, reader, writer, project.environment)
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
@@ -511,14 +510,15 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
 
 
 def _pass_config(
-    plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]
+    plan: Plan, run: RunRow, terms: Terms, reader: Reader, writer: Writer, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
+    judging = plan.dataset.model_dump(mode="json", by_alias=True, exclude_none=True)
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     return {
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
-        "dataset": None if own else hashlib.sha256(plan.dataset.model_dump_json().encode()).hexdigest(),
+        "dataset": None if own else writer.snapshot(judging, run.source),
         "terms": {"use_cache": terms.use_cache},
     }
 

@@ -102,6 +102,19 @@ def _reasons(database: Database) -> None:
     )
 
 
+def _measures(database: Database) -> None:
+    """What scores are in; of those kept until now the names of the limits tell."""
+    for table in ("scores", "group_scores"):
+        database.executescript(
+            f"""
+            ALTER TABLE {table} ADD COLUMN measure TEXT NOT NULL DEFAULT '';
+            UPDATE {table} SET measure = iif(substr(reason, 1, 8) = 'negated:', 'at least ', 'at most ')
+              || CASE evaluator WHEN 'Latency' THEN 'ms' WHEN 'Cost' THEN 'USD' ELSE 'tokens' END
+              WHERE evaluator IN ('Latency', 'Cost', 'Tokens');
+            """
+        )
+
+
 def _endings(database: Database) -> None:
     database.executescript(
         """
@@ -117,7 +130,7 @@ def _endings(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _endings)
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures, _endings)
 VERSION = len(STEPS)
 
 

@@ -284,9 +284,9 @@ class Writer:
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
         if isinstance(raised := record.details.get("traceback"), str):  # lines of source, where a key may stand
             record = replace(record, details={**record.details, "traceback": self._guarded(raised)})
-        *texts, details, weight = score_values(record)
+        *texts, details, weight, measure = score_values(record)
         known = (self.clean(value) if isinstance(value, str) else value for value in texts)
-        return (*known, cleaned(details, self.clean), weight)
+        return (*known, cleaned(details, self.clean), weight, self.clean(measure))
 
     def clean(self, text: str) -> str:
         """Without the secrets that are known."""

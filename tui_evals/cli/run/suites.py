@@ -33,8 +33,6 @@ from tui_evals.text.nearest import did_you_mean
 
 from .execution import ExecutionOptions, open_writer, refusals, run_here
 
-_LESS_IS_BETTER = frozenset(("HedgingLanguage",))
-
 
 def list_suites(as_json: bool) -> None:
     """All suites with their latest runs."""
@@ -178,7 +176,7 @@ def _say_table(rows: Sequence[Sequence[str]], *, right: Sequence[int], elastic: 
 def _better_direction(suite: keeping.Suite) -> int:
     """1 where a higher average is better, -1 where a lower one is."""
     kind = built_in().get(suite.method["name"])
-    return -1 if kind is not None and kind.name in _LESS_IS_BETTER else 1
+    return -1 if kind is not None and kind.measure.better < 0 else 1
 
 
 def _say_runs(runs: Sequence[dict[str, Any]], better: int) -> None:

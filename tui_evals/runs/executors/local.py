@@ -201,8 +201,8 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
 
 
 def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
-    """A cached answer for this request; how long it once took says nothing about now."""
-    return replace(cached, request=sent, from_cache=True, attempts=0, latency_ms=None)
+    """A cached answer for this request, with the time and the price of the call that once fetched it."""
+    return replace(cached, request=sent, from_cache=True, attempts=0)
 
 
 def _failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
