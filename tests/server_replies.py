@@ -104,6 +104,11 @@ async def answer(call: Call) -> web.StreamResponse:
     return web.json_response({**head, "content": parts, "stop_reason": "end_turn", "usage": counted})
 
 
+async def redirect(call: Call) -> web.StreamResponse:
+    """To an address of this server where nobody answers, so that whoever follows meets a 404."""
+    return web.Response(status=307, headers={"Location": f"{call.http.url.origin()}/elsewhere{call.http.path}"})
+
+
 async def tools(call: Call) -> web.StreamResponse:
     called = {"name": "look_up", "arguments": json.dumps({"question": call.key})}
     calls = [{"id": f"call_{place}", "type": "function", "function": called} for place in (1, 2)]
@@ -167,6 +172,8 @@ async def stream(call: Call) -> web.StreamResponse:
 KINDS: dict[str, Answerer] = {
     "answer": answer,
     "length": plain(finish="length"),
+    "content_filter": plain(finish="content_filter"),
+    "redirect": redirect,
     "refusal": plain(content=None, refusal="I cannot help with that."),
     "no_usage": plain(usage=False),
     "empty_answer": plain(content=""),

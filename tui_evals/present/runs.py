@@ -118,6 +118,35 @@ def next_step(run: RunRow) -> str:
     return f"`tui-evals resume {run.key}` goes on with it"
 
 
+def basis_sentence(totals: Totals) -> str:
+    """Of how many of its answers the verdict of a run is made, and what became of the others."""
+    judged = totals.passed + totals.failed + totals.scored
+    if judged == totals.total:
+        return f"rests on all {totals.total:,} answers"
+    others = [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail", "scored")]
+    return f"rests on {judged:,} of {totals.total:,} answers: {', '.join(others)}"
+
+
+def look_sentence(run: RunRow, totals: Totals) -> str:
+    """The command that shows what is worst in a run; never one that finds nothing."""
+    worst = {
+        "fail": totals.failed,
+        "error": totals.errored,
+        "partial": totals.partial,
+        "unjudged": totals.unjudged,
+    }
+    word = next((word for word, count in worst.items() if count), "")
+    if not word:
+        return f"`tui-evals show {run.key}` shows its answers"
+    what = {
+        "fail": "what failed",
+        "error": "what has no answer",
+        "partial": "what could not be judged",
+        "unjudged": "what nothing judged",
+    }[word]
+    return f"`tui-evals show {run.key} --only {word}` shows {what}"
+
+
 def run_data(run: RunRow) -> dict[str, Any]:
     """A run as plain data, with null where it did not stop."""
     nothing = {name: getattr(run, name) or None for name in ("message", "code", "verdict")}

@@ -17,6 +17,7 @@ from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
+from tui_evals.targets.function import raised_error
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, persistent
@@ -69,7 +70,8 @@ class PricedTarget:
     kind: Literal["target", "judge"] = "target"
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
-    answered_once: bool = False
+    answers: int = 0
+    """How many questions it has answered."""
     stopped: Stopped | None = None
     """Why the target is not asked any more."""
 
@@ -84,6 +86,7 @@ class PricedTarget:
         """The reply, or TargetError; Stopped when asking any further cannot succeed."""
         if self.stopped is not None:
             raise self.stopped
+        answers_before = self.answers
         reserved = 0.0
         if self.budget.most is not None and self.price is not None:
             reserved = most_it_can_cost(request.messages, request.params, self.price)
@@ -102,17 +105,27 @@ class PricedTarget:
 
         try:
             reply, attempts = await persistent(
-                lambda: self.target.ask(request), self.room.gate, self.config.timeout, note_attempt
+                lambda: self._attempt(request), self.room.gate, self.config.timeout, note_attempt
             )
         except (TargetError, ConfigurationError) as problem:
-            if isinstance(problem, TargetError) and not self._is_fatal(problem):
+            if isinstance(problem, TargetError) and not self._is_fatal(problem, answers_before):
                 raise
-            self.stopped = Stopped(f"{self.config.name}: {problem}", "configuration")
+            gone = self.answers and isinstance(problem, TargetError)
+            self.stopped = Stopped(f"{self.config.name}: {problem}", "failed" if gone else "configuration")
             raise self.stopped from None
         finally:
             self.budget.settle(reserved, cost)
-        self.answered_once = True
+        self.answers += 1
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
+
+    async def _attempt(self, request: Request) -> Reply:
+        """One attempt; whatever else the code of a target raises is the record of an answer, never the end of a run."""
+        try:
+            return await self.target.ask(request)
+        except (TargetError, ConfigurationError, TimeoutError):
+            raise
+        except Exception as problem:
+            raise raised_error(self.config.name, problem) from None
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):
@@ -139,11 +152,13 @@ class PricedTarget:
             message=str(outcome) if isinstance(outcome, TargetError) else None,
         )
 
-    def _is_fatal(self, problem: TargetError) -> bool:
-        """A wrong key or model, or nobody there, before the target ever answered: more asking cannot help."""
-        if self.answered_once:
-            return False
-        refused = problem.status in (401, 403, 404) or problem.code == "agentAuthenticationError"
+    def _is_fatal(self, problem: TargetError, answers_before: int) -> bool:
+        """A wrong key, model or address, or nobody there, before the target ever answered: more asking cannot help."""
+        if self.answers:
+            # It was there and is gone: nobody else was answered either while this question was put again and again.
+            return problem.nobody_there and self.answers == answers_before
+        status = problem.status or 0
+        refused = status in (401, 403, 404) or 300 <= status < 400 or problem.code == "agentAuthenticationError"
         unreachable = problem.status is None and problem.retryable and problem.code == "agentRequestFailed"
         return refused or unreachable
 

@@ -148,8 +148,6 @@ class RunOutcome:
     causes: tuple[FailureCause, ...]
     """Why answers are missing or could not be judged, the most frequent first."""
     gates: GateResults
-    next_command: str
-    """The command that shows what failed, or goes on."""
 
     @property
     def exit_code(self) -> int:
@@ -374,7 +372,7 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        ended = _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+        ended = _run_outcome(reader, run, outcome, gates or Gates())
     writer.verdict(run.id, ended.run.verdict)
     return ended
 
@@ -385,10 +383,9 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
 
-def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
+def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
-    go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
     checked = check_gates(reader, run, totals, gates) if outcome.finished else GateResults()
     return RunOutcome(
         run=replace(run, verdict=checked.line),
@@ -399,7 +396,6 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *,
         by_target=reader.totals_by(run.id, "target"),
         causes=reader.causes(run.id),
         gates=checked,
-        next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
     )
 
 

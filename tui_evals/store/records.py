@@ -17,6 +17,12 @@ AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partia
 """`answered` is not judged yet; all after it are final. Nothing judged what is `unjudged`, and what judged something
 `scored` gives numbers or labels that can neither pass nor fail: both are outside every rate."""
 WorkerState = Literal["alive", "silent", "gone"]
+ENDINGS: Mapping[str, str] = {
+    "length": "cut off at the limit of tokens",
+    "content_filter": "cut by the provider's content filter",
+    "refusal": "refused by the model",
+}
+"""How an answer can end that is none as it was asked for, and what that means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,8 @@ class AnswerRecord:
     finish_reason: str | None = None
     code: str | None = None
     message: str | None = None
+    traceback: str | None = None
+    """The last frames of an exception of the user's own code, where that is why there is no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +177,8 @@ class AnswerRow:
     started: float | None
     code: str | None
     preview: str
+    ending: str = ""
+    """Why the target ended the answer, where that is unusual: a word of ENDINGS, or what the provider called it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +202,16 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """Why some answers are missing, or why an evaluator could not judge some of them."""
+    """Why some answers are missing or are cut, or why an evaluator could not judge some of them."""
 
     count: int
     evaluator: str
-    """The evaluator that could not judge; empty where there is no answer."""
+    """The evaluator that could not judge; empty where it is the answer that is missing or cut."""
     code: str
+    """The code of the error, or the word of ENDINGS."""
     message: str
+    item: str = ""
+    """The first item it happened to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

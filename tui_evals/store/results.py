@@ -29,7 +29,7 @@ class Answered:
 
     answer: int
     values: tuple[Any, ...]
-    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview."""
+    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview, ending."""
     body: tuple[str, str | None, str]
     cache: CacheKey | None
     now: float
@@ -83,7 +83,7 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
     seq, body = take_seq(connection, len(first)), _add_bodies(connection, [row.body for row in first])
     connection.executemany(
         "UPDATE answers SET status = ?, input_tokens = ?, output_tokens = ?, cost = ?, latency_ms = ?, attempts = ?, "
-        "from_cache = ?, scripted = ?, code = ?, preview = ?, seq = ?, body = ? WHERE id = ?",
+        "from_cache = ?, scripted = ?, code = ?, preview = ?, ending = ?, seq = ?, body = ? WHERE id = ?",
         [(*row.values, seq + n, body + n, row.answer) for n, row in enumerate(first)],
     )
     _add_cached(connection, [(row.cache, body + n, row.now) for n, row in enumerate(first) if row.cache])

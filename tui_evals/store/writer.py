@@ -30,7 +30,7 @@ from .records import (
 )
 from .redact import redacted, spellings, without
 from .results import CacheKey
-from .rows import body_of, call_values, cleaned, dumps, plain, preview, score_values, worker_values
+from .rows import body_of, call_values, cleaned, dumps, ending_of, plain, preview, score_values, worker_values
 from .runlock import alive, run_lock
 
 _PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
@@ -264,6 +264,8 @@ class Writer:
             record = replace(record, text=self.clean(record.text))
         if record.message is not None:
             record = replace(record, message=self._guarded(record.message))
+        if record.traceback is not None:
+            record = replace(record, traceback=self._guarded(record.traceback))
         request, text, rest = body_of(record)
         values = (
             status,
@@ -276,6 +278,7 @@ class Writer:
             record.scripted,
             record.code,
             preview(record),
+            self.clean(ending_of(record)),
         )
         body = (cleaned(request, self.clean), text, cleaned(rest, self.clean))
         if cache is not None:
@@ -283,6 +286,8 @@ class Writer:
         return results.Answered(answer, values, body, cache, time.time())
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
+        if isinstance(raised := record.details.get("traceback"), str):  # lines of source, where a key may stand
+            record = replace(record, details={**record.details, "traceback": self._guarded(raised)})
         *texts, details, weight, measure = score_values(record)
         known = (self.clean(value) if isinstance(value, str) else value for value in texts)
         return (*known, cleaned(details, self.clean), weight, self.clean(measure))

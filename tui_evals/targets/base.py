@@ -73,12 +73,18 @@ class TargetError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        traceback: str | None = None,
+        nobody_there: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
+        self.nobody_there = nobody_there
+        """Whether nobody listens at the address, so that no question at all can be put."""
+        self.traceback = traceback
+        """Where it was raised, for an exception of the user's own code."""
 
 
 class Target(Protocol):

@@ -103,11 +103,11 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
     """The error for a failure that the child reports."""
     match report["kind"]:
         case "status":
-            return failures.refused(report["status"], report["retry_after"], report["text"])
+            return failures.refused(report["status"], report["retry_after"], report["text"], report.get("location"))
         case "timeout":
             return failures.timed_out(timeout)
         case "connection":
-            return failures.unreachable(report["text"], report["retryable"])
+            return failures.unreachable(report["text"], report["retryable"], report.get("nobody_there", False))
         case "long":
             return failures.too_long()
         case "unreadable":
@@ -145,9 +145,22 @@ def _import_litellm() -> Any:
         import litellm
     except Exception as error:
         return error
+    _follow_no_redirects()
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
     return litellm
+
+
+def _follow_no_redirects() -> None:
+    """Keep every client of this process where it was sent: another address would be given the key, and the question."""
+    import httpx
+
+    send = httpx.AsyncClient.send
+
+    async def send_once(self: httpx.AsyncClient, request: httpx.Request, **options: Any) -> httpx.Response:
+        return await send(self, request, **{**options, "follow_redirects": False})
+
+    httpx.AsyncClient.send = send_once  # type: ignore[method-assign]
 
 
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
@@ -210,8 +223,9 @@ def _status_failure(response: Any) -> dict[str, Any]:
     text = ""
     with suppress(httpx.ResponseNotRead):
         text = response.text[:MAX_ERROR_BODY]
-    header = response.headers.get("Retry-After")
-    return {"kind": "status", "status": response.status_code, "retry_after": header, "text": text}
+    header, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+    status = response.status_code
+    return {"kind": "status", "status": status, "retry_after": header, "text": text, "location": location}
 
 
 def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -227,7 +241,7 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
     if isinstance(link, socket.gaierror):
         reason = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
     elif isinstance(link, ConnectionRefusedError):
-        reason = {"text": "it refuses connections", "retryable": True}
+        reason = {"text": "it refuses connections", "retryable": True, "nobody_there": True}
     else:
         reason = {"text": "the connection broke", "retryable": True}
     return {"kind": "connection", **reason}

@@ -69,7 +69,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                     say(f"{run.key} goes on")
                 return 0
             if run.status == "finished":
-                raise Stop(f"{run.key} is finished; `tui-evals rerun {run.key} --only failed` asks again", 2)
+                again = f"`tui-evals rerun {run.key} --only '!pass'` asks again what did not pass"
+                raise Stop(f"{run.key} is finished; {again}", 2)
             if RECORDED in run.config:
                 raise Stop(f"{run.key} was made elsewhere, and its import was cut off; import it again")
             how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)

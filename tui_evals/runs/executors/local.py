@@ -154,7 +154,7 @@ class LocalExecutor:
         try:
             timed = await priced.ask(request, self._sink)
         except TargetError as problem:
-            return _failed_record(problem.code, f"Agent request failed: {problem}", sent)
+            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
         finally:
             mark.cancel()
         return _answer_record(timed, sent)
@@ -205,5 +205,5 @@ def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
     return replace(cached, request=sent, from_cache=True, attempts=0)
 
 
-def _failed_record(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:
-    return AnswerRecord(text=None, request=sent, code=code, message=message)
+def _failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
+    return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback)

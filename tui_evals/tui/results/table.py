@@ -169,7 +169,8 @@ class ResultsTable(Pane):
         self._several = self._sample
         if figures is not None:
             keys = tuple(column_keys(figures.means)) or self._sample.keys
-            self._several = replace(self._sample, turns=figures.turns, repeats=figures.repeats, keys=keys)
+            shown = {"turns": figures.turns, "repeats": figures.repeats, "endings": bool(figures.endings)}
+            self._several = replace(self._sample, keys=keys, **shown)
         run = watch.run.id if watch.run else None
         return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts)
 
@@ -201,7 +202,8 @@ class ResultsTable(Pane):
         if run is not None:
             known, figures = self._numbers.totals, self.watching.figures
             measures = measure_phrases(figures.means) if known and figures and rateless(known) else ()
-            numbers = totals_rows(run, known, self._numbers.rate(), self._now(), width, measures)
+            causes = figures.causes if figures else ()
+            numbers = totals_rows(run, known, self._numbers.rate(), self._now(), width, measures, causes)
             columns = layout(width, run, self._several, self._shift)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
             self._above[:] = [*numbers, *crew, heading(columns, order.sort, order.descending)]

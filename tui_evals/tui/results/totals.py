@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tui_evals.compare.statistics import wilson
+from tui_evals.present.causes import cause_line
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts
 from tui_evals.present.runs import run_cost, run_duration, stop_reason
 from tui_evals.present.status import FINAL, final_count, rateless, run_look, status_counts
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
+from tui_evals.store.records import AnswerRow, AnswerStatus, FailureCause, RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
 
 _STUCK = 30.0
@@ -78,9 +79,15 @@ class LiveTotals:
 
 
 def totals_rows(
-    run: RunRow, totals: Totals | None, rate: float | None, now: float, width: int, measures: Sequence[str] = ()
+    run: RunRow,
+    totals: Totals | None,
+    rate: float | None,
+    now: float,
+    width: int,
+    measures: Sequence[str] = (),
+    causes: Sequence[FailureCause] = (),
 ) -> list[Row]:
-    """The two lines, with as much of each as fits, and why the run stopped if it did, or did not meet its gates.
+    """The two lines, with as much of each as fits, then why answers are missing, why the run stopped, and its gates.
 
     The `measures` stand in the place of the pass rate where nothing can fail.
     """
@@ -100,7 +107,8 @@ def totals_rows(
     stopped = [row(fit(f"stopped: {reason}", width, "error"))] if reason else []
     met = run.verdict.startswith("met")
     verdict = [row(fit(f"gates {run.verdict}", width, "" if met else "error"))] if run.verdict else []
-    return [join_fitting(first, width), join_fitting(second, width), *stopped, *verdict]
+    missing = [row(fit(cause_line(causes), width, "error"))] if causes else []
+    return [join_fitting(first, width), join_fitting(second, width), *missing, *stopped, *verdict]
 
 
 def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
