@@ -90,13 +90,15 @@ class PricedTarget:
             await self.budget.reserve(reserved)
         except BudgetSpent as spent:
             raise Stopped(f"the budget is spent: {spent}", "budget") from None
-        took = cost = None
+        took = cost = charged = None
         started = time.time()
 
         def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
-            nonlocal took, cost
+            nonlocal took, cost, charged
             took = seconds
             cost = self._cost(outcome)
+            # An answer without counts was paid for as well, and may have cost what was set aside for it.
+            charged = reserved if cost is None and isinstance(outcome, Reply) else cost
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:
@@ -109,7 +111,7 @@ class PricedTarget:
             self.stopped = Stopped(f"{self.config.name}: {problem}", "configuration")
             raise self.stopped from None
         finally:
-            self.budget.settle(reserved, cost)
+            self.budget.settle(reserved, charged)
         self.answered_once = True
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
 

@@ -34,8 +34,10 @@ class Request:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
-MAX_TOKENS = 2**53
-"""A larger count is taken for an error."""
+MAX_TOKENS = 100_000_000
+"""A larger count is taken for an error; no model reads or writes so much at once."""
+MAX_COST = 100_000.0
+"""US dollars; a call that is said to cost more is taken for an error."""
 
 
 @dataclass(frozen=True, slots=True)

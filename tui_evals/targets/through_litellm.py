@@ -71,7 +71,8 @@ class ThroughLitellm:
             reply = parse_completion(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
-        return replace(reply, cost=done["cost"] or reply.cost)
+        # litellm works its cost out from the counts, so where those are none there is no cost either.
+        return replace(reply, cost=(done["cost"] if reply.usage else None) or reply.cost)
 
     async def close(self) -> None:
         """Leave the child process; the last target to leave ends it."""
