@@ -16,9 +16,12 @@ class Pace:
     def __init__(self) -> None:
         self._samples: deque[tuple[float, int]] = deque()
 
-    def note(self, now: float, count: int) -> None:
-        """Remember how many were final by now."""
+    def note(self, now: float, count: int, going: bool = True) -> None:
+        """Remember how many were final by now; what came before a time in which it did not go on counts no more."""
         samples = self._samples
+        if not going:
+            samples.clear()
+            return
         if samples and count < samples[-1][1]:
             samples.clear()
         if len(samples) > 1 and samples[-1][1] == count == samples[-2][1]:

@@ -134,7 +134,7 @@ class Progress:
             return
         self._last_shown = now
         totals = reader.totals_by(run.id, "target")
-        self._pace.note(now, sum(map(final_count, totals.values())))
+        self._pace.note(now, sum(map(final_count, totals.values())), run.status == "running")
         self._crew.look(reader, run)
         room = (columns() or 1000) - 1
         lines = [" · ".join(_line(run.targets[target], target_totals)) for target, target_totals in totals.items()]

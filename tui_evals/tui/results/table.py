@@ -53,10 +53,10 @@ class RunCounter:
 
     def rate(self) -> float | None:
         """How many answers became final per second lately; asked twice a second."""
-        totals = self.totals
-        if totals is None:
+        run, totals = self._watch.run, self.totals
+        if run is None or totals is None:
             return None
-        self._pace.note(self._now(), final_count(totals))
+        self._pace.note(self._now(), final_count(totals), run.status == "running")
         return self._pace.rate()
 
     def note(self, pulse: StoreChange) -> None:
