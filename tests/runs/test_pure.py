@@ -12,7 +12,7 @@ from tui_evals.runs.limits import ATTEMPTS, TIMEOUT_ATTEMPTS, Gate, persistent
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
 from tui_evals.store.records import AnswerRow, ScoreRecord
-from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage
+from tui_evals.targets.base import Price, Reply, Request, TargetConfig, TargetError, Usage
 
 
 @dataclass(frozen=True)
@@ -113,22 +113,29 @@ def test_the_bound_of_a_call_counts_bytes_and_the_longest_answer():
     assert cost >= price.cost(Usage(200, 10))
 
 
+QUESTION = Request(messages=())
+QUICK = TargetConfig(name="t", model="demo", timeout=0.01)
+
+
 def asked(gate: Gate, *outcomes: object) -> tuple[object, int]:
     """The end of persistent asking, and how many attempts it took, when asking meets these outcomes."""
     met = iter(outcomes)
     told = []
 
-    async def ask() -> Reply:
-        outcome = next(met)
-        if isinstance(outcome, Exception):
-            raise outcome
-        if outcome == "hang":
-            await asyncio.Event().wait()
-        return Reply(text=str(outcome))
+    class Meeting:
+        async def ask(self, request: Request) -> Reply:
+            outcome = next(met)
+            if isinstance(outcome, Exception):
+                raise outcome
+            if outcome == "hang":
+                await asyncio.Event().wait()
+            return Reply(text=str(outcome))
+
+        async def close(self) -> None: ...
 
     async def main() -> object:
         try:
-            reply, _ = await persistent(ask, gate, 0.01, lambda *attempt: told.append(attempt))
+            reply, _ = await persistent(Meeting(), QUESTION, QUICK, gate, lambda *attempt: told.append(attempt))
         except TargetError as problem:
             return problem.code
         return reply.text
@@ -165,15 +172,19 @@ def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
     async def main() -> int:
         limited, most, running = gate(3), 0, 0
 
-        async def ask() -> Reply:
-            nonlocal most, running
-            running += 1
-            most = max(most, running)
-            await asyncio.sleep(0)
-            running -= 1
-            return Reply(text="x")
+        class Counting:
+            async def ask(self, request: Request) -> Reply:
+                nonlocal most, running
+                running += 1
+                most = max(most, running)
+                await asyncio.sleep(0)
+                running -= 1
+                return Reply(text="x")
 
-        await asyncio.gather(*(persistent(ask, limited, 5, lambda *_: None) for _ in range(50)))
+            async def close(self) -> None: ...
+
+        calls = (persistent(Counting(), QUESTION, QUICK, limited, lambda *_: None) for _ in range(50))
+        await asyncio.gather(*calls)
         assert limited.in_flight == 0
         return most
 

@@ -102,9 +102,7 @@ class PricedTarget:
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:
-            reply, attempts = await persistent(
-                lambda: self.target.ask(request), self.room.gate, self.config.timeout, note_attempt
-            )
+            reply, attempts = await persistent(self.target, request, self.config, self.room.gate, note_attempt)
         except (TargetError, ConfigurationError) as problem:
             if isinstance(problem, TargetError) and not self._is_fatal(problem):
                 raise

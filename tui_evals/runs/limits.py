@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from tui_evals.targets.base import Reply, TargetConfig, TargetError
+from tui_evals.targets.base import Reply, Request, Target, TargetConfig, TargetError, attempt_clock
 
 ATTEMPTS = 4
 TIMEOUT_ATTEMPTS = 2
@@ -111,7 +111,7 @@ def room_of(config: TargetConfig) -> Room:
 
 
 async def persistent(
-    ask: Callable[[], Awaitable[Reply]], gate: Limits, timeout: float, note_attempt: _NoteAttempt
+    target: Target, request: Request, config: TargetConfig, gate: Limits, note_attempt: _NoteAttempt
 ) -> tuple[Reply, int]:
     """The reply, and at which attempt it came; every attempt is noted, the last failure is raised."""
     clock = asyncio.get_running_loop().time
@@ -121,14 +121,14 @@ async def persistent(
         await gate.enter()
         started = clock()
         try:
-            async with asyncio.timeout(timeout):
-                reply = await ask()
+            async with attempt_clock(target, config.timeout):
+                reply = await target.ask(request)
         except TimeoutError:
-            failure = TargetError("agentTimeout", f"no answer within {timeout:g} s", retryable=True)
+            failure = TargetError("agentTimeout", f"no answer within {config.timeout:g} s", retryable=True)
         except TargetError as problem:
             failure = problem
         else:
-            note_attempt(attempt, clock() - started, reply)
+            note_attempt(attempt, clock() - started if reply.seconds is None else reply.seconds, reply)
             gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
             return reply, attempt
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,8 @@ class Reply:
     model: str | None = None
     finish_reason: str | None = None
     diagnostics: Mapping[str, Any] | None = None
+    seconds: float | None = field(default=None, compare=False)
+    """How long the network took, where the target has measured that; else asking it took no longer than the network."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
 
@@ -93,6 +96,14 @@ class Target(Protocol):
     async def close(self) -> None:
         """Give back connections and processes."""
         ...
+
+
+def attempt_clock(target: Target, timeout: float) -> asyncio.Timeout:
+    """Ends an attempt at a target after its timeout, unless the target has `keeps_time` and so does that itself.
+
+    Such a target knows when its call goes out, before which it may have to start a process that takes seconds.
+    """
+    return asyncio.timeout(None if getattr(target, "keeps_time", False) else timeout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ import asyncio
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +21,7 @@ from urllib.parse import urlsplit
 from .base import Reply, Request, TargetConfig, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
-from .worker import Worker, json_line
+from .worker import READY, Worker, json_line
 
 # Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
 # A prompt or dataset may therefore set only these; anything else has to stand in the configuration.
@@ -35,10 +37,15 @@ _LITELLM_SETTINGS = {
     # Otherwise litellm reads .env files of its own choice.
     "LITELLM_MODE": "PRODUCTION",
 }
+_AROUND_CALL = 30.0
+"""Seconds that litellm may take before and after its call, such as for what it imports at the first one."""
 
 
 class ThroughLitellm:
     """A model named by a litellm string; its child process is on its way as soon as this is made."""
+
+    keeps_time = True
+    """The child ends the call after the timeout, by a clock that starts when the call goes out."""
 
     def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
@@ -47,7 +54,7 @@ class ThroughLitellm:
         self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
 
     async def ask(self, request: Request) -> Reply:
-        """The answer to one request, or TargetError; one attempt, within the target's timeout."""
+        """The answer to one request, or TargetError; one attempt, whose call is within the target's timeout."""
         if self._worker is None:
             raise RuntimeError(f"the target {self._config.name} was asked after it was closed")
         failures = self._failures()
@@ -62,7 +69,12 @@ class ThroughLitellm:
             raise TargetError("agentRequestFailed", message)
         call = completion_body(self._config, self._config.model, request)
         job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._config.base_url}
-        done = await self._worker.do(job)
+        await self._worker.ready()
+        try:
+            async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
+                done = await self._worker.do(job)
+        except TimeoutError:
+            raise failures.timed_out(self._config.timeout) from None
         if done is None:
             raise failures.unreachable("the process that runs litellm ended; asking again starts another")
         if "failure" in done:
@@ -72,7 +84,8 @@ class ThroughLitellm:
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
         # litellm works its cost out from the counts, so where those are none there is no cost either.
-        return replace(reply, cost=(done["cost"] if reply.usage else None) or reply.cost)
+        cost = (done["cost"] if reply.usage else None) or reply.cost
+        return replace(reply, cost=cost, seconds=done["seconds"])
 
     async def close(self) -> None:
         """Leave the child process; the last target to leave ends it."""
@@ -116,6 +129,7 @@ async def _serve(link: socket.socket) -> None:
     """The child: ask what comes in, many at once, until the parent is gone."""
     reader, writer = await asyncio.open_unix_connection(sock=link, limit=2**30)
     litellm = _import_litellm()
+    writer.write(json_line(READY))
     tasks: dict[int, asyncio.Task[None]] = {}
     while line := await reader.readline():
         job = json.loads(line)
@@ -142,7 +156,39 @@ def _import_litellm() -> Any:
         return error
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
+    _time_calls()
     return litellm
+
+
+@dataclass
+class _CallClock:
+    """The clock of one job: it runs while a call is out, and keeps how long the last one took."""
+
+    limit: float
+    deadline: asyncio.Timeout
+    seconds: float | None = None
+
+
+_clock: ContextVar[_CallClock | None] = ContextVar("clock", default=None)
+
+
+def _time_calls() -> None:
+    """Have every HTTP call that litellm makes start the clock of its job; it makes them through httpx."""
+    import httpx
+
+    send = httpx.AsyncClient.send
+
+    async def timed(self: httpx.AsyncClient, *arguments: Any, **options: Any) -> httpx.Response:
+        clock = _clock.get()
+        if clock is None:
+            return await send(self, *arguments, **options)
+        started = time.perf_counter()
+        clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
+        response = await send(self, *arguments, **options)
+        clock.seconds = time.perf_counter() - started
+        return response
+
+    httpx.AsyncClient.send = timed  # type: ignore[method-assign]
 
 
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
@@ -171,10 +217,13 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
         "_skip_mcp_handler": True,
     }
-    async with asyncio.timeout(limit):
+    async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
+        clock = _CallClock(limit, deadline)
+        _clock.set(clock)  # each job is a task, with a context of its own
         answer = await litellm.acompletion(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
-    return {"answer": answer.model_dump(), "cost": answer._hidden_params.get("response_cost") or None}
+    cost = answer._hidden_params.get("response_cost") or None
+    return {"answer": answer.model_dump(), "cost": cost, "seconds": clock.seconds}
 
 
 def _describe_failure(error: Exception) -> dict[str, Any]:

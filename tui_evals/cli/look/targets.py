@@ -12,7 +12,7 @@ from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
-from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError
+from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import find_target
 from tui_evals.targets.opening import open_target
 from tui_evals.text.money import money
@@ -71,7 +71,7 @@ async def _one_call(config: TargetConfig, here: Project) -> Reply:
         params={**config.params, "max_tokens": 16},
     )
     try:
-        async with asyncio.timeout(config.timeout):
+        async with attempt_clock(target, config.timeout):
             return await target.ask(request)
     finally:
         await target.close()
@@ -102,7 +102,7 @@ async def _canaries(config: TargetConfig, here: Project, root: Path) -> CanaryRe
     async def ask(question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
-        async with asyncio.timeout(config.timeout):
+        async with attempt_clock(target, config.timeout):
             return (await target.ask(request)).text
 
     try:

@@ -23,7 +23,7 @@ from tui_evals.runs.prompting import PromptUnderTest, last_user_text, prompt_kep
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
-from tui_evals.targets.base import ConfigurationError, Request, TargetError
+from tui_evals.targets.base import ConfigurationError, Request, TargetError, attempt_clock
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.replay import captured
 
@@ -295,7 +295,7 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
-            async with asyncio.timeout(config.timeout):
+            async with attempt_clock(target, config.timeout):
                 reply = await target.ask(request)
         except TimeoutError:
             reason = f"the judge {name} gave no verdict within {config.timeout:g} s"
