@@ -1,6 +1,7 @@
 """The arithmetic of runs: statuses, scores, columns, budgets and the gate, without a server."""
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
-from tui_evals.runs.limits import ATTEMPTS, TIMEOUT_ATTEMPTS, Gate, persistent
+from tui_evals.runs.limits import TIMEOUT_ATTEMPTS, Gate, persistent
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
 from tui_evals.store.records import AnswerRow, ScoreRecord
@@ -114,6 +115,7 @@ def test_the_bound_of_a_call_counts_bytes_and_the_longest_answer():
 
 
 QUESTION = Request(messages=())
+UNSEEN = {"flight": nullcontext(), "note_wait": lambda wait: None}
 QUICK = TargetConfig(name="t", model="demo", timeout=0.01)
 
 
@@ -135,7 +137,9 @@ def asked(gate: Gate, *outcomes: object) -> tuple[object, int]:
 
     async def main() -> object:
         try:
-            reply, _ = await persistent(Meeting(), QUESTION, QUICK, gate, lambda *attempt: told.append(attempt))
+            reply, _ = await persistent(
+                Meeting(), QUESTION, QUICK, gate, note_attempt=lambda *attempt: told.append(attempt), **UNSEEN
+            )
         except TargetError as problem:
             return problem.code
         return reply.text
@@ -153,7 +157,7 @@ def failure(code: str = "agentRequestFailed", *, retryable: bool = True) -> Targ
 
 def test_what_may_help_is_tried_again_and_what_may_not_is_not():
     assert asked(gate(), failure(), failure(), "yes") == ("yes", 3)
-    assert asked(gate(), *[failure()] * 9) == ("agentRequestFailed", ATTEMPTS)
+    assert asked(gate(), *[failure()] * 9) == ("agentRequestFailed", QUICK.retries + 1)
     assert asked(gate(), failure(retryable=False), "yes") == ("agentRequestFailed", 1)
     assert asked(gate(), "hang", "yes") == ("yes", 2)
     assert asked(gate(), *["hang"] * 9) == ("agentTimeout", TIMEOUT_ATTEMPTS)
@@ -183,7 +187,9 @@ def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
 
             async def close(self) -> None: ...
 
-        calls = (persistent(Counting(), QUESTION, QUICK, limited, lambda *_: None) for _ in range(50))
+        calls = (
+            persistent(Counting(), QUESTION, QUICK, limited, note_attempt=lambda *_: None, **UNSEEN) for _ in range(50)
+        )
         await asyncio.gather(*calls)
         assert limited.in_flight == 0
         return most

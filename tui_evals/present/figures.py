@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 from tui_evals.text.money import money
@@ -33,6 +34,13 @@ def duration(seconds: float) -> str:
         return f"{minutes}m {rest:02}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02}m" if hours < 100 else f"{hours // 24} days"
+
+
+def rough_duration(seconds: float) -> str:
+    """A time span as one says it of what is still to come: in whole seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{max(math.ceil(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
 
 
 def per_second(rate: float) -> str:

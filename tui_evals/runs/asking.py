@@ -6,24 +6,26 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tui_evals.runs.executors.base import Ledger, Stopped
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, CallRecord
+from tui_evals.store.records import AnswerRecord, CallRecord, Wait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
-from .limits import Room, persistent
+from .limits import Room, WaitTooLong, persistent
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
 
 current_answer: ContextVar[int | None] = ContextVar("current_answer", default=None)
+_UNSEEN = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,13 @@ class PricedTarget:
             params["max_tokens"] = ANSWER_TOKENS
         return params
 
-    async def ask(self, request: Request, ledger: Ledger) -> TimedReply:
-        """The reply, or TargetError; Stopped when asking any further cannot succeed."""
+    async def ask(
+        self, request: Request, ledger: Ledger, flight: AbstractContextManager[object] = _UNSEEN
+    ) -> TimedReply:
+        """The reply, or TargetError; Stopped when asking any further cannot succeed.
+
+        Each attempt is made within `flight`, which shows it.
+        """
         if self.stopped is not None:
             raise self.stopped
         reserved = 0.0
@@ -102,11 +109,21 @@ class PricedTarget:
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:
-            reply, attempts = await persistent(self.target, request, self.config, self.room.gate, note_attempt)
+            reply, attempts = await persistent(
+                self.target,
+                request,
+                self.config,
+                self.room.gate,
+                flight=flight,
+                note_attempt=note_attempt,
+                note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
+            )
         except (TargetError, ConfigurationError) as problem:
-            if isinstance(problem, TargetError) and not self._is_fatal(problem):
+            limited = isinstance(problem, WaitTooLong)
+            if isinstance(problem, TargetError) and not limited and not self._is_fatal(problem):
                 raise
-            self.stopped = Stopped(f"{self.config.name}: {problem}", "configuration")
+            self.stopped = Stopped(f"{self.config.name}: {problem}", "limited" if limited else "configuration")
+            self.room.gate.halt()
             raise self.stopped from None
         finally:
             self.budget.settle(reserved, charged)
@@ -194,6 +211,10 @@ class StoreLedger:
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
         self._writer.call(record, self._run)
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Note a pause before the next attempt."""
+        self._writer.waiting(self._run, wait, None)
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""

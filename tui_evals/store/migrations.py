@@ -102,7 +102,11 @@ def _reasons(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons)
+def _waits(database: Database) -> None:
+    database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _waits)
 VERSION = len(STEPS)
 
 

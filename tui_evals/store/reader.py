@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import time
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -302,7 +303,9 @@ class Reader:
         """The run, interrupted if its owner is gone; on another host nobody can tell."""
         run = run_row(row)
         if run.status in LIVE_STATUSES and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
-            return replace(run, status="interrupted", message=_KILLED, code="killed")
+            run = replace(run, status="interrupted", message=_KILLED, code="killed")
+        if run.waiting is not None and (run.status not in LIVE_STATUSES or run.waiting.until <= time.time()):
+            return replace(run, waiting=None)
         return run
 
     def _in_flight(self, run: int) -> bool:

@@ -136,6 +136,10 @@ class TargetConfig:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     timeout: float = 60.0
+    retries: int = 3
+    """Further attempts at a question that a passing failure met; three times as many where that is a rate limit."""
+    max_wait: float = 300.0
+    """Seconds to wait at most before the next attempt; a provider that asks for more ends the run."""
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
 

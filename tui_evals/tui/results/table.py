@@ -92,7 +92,7 @@ class RunCounter:
 
 _TICK = 0.5
 _HEAD = 3
-"""Lines above the answers: two of totals and one of words; one more where a run stopped or has workers."""
+"""Lines above the answers: two of totals and one of words; one more where a run stopped, waits or has workers."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
 
 

@@ -1,4 +1,4 @@
-"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost; a third says why it stopped."""
+"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost; a third for a stop or a wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from tui_evals.compare.statistics import wilson
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
-from tui_evals.present.pace import pace_parts
+from tui_evals.present.pace import pace_parts, wait_sentence
 from tui_evals.present.runs import run_cost, run_duration, stop_reason
 from tui_evals.present.status import FINAL, final_count, run_look, status_counts
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
@@ -76,22 +76,24 @@ class LiveTotals:
 
 
 def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: float, width: int) -> list[Row]:
-    """The two lines, with as much of each as fits, and why the run stopped if it did."""
+    """The two lines, with as much of each as fits, and a third for why the run stopped or what it waits for."""
     look = run_look(run)
     took = run_duration(run)
     state = Piece(f"{look.text} in {took}" if took else look.text, tone_style(look.tone))
+    waits = wait_sentence(run, now)
     first = [[state], *_stuck(run, now)]
     second: list[list[Piece]] = []
     if totals is None:
         first.append([Piece(f"{run.total:,} answers", "dim")])
     else:
-        first += _progress(run, totals, rate, width)
+        first += _progress(run, totals, None if waits else rate, width)
         second += [*_counts(totals), *_money(totals)]
     name = fit(run.name, min(24, max(width // 4, 6)), "strong")
     first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
     reason = stop_reason(run)
-    stopped = [row(fit(f"stopped: {reason}", width, "error"))] if reason else []
-    return [join_fitting(first, width), join_fitting(second, width), *stopped]
+    more = [row(fit(f"stopped: {reason}", width, "error"))] if reason else []
+    more += [row(fit(waits, width, "warn"))] if waits else []
+    return [join_fitting(first, width), join_fitting(second, width), *more]
 
 
 def _stuck(run: RunRow, now: float) -> list[list[Piece]]:

@@ -13,7 +13,7 @@ from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Sink, Stopped
 from tui_evals.runs.executors.cluster.wire import Message, dump_cells, load_call, load_scores
-from tui_evals.store.records import AnswerRecord, WorkerRow
+from tui_evals.store.records import AnswerRecord, Wait, WorkerRow
 from tui_evals.store.rows import answer_record, body_of
 
 from .leases import BudgetLeases, TargetLeases
@@ -158,6 +158,8 @@ class WorkDistributor:
         worker.note(worker.calls)
         for answer in message.get("running", ()):
             self._sink.running(answer)
+        for wait, answer in message.get("waits", ()):
+            self._sink.waiting(Wait(**{**wait, "until": time.time() + wait["until"]}), answer)
         answers = [
             (answer, answer_record(*body), key, target) for answer, body, key, target in message.get("answers", ())
         ]
