@@ -71,6 +71,8 @@ class PricedTarget:
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     answered_once: bool = False
+    largest_answer: int = 0
+    """The tokens of the largest answer it has given in the run."""
     stopped: Stopped | None = None
     """Why the target is not asked any more."""
 
@@ -92,7 +94,7 @@ class PricedTarget:
             raise self.stopped
         reserved = 0.0
         if self.budget.most is not None and self.price is not None:
-            reserved = most_it_can_cost(request.messages, request.params, self.price)
+            reserved = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
         try:
             await self.budget.reserve(reserved)
         except BudgetSpent as spent:
@@ -106,6 +108,8 @@ class PricedTarget:
             cost = self._cost(outcome)
             # An answer without counts was paid for as well, and may have cost what was set aside for it.
             charged = reserved if cost is None and isinstance(outcome, Reply) else cost
+            if isinstance(outcome, Reply) and outcome.usage is not None:
+                self.largest_answer = max(self.largest_answer, outcome.usage.output_tokens)
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:

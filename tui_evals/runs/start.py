@@ -36,7 +36,7 @@ from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
 from .prompting import PromptUnderTest, kept_prompt, prompt_kept
 from .selection import ItemSelection, find_run, items_in_run, select_items
-from .status import GENERATION, METRICS, RECORDED
+from .status import GENERATION, METRICS, RECORDED, resume_command
 from .suggested import SOURCE, settings_of_run, suggested
 
 
@@ -227,6 +227,15 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
+def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
+    """The job with another limit to what it may spend, which holds whenever the run goes on; None leaves it."""
+    if max_cost is None:
+        return job
+    config = {**job.run.config, "terms": {**job.run.config["terms"], "max_cost": max_cost}}
+    writer.run_config(job.run.id, config)
+    return replace(job, run=replace(job.run, config=config), terms=replace(job.terms, max_cost=max_cost))
+
+
 def rerun_items(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
     """A new run of the items of another that a filter finds."""
     items = items_in_run(reader, parent, only)
@@ -343,7 +352,7 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
 def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
-    go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
+    go_on = f"tui-evals rescore {run.key}" if again else resume_command(run)
     return RunOutcome(
         run=run,
         finished=outcome.finished,
@@ -458,12 +467,15 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
+    largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
         if target is None and terms.cluster is not None:
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
-        return opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made.largest_answer = largest.get((kind, config.name), 0)
+        return made
 
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in _judges(plan, project.settings).items()}

@@ -66,6 +66,12 @@ def spent(ask: Ask, run: int) -> tuple[float, int]:
     return cost, int(unpriced)
 
 
+def largest_answers(ask: Ask, run: int) -> dict[tuple[str, str], int]:
+    """The tokens of the largest answer of each target and judge, by kind and name."""
+    query = "SELECT kind, target, max(output_tokens) FROM calls WHERE run = ? GROUP BY kind, target"
+    return {(kind, target): largest or 0 for kind, target, largest in ask(query, [run])}
+
+
 def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
     """Why answers are missing or could not be judged in a pass, alike ones together, the most frequent first."""
     missing = ask(

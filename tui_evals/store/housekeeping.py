@@ -16,7 +16,20 @@ _PAGE = 5_000
 _ABANDONED = 3_600.0  # seconds after which a plan that was never completed is swept away
 _LETTERS, _SIGNS = "abcdefghjkmnpqrstvwxyz", "0123456789abcdefghjkmnpqrstvwxyz"
 _RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs"
-_MUTABLE = {"status", "control", "name", "tags", "note", "started", "finished", "pid", "host", "message", "code"}
+_MUTABLE = {
+    "status",
+    "control",
+    "name",
+    "tags",
+    "note",
+    "started",
+    "finished",
+    "pid",
+    "host",
+    "message",
+    "code",
+    "config",
+}
 
 
 def begin(connection: sqlite3.Connection, new: NewRun, config: str) -> int:

@@ -122,6 +122,10 @@ class Reader:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
 
+    def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
+        """The tokens of the largest answer of each target and judge of a run, by kind and name."""
+        return figures.largest_answers(self.query, run)
+
     def causes(self, run: int) -> tuple[FailureCause, ...]:
         """Why answers of a run are missing or could not be judged, the most frequent cause first."""
         return figures.causes(self.query, run, self.run(run).scoring_pass)

@@ -88,6 +88,10 @@ class Writer:
             fields["message"] = plain(self._guarded(fields["message"]))
         self._update(run, {"status": status, **fields})
 
+    def run_config(self, run: int, config: Mapping[str, Any]) -> None:
+        """Change on what terms a run goes on."""
+        self._update(run, {"config": self._guarded(dumps(config))})
+
     def control(self, run: int, word: Control) -> None:
         """Ask whoever executes a run to pause or stop; the empty word lets it go on."""
         self._update(run, {"control": word})

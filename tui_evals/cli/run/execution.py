@@ -15,7 +15,7 @@ from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.figures import estimate_sentence
-from tui_evals.present.runs import totals_sentence
+from tui_evals.present.runs import overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.gates import Gates, with_baseline
@@ -183,6 +183,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
             write_results(reader, [outcome.run], file)
     _say_end(outcome, how)
     if not outcome.finished:
+        if outcome.code == "budget" and not again:
+            go_on = f"`{outcome.next_command}` goes on"
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
         return 130 if presses else outcome.exit_code
@@ -208,6 +210,8 @@ def _say_end(outcome: RunOutcome, how: ExecutionOptions) -> None:
         who = f"{cause.evaluator} could not judge: " if cause.evaluator else ""
         say(f"{cause.count}× {who}{cause.message}")
     say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
+    if over := overshoot_sentence(run, outcome.totals):
+        say(over)
     if gates.verdict:
         say(f"against {gates.baseline}: {gates.verdict}")
     met = [check.gate for check in gates.checks if check.met]

@@ -10,7 +10,7 @@ from tui_evals.compare.statistics import wilson
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
 from tui_evals.present.pace import pace_parts, wait_sentence
-from tui_evals.present.runs import run_cost, run_duration, stop_reason
+from tui_evals.present.runs import overshoot_sentence, run_cost, run_duration, stop_reason
 from tui_evals.present.status import FINAL, final_count, run_look, status_counts
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
@@ -87,7 +87,7 @@ def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: flo
         first.append([Piece(f"{run.total:,} answers", "dim")])
     else:
         first += _progress(run, totals, None if waits else rate, width)
-        second += [*_counts(totals), *_money(totals)]
+        second += [*_counts(totals), *_money(run, totals)]
     name = fit(run.name, min(24, max(width // 4, 6)), "strong")
     first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
     reason = stop_reason(run)
@@ -125,9 +125,11 @@ def _counts(totals: Totals) -> Iterable[list[Piece]]:
             yield [Piece(f"{share:.1f} % pass", "strong"), Piece(ends)]
 
 
-def _money(totals: Totals) -> Iterable[list[Piece]]:
+def _money(run: RunRow, totals: Totals) -> Iterable[list[Piece]]:
     cost = run_cost(totals)
     yield [Piece(cost.text, "warn" if cost.unpriced else "")]
+    if over := overshoot_sentence(run, totals):
+        yield [Piece(over, "warn")]
     if cost.judge_text:
         yield [Piece(cost.judge_text, "dim")]
 
