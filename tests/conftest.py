@@ -18,7 +18,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # How long an example takes is for the benchmarks to say, not for a test to fail by.
-settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.register_profile("untimed", deadline=None, max_examples=20)
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=250)
 settings.load_profile("untimed")
 
@@ -27,6 +27,7 @@ def pytest_collection_finish() -> None:
     """Set thousands of collected tests aside, which every full search for garbage would walk through for 0.4 s."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 50, 100)  # looking for cycles among the small things of a screen costs a tenth
 
 
 _NUMBERS = itertools.count()

@@ -161,6 +161,7 @@ def test_all_four_are_used_by_the_command_line(command, tmp_path):
     assert "StartsWith" in command("evaluators").stdout
 
 
+@pytest.mark.soak
 def test_a_target_of_a_package_can_stand_in_the_settings(command, tmp_path):
     (tmp_path / ".evals" / "config.toml").write_text('[targets.parrot]\nmodel = "echo:yes"\n')
     items = [{"prompt": "?", "expected_response": "yes"}]
@@ -195,6 +196,7 @@ def test_what_is_broken_is_a_sentence(command, tmp_path, arguments, message):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.soak
 def test_a_broken_package_takes_nothing_from_the_rest(command, tmp_path):
     (tmp_path / "chat.json").write_text('[{"role": "user", "content": "?"}]')
     done = command("import", "chat.json")

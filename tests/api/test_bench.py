@@ -123,7 +123,7 @@ def test_csv_cells_are_text_as_written_and_a_blank_one_is_absent(project):
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_cell_of_a_table_is_read_to_the_letter(project, cells):
     with open(project / "y.csv", "w", encoding="utf-8", newline="") as stream:
         csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([["candidate_output"], *([cell] for cell in cells)])

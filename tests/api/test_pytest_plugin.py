@@ -107,6 +107,7 @@ def test_a_target_that_is_not_there_fails_every_test_with_one_sentence(folder):
     assert code == 1 and out.count("there is no target nobody") >= 3 and "Traceback" not in out
 
 
+@pytest.mark.soak
 def test_workers_of_xdist_ask_their_own_items(folder):
     pytest.importorskip("xdist")
     code, out = run_as_process(folder, *CALM, "-n", "2", ".")

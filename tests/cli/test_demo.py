@@ -86,6 +86,7 @@ def test_plain_runs_it_here_with_passes_failures_and_errors(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["moving-in", "wishes-as-json"])
+@pytest.mark.soak
 def test_the_other_datasets_pass_and_fail_too(tmp_path, name):
     make_demo(tmp_path)
     write_setting(tmp_path, ("targets", "demo", "params"), {"latency_ms": 0, "jitter_ms": 0})

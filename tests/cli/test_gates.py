@@ -264,6 +264,7 @@ def no_intervals(monkeypatch):
     monkeypatch.setattr(measures, "bootstrap", lambda differences: None)
 
 
+@pytest.mark.soak
 def test_of_runs_without_a_difference_no_more_are_called_worse_than_the_level_says(no_intervals):
     rounds = 300
     allowance = 2 * (0.05 * 0.95 / rounds) ** 0.5

@@ -225,6 +225,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.soak
 def test_hostile_texts_end_soon_and_lose_nothing(name):
     left, right = HOSTILE[name]
     started = time.process_time()

@@ -103,7 +103,7 @@ shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 pairs = st.sampled_from([(0, 1), (0, 2), (1, 2)])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.dictionaries(pairs, shares), min_size=1, max_size=8))
 def test_ratings_average_1000_and_turning_every_result_round_mirrors_them(items):
     found = ratings(items, 3)

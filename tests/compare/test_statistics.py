@@ -5,7 +5,7 @@ from math import comb, isclose, nan, sqrt
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compare import theirs
@@ -206,7 +206,6 @@ def test_nothing_that_differs_is_no_evidence():
     assert paired_test([]) == paired_test([0.0]) == paired_test([0.0] * 2_000) == paired_test([3.0]) == 1.0
 
 
-@settings(max_examples=40)
 @given(st.lists(difference, max_size=40), st.randoms())
 def test_the_p_of_differences_favours_no_side_and_no_order_and_passes_over_zeros(differences, random):
     p = paired_test(differences)
@@ -355,7 +354,6 @@ def test_the_bootstrap_of_two_values_reaches_from_one_to_the_other():
     assert bootstrap([0.0, 1.0], level=0.4) == Interval(0.5, 0.5)
 
 
-@settings(max_examples=30)
 @given(st.lists(difference, min_size=2, max_size=30))
 def test_intervals_hold_the_mean_and_turn_round_with_the_sides(values):
     mean = sum(values) / len(values)

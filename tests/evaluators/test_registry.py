@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals import plugins
@@ -229,7 +229,6 @@ QUICK = [name for name in CANONICAL if name not in ("PythonUnitTests", "BertScor
 
 
 @pytest.mark.parametrize("name", QUICK)
-@settings(max_examples=25, deadline=None)
 @given(evidence=evidences, reply=any_text)
 def test_no_evaluator_raises_whatever_it_is_given(name, evidence, reply):
     evaluator = made(NAMES[name], reply)
@@ -252,6 +251,7 @@ HUGE = {
 
 @pytest.mark.parametrize("shape", HUGE)
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.soak
 def test_ten_megabytes_end_in_a_record_soon(name, shape):
     kind = NAMES[name]
     if kind.judged:

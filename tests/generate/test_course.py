@@ -36,6 +36,7 @@ def test_going_on_without_a_budget_asks_nothing_again_either(shop):
     assert shop.server.repeated() == []
 
 
+@pytest.mark.soak
 def test_ctrl_c_once_lets_what_is_in_flight_finish_and_the_next_command_goes_on(shop):
     options = (*amounts(shop, rules=3, tests=3), "-c", 2)
     shop.server.behave("groundtruth", always="held")
@@ -76,6 +77,7 @@ def test_a_server_that_fails_twice_is_asked_again(shop):
     assert shop.server.asked("rules") == 3 and shop.server.answered("rules") == 1
 
 
+@pytest.mark.soak
 def test_two_generations_into_one_folder_at_once_the_second_is_refused(shop):
     shop.server.behave("rules", always="held")
     first = shop.generating(*amounts(shop))
@@ -153,6 +155,7 @@ def test_confirm_rests_where_nobody_can_be_asked_and_yes_goes_on(shop, flags, sa
 
 
 @pytest.mark.parametrize(("keys", "code"), [("\x03", 130), ("\x04", 0), ("n\r", 0)])
+@pytest.mark.soak
 def test_whoever_says_no_or_interrupts_or_hangs_up_at_a_question_gets_the_shell_back(tmp_path, keys, code):
     (tmp_path / "short.txt").write_text("Answer in one word: {{question}}")
     with workbench(tmp_path, "generate", "short.txt", "--target", "demo", "--confirm", "rules") as terminal:

@@ -185,7 +185,7 @@ def complete(project, step):
 FILES = {"dataset": "shop.json", "exports": "evals.create.json"}
 
 
-@pytest.mark.parametrize(("end", "step"), both_ways([step.name for step in STEPS], ["rules", "expansion", "exports"]))
+@pytest.mark.parametrize(("end", "step"), both_ways([step.name for step in STEPS], ["exports"]))
 def test_killed_after_a_step_it_goes_on_without_asking_a_finished_step_again(project, undisturbed, end, step):
     whole, server = undisturbed(project), project.server
     options = (*amounts(project), *EVERYTHING, "--quiet")
@@ -241,6 +241,7 @@ def _all_kept(project):
     return project.kept() == project.server.answered()
 
 
+@pytest.mark.soak
 def test_killed_again_and_again_at_any_moment_it_ends_as_if_undisturbed(project, undisturbed):
     whole, server, draw = undisturbed(project), project.server, random.Random(7)
     options = (*amounts(project), *EVERYTHING, "-c", 2, "--quiet")

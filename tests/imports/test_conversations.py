@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets.paths import CannotEdit
@@ -170,7 +170,6 @@ def test_only_an_answer_is_no_item():
 
 
 @given(st.lists(st.sampled_from([SYSTEM, user("q"), user([{"type": "text", "text": "b"}]), answer("a"), CALL, RESULT])))
-@settings(max_examples=200, deadline=None)
 def test_every_conversation_with_a_question_becomes_a_valid_item(chat):
     if all(message["role"] == "assistant" for message in chat):
         with pytest.raises(DatasetError):

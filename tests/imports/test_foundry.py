@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset
@@ -429,7 +429,6 @@ def files(draw):
 
 
 @given(files(), st.sampled_from(["camel", "snake"]))
-@settings(max_examples=150, deadline=None)
 def test_every_file_becomes_a_dataset_and_comes_back_as_it_was(file, style):
     data, losses = read(dumped(file), "f.json")
     assert parse_dataset(data)[1] == []
@@ -511,7 +510,6 @@ CHATS = st.lists(
 
 
 @given(datasets(), st.sampled_from(["camel", "snake"]))
-@settings(max_examples=150, deadline=None)
 def test_a_dataset_of_what_both_know_goes_there_and_comes_back(data, style):
     text, losses = write(data, style)
     assert list(losses.of("left out")) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets.problems import DatasetError
@@ -516,7 +516,6 @@ def stays(data: dict[str, Any]) -> bool:
     return not taken or "messages" not in data or data["messages"] == ALONE
 
 
-@settings(max_examples=150, deadline=None)
 @given(documents().filter(stays))
 def test_what_both_can_say_survives_the_way_there_and_back(data: dict[str, Any]) -> None:
     assert parse_dataset(data)[1] == []

@@ -269,6 +269,7 @@ async def test_everything_can_be_read_without_script(browser, files):
     assert browser.complaints == []
 
 
+@pytest.mark.soak
 async def test_a_printed_page_has_the_texts_of_closed_items_too(opened):
     page = await opened("small")
     await page.press("c")

@@ -179,7 +179,7 @@ def test_hostile_text_stays_text_wherever_it_comes_from(tmp_path, text):
     assert_harmless(tmp_path, text, text or "name")
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.text(st.sampled_from("`|\\<>&@#[]()!*_~\n\r :/ab-=")) | st.text())
 @example("`|`")
 def test_any_text_stays_text(text):

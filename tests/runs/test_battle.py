@@ -260,6 +260,7 @@ def test_the_live_line_is_redrawn_in_place(arena, two_runs):
 
 
 @pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.soak
 def test_ctrl_c_ends_a_battle_so_that_it_can_go_on(arena, presses, two_runs, told):
     runs = two_runs(30)
     arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.2)

@@ -21,7 +21,7 @@ def undisturbed(project: Project, tmp_path_factory: pytest.TempPathFactory) -> l
     return other.table()
 
 
-@pytest.mark.parametrize("rounds", [3, *(pytest.param(rounds, marks=pytest.mark.soak) for rounds in (10, 100))])
+@pytest.mark.parametrize("rounds", [1, *(pytest.param(rounds, marks=pytest.mark.soak) for rounds in (3, 10, 100))])
 def test_killed_at_random_moments_a_run_ends_as_if_undisturbed(project, tmp_path_factory, rounds):
     wanted = undisturbed(project, tmp_path_factory)
     server = project.server
@@ -85,7 +85,7 @@ def test_calls_that_hang_end_as_timeouts_and_do_not_hold_up_the_rest(project):
     assert {code for code in codes if code} == {"agentTimeout"}
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [pytest.param(count, marks=pytest.mark.soak) for count in (1_000, 5_000)])
 def test_two_runs_at_once_and_a_reader_share_one_database(project, count):
     project.configure(concurrency=50)
     project.dataset(count)

@@ -100,6 +100,7 @@ def test_kill_nine_a_hundred_times(path, tmp_path):
     kill_rounds(path, tmp_path, 100, seed=5)
 
 
+@pytest.mark.soak
 def test_two_processes_write_while_a_third_reads(path, tmp_path):
     with Writer(path) as writer:
         runs = [writer.plan(new_run(name=f"run {n}"), cells(5_000)).id for n in range(2)]

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.helpers import cells, judged, new_run, said
@@ -164,7 +164,6 @@ def written(key, value, negated):
     return "!" * negated + word
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(TERMS, st.booleans()), max_size=4))
 def test_filters_find_what_a_plain_model_finds(filled, everything, terms):
     reader, run = filled
@@ -186,7 +185,6 @@ def test_each_filter_lets_something_through_and_keeps_something_back(filled, eve
     assert any(0 < count < len(everything) for count in counts)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(
         ["pos", "score", "cost", "latency_ms", "status", "preview", "name", "started", "evaluator:Match", None]
@@ -209,7 +207,6 @@ def test_sorting_is_that_of_a_plain_model_with_nulls_last(filled, everything, co
     assert list(reader.ids(run.id, None, column, descending)) == [answer for _, answer in having] + lacking
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_windows_and_rows_by_id(filled, everything, offset, limit):
     reader, run = filled
@@ -245,7 +242,6 @@ def test_a_bad_filter_names_its_term(text, said_):
         parse_filter(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_a_filter_that_runs_or_a_sentence(filled, text):
     reader, run = filled

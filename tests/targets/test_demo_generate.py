@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.evaluators.compliance import parse_ok_err
@@ -330,7 +330,6 @@ ANYTHING = st.text(max_size=60) | st.sampled_from(
 
 
 @given(st.lists(ANYTHING, max_size=6).map("\n".join), st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
 def test_any_prompt_leads_to_a_collection_that_can_be_read(prompt, most):
     prompt = prompt or "x"
     purpose, limits = said("intent", prompt=prompt), said("inputspec", prompt=prompt)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.text import patterns
@@ -170,7 +170,6 @@ parts = st.sampled_from(
 letters = st.sampled_from([*"abAB0_ -.kKsSiIéÉıſ²٣\n\n\x0b\u00a0\u0345ι\u200d\u3000😀", "\ud800"])
 
 
-@settings(max_examples=200)
 @given(st.lists(parts, max_size=8).map("".join), st.lists(letters, max_size=6).map("".join), st.booleans())
 def test_both_engines_agree_on_any_pattern_they_accept(source: str, text: str, ignore_case: bool) -> None:
     try:
@@ -214,6 +213,7 @@ EVIL = [
 
 
 @pytest.mark.parametrize(("source", "text"), EVIL, ids=range(len(EVIL)))
+@pytest.mark.soak
 def test_an_evil_pattern_ends_soon_and_prints_nothing(
     source: str, text: str, short_clock: None, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -466,6 +466,7 @@ async def test_of_a_run_that_goes_on_only_what_is_on_screen_is_fetched_again(pro
         await until(pilot, lambda: fetched == [project.rows[3]])
 
 
+@pytest.mark.soak
 async def test_a_long_diff_is_waited_for_with_the_answer_on_screen(tmp_path, monkeypatch):
     project = Project(tmp_path, document({"prompt": "x", "expected_response": "y"}))
     await project.answer(0, answered("long words\n" * 30_000))

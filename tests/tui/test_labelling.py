@@ -22,7 +22,7 @@ from tui_evals.tui.widgets.dialogs import Ask, Reading
 from tui_evals.tui.widgets.lines import Lines
 
 PASS, FAIL = [score(value=0.37)], [score(value=0.0, result="fail")]
-SIZES = [(80, 24), (120, 40)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual.app import App
@@ -316,7 +316,6 @@ def test_without_a_text_only_the_tools_are_checked():
     assert suggested_checks("", ()) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(st.sampled_from(ANSWERS), st.text(max_size=200), st.integers().map(str)))
 async def test_every_suggestion_is_valid_and_passes_on_the_answer_it_was_made_of(text):
     calls = tuple(ToolCall(call["name"]) for call in CALLS)
@@ -622,6 +621,7 @@ async def test_hostile_texts_are_shown_and_nothing_of_them_happens(tmp_path, scr
         assert pilot.app.is_running
 
 
+@pytest.mark.soak
 async def test_an_answer_of_a_megabyte_is_wrapped_away_from_the_screen(tmp_path, scripted, monkeypatch):
     scripted(Reply(text="日本語 テキスト " * 120_000))
     made, threads = Transcript.lay_out, set()

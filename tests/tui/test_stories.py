@@ -9,7 +9,7 @@ from tests.server import running
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.reader import Reader
 
-SIZES = [(80, 24), (120, 40), (160, 45)]
+SIZES = [(80, 24), *(pytest.param(size, marks=pytest.mark.soak) for size in ((120, 40), (160, 45)))]
 
 
 @pytest.fixture(scope="module")

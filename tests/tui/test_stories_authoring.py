@@ -19,7 +19,7 @@ ITEMS = [
     {"testId": "A-3", "turns": [{"prompt": "hello"}, {"prompt": "and now?", "expected_response": "this"}]},
     {"testId": "A-4", "prompt": "fourth", "category": "facts", "response": "fourth it is"},
 ]
-SIZES = [(80, 24), (120, 40)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
 
 
 @pytest.fixture
@@ -299,6 +299,7 @@ def _drafted(folder):
         return any("before the crash" in draft.data for draft in reader.drafts())
 
 
+@pytest.mark.soak
 async def test_ten_thousand_items_are_filtered_grouped_marked_edited_and_taken_back(tmp_path):
     items = [{"testId": f"B-{n:05}", "prompt": f"question {n}", "category": f"cat {n % 25}"} for n in range(10_000)]
     write(tmp_path / "big.json", {"schemaVersion": "1.11.0", "items": items})
@@ -391,6 +392,7 @@ def hidden(screen):
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.soak
 async def test_a_hundred_strange_texts_through_every_pane(tmp_path, size):
     texts = strange_texts()
     assert len(set(texts)) == 100

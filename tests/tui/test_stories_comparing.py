@@ -137,6 +137,7 @@ async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+@pytest.mark.soak
 async def test_hostile_names_and_answers_stay_what_they_are(tmp_path, size):
     said = STRANGE.replace("\u200b", "")
     path = fresh(tmp_path)

@@ -69,6 +69,7 @@ async def test_unsaved_edits_stay_with_their_dataset_while_another_one_is_import
         assert mine.data["items"] == [{"prompt": "mine"}]
 
 
+@pytest.mark.soak
 async def test_a_log_of_inspect_becomes_the_run_on_screen_and_a_second_time_the_same_run(folder):
     shutil.copy(TESTS / "recordings" / "arithmetic.eval", folder)
     async with at_the_workbench(folder) as person:

@@ -17,7 +17,7 @@ from tui_evals.tui.runs.starting import RunForm
 from tui_evals.tui.widgets.bar import Status
 from tui_evals.tui.widgets.dialogs import AskLong, Confirm, Menu, Reading
 
-SIZES = [(80, 24), (160, 45)]
+SIZES = [(80, 24), pytest.param((160, 45), marks=pytest.mark.soak)]
 FILE = "tags/tags.json"
 
 
@@ -212,6 +212,7 @@ async def test_a_dataset_whose_generation_is_elsewhere_says_why_nothing_is_made(
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.soak
 async def test_hostile_rules_and_tests_stay_what_they_are(tmp_path, size):
     data = dataset([case_of(1, 1, STRANGE)], rules=(STRANGE, "b"), inverse=(f"not {STRANGE}", "d"))
     ruled_project(tmp_path, data, files=False)
@@ -262,6 +263,7 @@ async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
         await person.sees("tests: is made")
 
 
+@pytest.mark.soak
 async def test_an_inverse_rule_is_written_anew_for_the_new_words_of_its_rule(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(160, 45)) as person:
         await at_the_rules(person)
@@ -297,6 +299,7 @@ async def test_a_generation_among_the_runs_says_what_it_is(generated):
             assert "wrote tests and asked none of them" in person.said(), key
 
 
+@pytest.mark.soak
 async def test_the_tests_of_a_rule_are_run_and_watched(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
         await at_the_rules(person)
@@ -320,6 +323,7 @@ async def test_the_tests_of_a_rule_are_run_and_watched(generated):
         assert tally.judged + tally.errors
 
 
+@pytest.mark.soak
 async def test_what_cannot_be_made_says_why_and_leaves_all_as_it_was(generated):
     before = (generated / FILE).read_text()
     async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:

@@ -51,6 +51,7 @@ def executing(database, key):
     return int(run_lock(database, key).read_text())
 
 
+@pytest.mark.soak
 async def test_a_run_that_goes_on_already_rings_when_it_ends_and_says_what_came_of_it(project, bells):
     """Opened in the middle, it still is seen to end."""
     project.server.behave(latency=0.5)
@@ -66,6 +67,7 @@ async def test_a_run_that_goes_on_already_rings_when_it_ends_and_says_what_came_
         assert "data is finished: 39 of 40 passed; R asks the other 1 again" in person.said()
 
 
+@pytest.mark.soak
 async def test_a_run_that_is_over_already_rings_for_nobody(project, bells):
     project.dataset(1)
     project.do("run", "data.json", "--quiet")

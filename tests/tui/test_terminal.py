@@ -30,7 +30,7 @@ def harmless(raw: bytes) -> None:
     assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest.replace("\r", ""))
 
 
-@pytest.mark.parametrize("key", PANES)
+@pytest.mark.parametrize("key", [pytest.param(key, marks=() if key == "5" else pytest.mark.soak) for key in PANES])
 def test_no_hostile_byte_reaches_the_terminal_from_a_pane(hostile, key):
     with workbench(hostile, size=(100, 30)) as terminal:
         terminal.wait("all keys")
@@ -56,6 +56,7 @@ def test_markup_stands_literally_and_no_action_fires(hostile):
         assert terminal.end() == 0
 
 
+@pytest.mark.soak
 def test_hostile_texts_in_dialogs_palette_search_and_toasts(hostile):
     with workbench(hostile, size=(120, 40)) as terminal:
         terminal.wait("all keys")
@@ -104,7 +105,9 @@ def left_as_it_was(terminal: Terminal, before) -> None:
     assert terminal.left_on() == set()
 
 
-@pytest.mark.parametrize("way", ["quit", "SIGTERM", "SIGHUP", "exception"])
+@pytest.mark.parametrize(
+    "way", ["quit", *(pytest.param(way, marks=pytest.mark.soak) for way in ("SIGTERM", "SIGHUP", "exception"))]
+)
 def test_the_terminal_is_given_back_as_it_was(tmp_path, way):
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "evals.json").write_text(json.dumps({"items": [{"prompt": "one"}]}))
@@ -140,6 +143,7 @@ def kill_children(parent: int, number: int) -> None:
         os.kill(int(child), number)
 
 
+@pytest.mark.soak
 def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
     """Closing the terminal leaves the run going; opening the workbench again shows it."""
     (tmp_path / ".evals").mkdir()
@@ -198,6 +202,7 @@ def drafts(database):
 
 
 @pytest.mark.parametrize(("term", "color"), [("xterm", ""), ("screen", ""), ("xterm-256color", "1")])
+@pytest.mark.soak
 def test_it_works_on_older_terminals_and_without_colour(tmp_path, term, color):
     (tmp_path / "data.json").write_text(json.dumps({"items": [{"prompt": "one"}]}))
     with workbench(tmp_path, "data.json", TERM=term, **({"NO_COLOR": color} if color else {})) as terminal:

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.validate import dataset_of, document_of_data
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
@@ -34,7 +35,7 @@ from .gates import GateResults, Gates, check_gates
 from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
-from .prompting import PromptUnderTest, kept_prompt, prompt_kept
+from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import GENERATION, METRICS, RECORDED, resume_command
 from .suggested import SOURCE, settings_of_run, suggested
@@ -169,6 +170,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     plan = replace(plan, only=_selected_positions(plan, request.items, project))
     plan.check_evaluators()
     plan.check_judges()
+    _check_values(document, plan)
     terms = Terms(
         concurrency=request.concurrency or defaults.concurrency,
         max_cost=request.max_cost or defaults.max_cost,
@@ -187,6 +189,19 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     return PreparedRun(
         project=project, plan=plan, terms=terms, document=document.data, about=about, ready=request.ready
     )
+
+
+_NAMED_ITEMS = 10
+
+
+def _check_values(document: Document, plan: Plan) -> None:
+    """DatasetError when a prompt under test needs a value that an item does not have: nothing is paid for it."""
+    problems = unfilled_items(document, plan.dataset, plan.asked_prompts, plan.only)
+    if not problems:
+        return
+    named, more = problems[:_NAMED_ITEMS], len(problems) - _NAMED_ITEMS
+    rest = [Problem(f"… and {more:,} more like these; `tui-evals validate` lists them all")] if more > 0 else []
+    raise DatasetError(str(document.file), [*named, *rest])
 
 
 def _selected_positions(
@@ -364,11 +379,6 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *,
         gates=check_gates(reader, run, totals, gates) if outcome.finished else GateResults(),
         next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
     )
-
-
-def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
-    """The prompts under test of some files; DatasetError says what is wrong with one."""
-    return tuple(PromptUnderTest(prompt_name(file), load_prompt(file)) for file in files)
 
 
 def store_plan(

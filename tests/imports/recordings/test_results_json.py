@@ -87,7 +87,7 @@ def test_a_run_comes_back_from_its_results_file_as_it_was(tmp_path, targets, pro
 givens = st.sampled_from(CYCLE)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     items=st.lists(st.sampled_from(ITEMS), min_size=1, max_size=4),
     targets=st.sampled_from([("a",), ("a", "b")]),

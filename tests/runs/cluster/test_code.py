@@ -362,7 +362,7 @@ HARMFUL = st.one_of(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=HARMFUL)
 def test_a_file_with_a_harmful_name_is_refused(tmp_path: Path, name: str) -> None:
     sent = parcel(custom={"mine": sealed({"mine.py": b"", name: b"harm"})})
@@ -376,7 +376,7 @@ PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.dictionaries(st.lists(PLAIN, min_size=2, max_size=3).map("/".join), st.binary(max_size=60), max_size=4))
 def test_files_with_plain_names_arrive_as_they_were(tmp_path: Path, files: dict[str, bytes]) -> None:
     names = {name for name in files if not any(other.startswith(f"{name}/") for other in files)}
@@ -395,7 +395,7 @@ JSON = st.recursive(
 PARTS = st.fixed_dictionaries({part: st.dictionaries(st.text(max_size=4), JSON, max_size=2) for part in parcel()})
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sent=JSON.filter(lambda value: isinstance(value, dict)) | PARTS)
 def test_whatever_is_no_parcel_is_refused_with_a_sentence(tmp_path: Path, sent: dict[str, Any]) -> None:
     if sent == parcel():
@@ -555,6 +555,7 @@ def _unpack_when_told(gate: Any, sent: dict[str, Any], folder: Path, rounds: int
         assert [path.name for path in (folder / str(number)).iterdir()] == [mark_of(sent)]
 
 
+@pytest.mark.soak
 def test_processes_that_unpack_at_once_all_find_it_whole(project: Project, folder: Path) -> None:
     own = project.evaluator()
     for number in range(20):

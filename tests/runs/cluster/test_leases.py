@@ -275,7 +275,6 @@ TestMoney = Money.TestCase
 TestMoney.settings = settings(max_examples=20, stateful_step_count=25)
 
 
-@settings(max_examples=50)
 @given(
     st.floats(1.0, 600.0),
     st.lists(st.tuples(st.floats(0.0, 10.0), st.integers(0, 50)), min_size=1, max_size=20),

@@ -73,8 +73,8 @@ weathers = st.builds(
 )
 
 
-@settings(max_examples=25)
 @given(weathers, st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 3))
+@pytest.mark.soak
 def test_whatever_befalls_letters_and_workers_each_answer_is_committed_and_judged_once(
     weather, seed, concurrency, workers
 ):
@@ -92,6 +92,7 @@ def test_whatever_befalls_letters_and_workers_each_answer_is_committed_and_judge
     st.integers(1, 5),
     st.integers(1, 3),
 )
+@pytest.mark.soak
 def test_workers_that_were_given_up_and_come_back_double_nothing_and_do_not_hold_up_the_run(
     cuts, seed, concurrency, workers
 ):
@@ -149,6 +150,7 @@ def test_a_run_that_is_stopped_ends_and_what_was_asked_is_committed_and_judged(w
 
 @settings(max_examples=8)
 @given(st.integers(0, 10**6), st.floats(20.0, 120.0), st.integers(1, 3))
+@pytest.mark.soak
 def test_the_workers_together_keep_to_the_calls_a_minute(seed, a_minute, workers):
     world = World(random.Random(seed), Weather(), 20)
     lived(lambda: shared_out(world, dataset_of(40), target_of(20, requests_per_minute=a_minute), workers))

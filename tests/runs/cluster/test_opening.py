@@ -80,6 +80,7 @@ async def test_workers_here_are_not_told_to_trust_unless_asked():
         assert set((await client.run(os.getenv, "TUI_EVALS_TRUST")).values()) == {None}
 
 
+@pytest.mark.soak
 async def test_a_killed_worker_comes_back():
     async with opened("local:2") as client:
         killed = next(iter((await client.run(os.getpid)).values()))
@@ -156,6 +157,7 @@ def test_workers_end_when_the_driver_is_killed(unused_tcp_port):
         wait_for(lambda: not any(map(alive, pids)))
 
 
+@pytest.mark.soak
 def test_nothing_is_said_when_nobody_answers_or_a_worker_is_killed_or_busy_ones_are_ended(unused_tcp_port):
     with driver(unused_tcp_port) as (process, pids):
         assert process.communicate("go on\n", timeout=PATIENCE) == ("", "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Item
@@ -130,7 +130,6 @@ happenings = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=12), st.integers(0, 6), happenings)
 def test_whatever_comes_back_in_whatever_order_nothing_is_lost_and_nothing_judged_twice(turns, slots, happenings):
     starts = [1 + sum(turns[:n]) for n in range(len(turns))]

@@ -113,6 +113,7 @@ async def refused(word, **given):
     return str(caught.value)
 
 
+@pytest.mark.soak
 def test_a_run_goes_over_ssh_with_the_secrets_of_the_hosts(server, tmp_path):
     (tmp_path / "project").mkdir()
     with running() as answering:
@@ -126,6 +127,7 @@ def test_a_run_goes_over_ssh_with_the_secrets_of_the_hosts(server, tmp_path):
         assert answering.last()["headers"]["Authorization"] == "Bearer s3"
 
 
+@pytest.mark.soak
 async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_DRIVER", "s3")
     word = listed(tmp_path, server.line(), server.line())
@@ -168,6 +170,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("how", ["stay", "go"])
+@pytest.mark.soak
 def test_what_was_started_over_ssh_ends_with_the_driver_in_silence(server, tmp_path, how):
     command = [sys.executable, "-W", "error", "-c", DRIVER, listed(tmp_path, server.line()), how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:

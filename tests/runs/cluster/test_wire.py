@@ -7,7 +7,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Dataset, Item
@@ -81,13 +81,11 @@ def sent(value):
     return packer.unpackb(packer.packb(value), use_list=False, strict_map_key=False)
 
 
-@settings(max_examples=60)
 @given(answers)
 def test_an_answer_arrives_as_it_was_said(record):
     assert answer_record(*sent(body_of(record))) == record
 
 
-@settings(max_examples=60)
 @given(
     st.builds(
         CallRecord,
@@ -130,7 +128,6 @@ scores = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(scores, max_size=3))
 def test_scores_arrive_as_they_were_given(records):
     assert load_scores(sent(dump_scores(records))) == records
@@ -186,7 +183,6 @@ def cells(draw):
     return found
 
 
-@settings(max_examples=60)
 @given(cells())
 def test_cells_arrive_with_their_items_and_all_that_is_known_of_them(given_cells):
     found = load_cells(sent(dump_cells(given_cells)))
@@ -231,7 +227,6 @@ orders = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(orders)
 def test_an_order_arrives_as_it_was_given(order):
     assert load_order(sent(dump_order(order))) == order

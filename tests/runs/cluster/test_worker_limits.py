@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.runs.cluster.imagined import Clock
@@ -27,7 +27,6 @@ def told() -> tuple[TargetLease, list[str]]:
 steps = st.lists(st.tuples(st.sampled_from(["enter", "leave", "cancel", "room"]), st.integers(0, 20)), max_size=40)
 
 
-@settings(max_examples=60)
 @given(steps)
 def test_a_turnstile_lets_through_in_order_and_forgets_nobody_whoever_gives_up(steps):
     async def story() -> None:

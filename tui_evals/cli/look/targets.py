@@ -10,6 +10,7 @@ from tui_evals.cli.output import Stop, cell, say, say_json
 from tui_evals.cli.project import open_project
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
+from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError, attempt_clock
@@ -103,7 +104,8 @@ async def _canaries(config: TargetConfig, here: Project, root: Path) -> CanaryRe
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         async with attempt_clock(target, config.timeout):
-            return (await target.ask(request)).text
+            reply = await target.ask(request)
+        return whole_reply(reply.text, reply.finish_reason, config.name)
 
     try:
         return await check_judge(ask)

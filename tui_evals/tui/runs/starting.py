@@ -187,7 +187,7 @@ def why_no_run(app: Desk) -> str | None:
     if editing is None:
         return "no dataset is open: o opens one, ctrl+n begins one"
     report = app.workspace.report
-    if report is not None and not report.valid:
+    if report is not None and report.dataset is None:
         problem = next(one for one in report.problems if one.severity == "error")
         return f"the dataset is not valid yet: {problem}"
     return None
