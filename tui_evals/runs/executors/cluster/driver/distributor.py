@@ -197,7 +197,8 @@ class WorkDistributor:
         if not worker.lost:
             reply["leases"] = [[name, leases.grant(worker.name)] for name, leases in self._targets.items()]
             reply["granted"], reply["refused"] = self._budget.grant(worker.name)
-        starved = any(target_leases.is_starving(worker.name) for target_leases in self._targets.values())
+        # A worker that sits out a pause is to hear of a stop at once.
+        starved = any(leases.paused or leases.is_starving(worker.name) for leases in self._targets.values())
         share = min(_MAX_PATIENCE, self._alive / _MESSAGES_A_SECOND)
         reply["patience"] = max(share, _STARVED_PATIENCE if starved or not worker.cells else PATIENCE)
         reply["gather"] = max(share, _GATHER_SECONDS)
