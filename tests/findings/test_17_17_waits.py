@@ -50,6 +50,7 @@ def test_a_wait_is_shown_as_an_event_and_is_cut_by_whoever_stops_the_run(project
     with project.reader() as reader:
         run = reader.find_run("last")
         until(lambda: reader.totals(run.id).running == 0)  # what waits is not in flight
+    assert event["message"] in project.do("show", "last") and event["message"] in project.do("runs")
     stopped = time.monotonic()
     if way == "stop":
         project.do("stop", "last")

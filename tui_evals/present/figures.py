@@ -25,6 +25,8 @@ def estimate_sentence(answers: int, judge_calls: int, cost: float | None) -> str
 
 def duration(seconds: float) -> str:
     """A time span in at most seven cells."""
+    if 0 < seconds < 0.0005:
+        return "<1 ms"
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:

@@ -402,7 +402,7 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
         )
 
     field = Field("budget", "number", "Stop before more US dollars are spent, those before included.")
-    suggested_limit = {"budget": float(f"{limit + max(limit, spent):.3g}")}
+    suggested_limit = {"budget": float(f"{2 * max(limit, spent):.3g}")}
     form = Form(f"resume {run.key}", (field,), suggested_limit, check=faults, done="go on", says=stop_reason(run))
     return await app.push_screen_wait(form)
 
