@@ -54,8 +54,8 @@ def test_a_run_that_got_worse_is_exit_1_and_every_number_that_did_is_named(asked
     done = asked(10, "--fail-on-regression")
     assert (done.code, done.out) == (1, "")
     passes, evaluator = done.err.splitlines()
-    assert "passes 10 fewer of 20 items" in passes and "--fail-on-regression=0.05" in passes
-    assert "Includes: 1 in" in evaluator and "shown" in evaluator
+    assert "10 fewer of 20 items pass" in passes and "--fail-on-regression=0.05" in passes
+    assert "Includes: 1 in" in evaluator and "is worse than" in evaluator
 
 
 def test_what_chance_makes_too_is_no_regression_and_the_level_decides_what_that_is(asked, shell):

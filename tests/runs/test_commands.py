@@ -334,9 +334,13 @@ def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stoppe
 
 
 def test_a_detached_run_that_cannot_begin_is_reported(project):
+    """At once, without a run; a run that cannot go on is reported by its log too."""
     project.configure(api_key="env:NOT_SET_ANYWHERE")
     project.dataset(2)
-    out = project.do("run", "data.json", "--target", "main", "--detach", code=None)
+    assert "NOT_SET_ANYWHERE" in project.do("run", "data.json", "--target", "main", "--detach", code=3)
+    project.server.behave(always="401")
+    project.do("run", "data.json", "--target", "main", "--quiet", code=3, NOT_SET_ANYWHERE="key-1234567890")
+    out = project.do("resume", "last", "--detach", code=None)
     assert "NOT_SET_ANYWHERE" in out or re.fullmatch(r"\w+\n", out)
     logs = project.folder / ".evals" / "logs"
     until(lambda: any("NOT_SET_ANYWHERE" in log.read_text() for log in logs.iterdir()))

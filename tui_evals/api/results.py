@@ -27,9 +27,11 @@ class Answer:
     scores: Mapping[str, ScoreRecord]
     error: str | None = None
     latency_ms: float | None = None
+    """How long the call took; of an answer from the cache, how long it took when it was asked."""
     cost: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    from_cache: bool = False
 
     @property
     def passed(self) -> bool:
@@ -86,7 +88,7 @@ class Run:
 
 _PLAIN = (
     *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error"),
-    *("latency_ms", "cost", "input_tokens", "output_tokens"),
+    *("latency_ms", "cost", "input_tokens", "output_tokens", "from_cache"),
 )
 
 
@@ -125,4 +127,5 @@ def _answer(reader: Reader, run: RunRow, row: AnswerRow, scores: Iterable[ScoreR
         cost=row.cost,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
+        from_cache=row.from_cache,
     )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
 from tui_evals.text.jsonpath import PathError, find_by_path
+from tui_evals.text.measures import Measure
 
 Result = Literal["pass", "fail", "error", "skipped"]
 
@@ -74,6 +75,8 @@ class Score:
     label: str | None = None
     reason: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
+    measure: str = ""
+    """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it."""
 
 
 def verdict_score(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
@@ -192,6 +195,8 @@ class Evaluator:
     """Whether options can make it judge the answers of a group together."""
     judged: ClassVar[bool] = False
     may_ask: ClassVar[bool] = False
+    measure: ClassVar[Measure] = Measure()
+    """The unit of its scores, and which of them pass; without a direction those from the threshold upwards."""
     Options: ClassVar[type[Options]] = Options
     example: ClassVar[Mapping[str, object]] = {}
 
@@ -235,6 +240,9 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         raise
     except Exception as failure:  # a broken evaluator must not end a run
         return error_score("evaluatorError", f"Evaluator failed: {str(failure) or type(failure).__name__}")
+    if evaluator.measure.direction or evaluator.measure.unit:
+        measure = evaluator.measure.negated() if evaluator.options.negate else evaluator.measure
+        record = replace(record, measure=str(measure))
     return negated_score(record) if evaluator.options.negate else record
 
 

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
 from .readability import answer_text
 
@@ -122,6 +124,7 @@ class BertScore(Evaluator):
     name = "BertScore"
     aliases = ("bertscore",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     needs = ("response", "expected")
     Options = BertScoreOptions
     example: ClassVar = {

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
 from tui_evals.text.tokens import estimate_tokens
 
 from .base import (
@@ -101,6 +102,7 @@ class SummaryQuality(Evaluator):
     name = "SummaryQuality"
     aliases = ("summary_quality",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     needs = ("response", "prompt", "expected")
     judged = True
     Options = SummaryQualityOptions

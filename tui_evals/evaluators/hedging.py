@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 import re2
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, Score
 from .bertscore import ModelOptions, bert_similarity
 from .readability import answer_text
@@ -131,6 +133,7 @@ class HedgingLanguage(Evaluator):
     name = "HedgingLanguage"
     aliases = ("hedging_language",)
     family = "Arthur Bench"
+    measure = Measure("at most")
     Options = HedgingLanguageOptions
     example: ClassVar = {"response": "Rye bread keeps longer than wheat bread.", "options": {"method": "lexical"}}
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import AliasChoices, Field, model_validator
 
 from tui_evals.text.chats import chat_to_text, is_chat
+from tui_evals.text.measures import Measure
 
 from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
 from .choices import (
@@ -166,6 +167,7 @@ class ModelGraded(Evaluator):
     name = "ModelGraded"
     aliases = ("ModelBasedClassify",)
     family = "model-graded"
+    measure = Measure("at least")
     needs = ()  # the spec decides which evidence is needed
     judged = True
     groups = True

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from tui_evals.text.chats import chat_to_text
+from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
 from .judging import UnreadableReply, ask_judge, judge_question, reply_text, score_line, verdict_object
@@ -93,6 +94,7 @@ class Relevance(Evaluator):
 
     name = "Relevance"
     family = "M365"
+    measure = Measure("at least")
     needs = ("response", "prompt")
     judged = True
     Options = RatingOptions
@@ -117,6 +119,7 @@ class Coherence(Evaluator):
 
     name = "Coherence"
     family = "M365"
+    measure = Measure("at least")
     judged = True
     Options = RatingOptions
     example: ClassVar = {
@@ -139,6 +142,7 @@ class Groundedness(Evaluator):
 
     name = "Groundedness"
     family = "M365"
+    measure = Measure("at least")
     judged = True
     Options = RatingOptions
     example: ClassVar = {
@@ -167,6 +171,7 @@ class Similarity(Evaluator):
 
     name = "Similarity"
     family = "M365"
+    measure = Measure("at least")
     needs = ("response", "expected")
     judged = True
     Options = RatingOptions
@@ -191,6 +196,7 @@ class Rubric(Evaluator):
 
     name = "Rubric"
     family = "model-graded"
+    measure = Measure("at least")
     judged = True
     Options = RubricOptions
     example: ClassVar = {

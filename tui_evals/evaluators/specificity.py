@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
 from .readability import answer_text, count_distinct_words, is_word_character, map_characters, word_count
 
@@ -98,6 +100,7 @@ class Specificity(Evaluator):
     name = "Specificity"
     aliases = ("specificity",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     Options = SpecificityOptions
     example: ClassVar = {
         "response": "Marie Curie isolated 0.1 g of radium in Paris in 1902.",

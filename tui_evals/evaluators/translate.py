@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions
 from .values import response_texts
 
@@ -40,6 +42,7 @@ class Translate(Evaluator):
 
     name = "Translate"
     family = "OpenAI basic"
+    measure = Measure("at least")
     needs = ("response", "expected")
     Options = TranslateOptions
     example: ClassVar = {

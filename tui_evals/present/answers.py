@@ -10,6 +10,7 @@ from typing import Any
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label, references
 from tui_evals.text.chats import question_text
+from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
 
 from .figures import duration, tokens
@@ -139,9 +140,12 @@ def error_text(record: AnswerRecord | None) -> str:
 
 def score_text(record: ScoreRecord) -> str:
     """An evaluator with its number and what that was held against."""
-    number = "" if record.score is None else f" {record.score:g}"
-    limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
-    return f"{record.key}{number}{limit}"
+    return f"{record.key} {figures_text(record)}".rstrip()
+
+
+def figures_text(record: ScoreRecord) -> str:
+    """A score with what was wanted of it; empty where there is no number."""
+    return score_figures(record.score, record.threshold, record.result, record.measure)
 
 
 def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> Iterator[str]:
@@ -151,7 +155,7 @@ def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> It
     for score in scores:
         if score.result in ("fail", "error"):
             failed = " could not judge" if score.result == "error" else ""
-            number = score_text(score).removeprefix(score.key)
+            number = f" {figures_text(score)}".rstrip()
             yield f"{score.key}{failed}{number}: {score.reason or 'no reason was given'}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from tui_evals.text.measures import parse_measure
 from tui_evals.text.money import money
 
 
@@ -87,8 +88,10 @@ def short_number(value: float | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def mean_text(value: float | None) -> str:
-    """The mean of scores."""
+def mean_text(value: float | None, measure: str = "") -> str:
+    """The mean of scores, with their unit."""
+    if value is not None and (known := parse_measure(measure)).unit:
+        return known.texts(value)[0]
     return "n/a" if value is None else f"{value:.3f}" if abs(value) < 10 else short_number(value)
 
 

@@ -33,7 +33,7 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> str:
     run = runs[-1]
     broken = broken_in(reader, runs) if len(runs) > 1 else frozenset()
     since = f"broken since {runs[0].name} ({runs[0].key}): "
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     totals = reader.totals_by(run.id, "column")
     about = run_facts(run, reader.totals(run.id), reader.spent(run.id)[1])
     rows = sorted(reader.all_rows(run.id), key=_column)
@@ -95,7 +95,7 @@ def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.
         "testcase",
         name=_xml_line(answer_name(row, "turns" in answered.item, repeated)),
         classname=_xml_line(".".join(part for part in (dataset, row.category) if part)),
-        time=f"{(row.latency_ms or 0.0) / 1000:.3f}",
+        time=f"{(0.0 if row.from_cache else row.latency_ms or 0.0) / 1000:.3f}",
     )
     outcome = _OUTCOMES.get(row.status, "skipped")
     if outcome == "skipped":

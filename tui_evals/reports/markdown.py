@@ -97,7 +97,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         scores = [
             [
                 _evaluator_name(mean),
-                mean_text(mean.mean),
+                mean_text(mean.mean, mean.measure),
                 *_rate_cells(Rate(mean.passed, mean.passed + mean.failed)),
                 str(mean.errored),
             ]
@@ -107,7 +107,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
     every = list(reader.all_rows(run.id))
     repeated = any(row.repeat for row in every)
     bad = sorted((row for row in every if row.status in BAD), key=lambda row: BAD.index(row.status))
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     cases = (read(reader, run, row, items[row.item]) for row in bad)
     title = (
         f"### What failed: {counted(len(bad), 'answer')}" if bad else f"### Nothing failed{_unfinished_note(totals)}"
@@ -174,7 +174,7 @@ def _test_cells(test: MeasuredDifference) -> list[str]:
 def _broken_cases(reader: Reader, comparison: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
     """What each later run that broke an item says now, with what the first one said."""
     documents: Mapping[int, Sequence[Any]] = {
-        side.run.id: reader.snapshot(side.run.snapshot)["items"] for side in comparison.sides
+        side.run.id: reader.judged_by(side.run).document["items"] for side in comparison.sides
     }
     for line in lines:
         number = 1 + line.kinds.index("broken")

@@ -39,7 +39,7 @@ class AnswerEntry:
 
 def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[AnswerEntry]]]:
     """Each conversation of a run: its item, and its answers turn by turn."""
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
         cell_rows = list(rows)
         item = items[cell_rows[0].item]
@@ -216,8 +216,8 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: b
 _PARTS = ("score", "result", "threshold", "reason")
 _COLUMNS = (
     *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
-    *("status", "score", "error_code", "error_message", "latency_ms", "input_tokens"),
-    *("output_tokens", "cost", "tags", "extensions", "conversation_id"),
+    *("status", "score", "error_code", "error_message", "latency_ms", "from_cache"),
+    *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id"),
 )
 
 
@@ -238,6 +238,7 @@ def _row(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[st
         "error_code": record.code if record else None,
         "error_message": record.message if record else None,
         "latency_ms": row.latency_ms,
+        "from_cache": row.from_cache,
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,
         "cost": row.cost,

@@ -141,6 +141,7 @@ def _record(assigned: Assigned, score: Score) -> ScoreRecord:
         reason=score.reason,
         details=score.details,
         weight=assigned.weight,
+        measure=score.measure,
     )
 
 

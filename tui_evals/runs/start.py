@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -36,6 +35,7 @@ from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
+from .readiness import check_can_begin, judge_configs
 from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import GENERATION, METRICS, RECORDED, resume_command
 from .suggested import SOURCE, settings_of_run, suggested
@@ -98,10 +98,24 @@ class PreparedRun:
         """The calls it takes, and what they may cost."""
         return estimate(self.plan, price_for)
 
-    def store(self, writer: Writer) -> Job:
-        """Commit the plan: from now on the run exists, whole, with every answer pending."""
+    def store(self, writer: Writer, *, apart: bool = False) -> Job:
+        """Commit the plan once it can begin: from now on the run exists, whole, with every answer pending.
+
+        ConfigurationError says what keeps it from beginning; then nothing is stored. With `apart` another process will
+        execute it.
+        """
+        opened_targets = check_can_begin(
+            self.plan,
+            self.project,
+            ready=self.ready,
+            max_cost=self.terms.max_cost,
+            use_cache=self.terms.use_cache,
+            elsewhere=self.terms.cluster is not None,
+            apart=apart,
+        )
         run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **self.about)
-        return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=self.ready)
+        ready = {**self.ready, **opened_targets}
+        return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=ready)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,7 +487,8 @@ def _unchanged_target(
 def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -> Engine:
     """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass.
 
-    On a cluster the targets are opened by the workers, and here only once something asks them.
+    On a cluster the targets are opened by the workers, and here only once something asks them; so is a judge that no
+    evaluator needs.
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
@@ -481,16 +496,18 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
-        if target is None and terms.cluster is not None:
+        if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
         made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
         made.largest_answer = largest.get((kind, config.name), 0)
         return made
 
+    configs = judge_configs(plan, project.settings)
+    judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
     targets = [priced(config, "target") for config in plan.targets]
-    judges = {name: priced(config, "judge") for name, config in _judges(plan, project.settings).items()}
+    judges = {name: priced(config, "judge") for name, config in configs.items()}
     if again:
-        kept = _pass_config(plan, run, terms, reader, project.environment)
+        kept = _pass_config(plan, run, terms, reader, writer, project.environment)
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
@@ -509,28 +526,17 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
 
 
 def _pass_config(
-    plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]
+    plan: Plan, run: RunRow, terms: Terms, reader: Reader, writer: Writer, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
+    judging = plan.dataset.model_dump(mode="json", by_alias=True, exclude_none=True)
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     return {
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
-        "dataset": None if own else hashlib.sha256(plan.dataset.model_dump_json().encode()).hexdigest(),
+        "dataset": None if own else writer.snapshot(judging, run.source),
         "terms": {"use_cache": terms.use_cache},
     }
-
-
-def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
-    if plan.without_judges:
-        return {}
-    configs: dict[str | None, TargetConfig] = {}
-    for name in plan.judges_needed():
-        if name is not None:
-            configs[name] = find_target(name, settings)
-    if plan.judge is not None:
-        configs[None] = plan.judge
-    return configs
 
 
 def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:

@@ -21,6 +21,7 @@ class Judged(NamedTuple):
     score: float | None
     result: str | None
     threshold: float | None
+    measure: str = ""
 
 
 _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
@@ -91,7 +92,7 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     """One row for each evaluator, or for each evaluator and column; groups of answers belong to no column."""
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
-    aggregates = f"count(s.score), avg(s.score), {results}"
+    aggregates = f"count(s.score), avg(s.score), {results}, max(s.measure)"
     query = (
         f"SELECT s.key, min(s.evaluator), 'answer', {column}, {aggregates} FROM answers "
         "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
@@ -110,7 +111,8 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
 def judged(ask: Ask, run: int, number: int) -> list[Judged]:
     """What a comparison needs of every score of a pass that says something."""
     query = (
-        "SELECT s.answer, s.key, s.score, s.result, s.threshold FROM answers JOIN scores s ON s.answer = answers.id "
+        "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
+        "FROM answers JOIN scores s ON s.answer = answers.id "
         "WHERE answers.run = ? AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
     )
     return [Judged(*row) for row in ask(query, [run, number])]

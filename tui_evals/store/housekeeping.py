@@ -145,7 +145,8 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(
-        "DELETE FROM snapshots WHERE hash NOT IN (SELECT snapshot FROM runs) AND created < ?",
+        "DELETE FROM snapshots WHERE hash NOT IN (SELECT snapshot FROM runs) AND hash NOT IN "
+        "(SELECT ifnull(config ->> '$.dataset', '') FROM passes) AND created < ?",
         [time.time() - _ABANDONED],
     )
     return False

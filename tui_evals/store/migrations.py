@@ -102,11 +102,24 @@ def _reasons(database: Database) -> None:
     )
 
 
+def _measures(database: Database) -> None:
+    """What scores are in; of those kept until now the names of the limits tell."""
+    for table in ("scores", "group_scores"):
+        database.executescript(
+            f"""
+            ALTER TABLE {table} ADD COLUMN measure TEXT NOT NULL DEFAULT '';
+            UPDATE {table} SET measure = iif(substr(reason, 1, 8) = 'negated:', 'at least ', 'at most ')
+              || CASE evaluator WHEN 'Latency' THEN 'ms' WHEN 'Cost' THEN 'USD' ELSE 'tokens' END
+              WHERE evaluator IN ('Latency', 'Cost', 'Tokens');
+            """
+        )
+
+
 def _waits(database: Database) -> None:
     database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _waits)
+STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures, _waits)
 VERSION = len(STEPS)
 
 

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -25,11 +25,13 @@ from .rows import (
     Draft,
     EvaluatorMean,
     GroupScore,
+    JudgedBy,
     Label,
     ScoringPass,
     answer_record,
     answer_row,
     call_record,
+    judged_document,
     label_row,
     run_row,
     score_record,
@@ -102,6 +104,18 @@ class Reader:
             document: dict[str, Any] = json.loads(text)
             return document
         raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
+
+    def judged_by(self, run: RunRow, asked: Mapping[str, Any] | None = None) -> JudgedBy:
+        """The dataset by which the answers of a run are judged now, and since when; `asked` is its own if known."""
+        query = (
+            "SELECT p.created, s.hash, s.document FROM passes p JOIN snapshots s ON s.hash = p.config ->> '$.dataset' "
+            "WHERE p.run = ? AND p.pass = ?"
+        )
+        if asked is None:
+            asked = self.snapshot(run.snapshot) if run.snapshot else {}
+        for created, digest, text in self.query(query, [run.id, run.scoring_pass]):
+            return JudgedBy(judged_document(asked, json.loads(text)), created, digest)
+        return JudgedBy(asked, run.created, run.snapshot)
 
     def control(self, run: int) -> Control:
         """The control word of a run: pause, stop, or empty."""
@@ -263,6 +277,10 @@ class Reader:
         for cache_key, recipe, target, created, *body in self.query(query, [key]):
             return Cached(cache_key, recipe, target, created, answer_record(*body))
         return None
+
+    def cache_holds(self, target: str) -> bool:
+        """Whether anything that a target said is cached."""
+        return bool(self.query("SELECT 1 FROM cache WHERE target = ? LIMIT 1", [target]))
 
     def cache_info(self) -> CacheInfo:
         """How much the cache holds."""

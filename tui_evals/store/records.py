@@ -86,6 +86,8 @@ class ScoreRecord:
     reason: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0
+    measure: str = ""
+    """What the score is in, and which scores pass, as the evaluator says it: `at most ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

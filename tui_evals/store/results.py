@@ -115,7 +115,7 @@ def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]
     """Add the scores of a pass, and set what the answer as a whole came to."""
     seq = take_seq(connection, len(rows))
     connection.executemany(
-        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         [(row.answer, row.scoring_pass, *score) for row in rows for score in row.scores],
     )
     connection.executemany(
@@ -127,7 +127,7 @@ def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]
 
 def group_scored(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
     """Add records for groups of answers: run, pass, item, turn, then the score."""
-    connection.executemany("INSERT OR IGNORE INTO group_scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+    connection.executemany("INSERT OR IGNORE INTO group_scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
     return [None] * len(rows)
 
 

@@ -70,6 +70,38 @@ class ScoringPass:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """What a run asked, with what is expected of its answers in the scoring pass that counts."""
+
+    document: Mapping[str, Any]
+    since: float
+    """When it was judged so: when the run began, or was judged again by an edited dataset."""
+    digest: str = ""
+    """The snapshot whose expectations these are; empty where nobody knows."""
+
+
+EXPECTATION = ("expected_response", "ideal", "evaluators", "threshold")
+"""The fields of an item or turn that say what is expected of an answer."""
+
+
+def judged_document(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
+    """A dataset as it was asked, with the expectations of another that has the same items and turns."""
+    items = [_with_expectation(*both) for both in zip(asked.get("items", ()), judging.get("items", ()), strict=False)]
+    return {**asked, "default_evaluators": judging.get("default_evaluators"), "items": items}
+
+
+def _with_expectation(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
+    item = {name: value for name, value in asked.items() if name not in EXPECTATION}
+    item |= {name: judging[name] for name in EXPECTATION if judging.get(name) is not None}
+    turns = asked.get("turns")
+    if isinstance(turns, list):
+        item["turns"] = [
+            _with_expectation(*both) for both in zip(turns, judging.get("turns") or ({},) * len(turns), strict=False)
+        ]
+    return item
+
+
+@dataclass(frozen=True, slots=True)
 class Cached:
     """An answer kept in the cache."""
 
@@ -106,6 +138,8 @@ class EvaluatorMean:
     failed: int
     errored: int
     skipped: int
+    measure: str = ""
+    """What its scores are in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +248,7 @@ def score_values(record: ScoreRecord) -> tuple[Any, ...]:
         plain(record.reason),
         dumps(record.details),
         record.weight,
+        record.measure,
     )
 
 

@@ -289,9 +289,9 @@ class Writer:
         return results.Answered(answer, values, body, cache, time.time())
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
-        *texts, details, weight = score_values(record)
+        *texts, details, weight, measure = score_values(record)
         known = (self.clean(value) if isinstance(value, str) else value for value in texts)
-        return (*known, cleaned(details, self.clean), weight)
+        return (*known, cleaned(details, self.clean), weight, self.clean(measure))
 
     def clean(self, text: str) -> str:
         """Without the secrets that are known."""

@@ -19,7 +19,7 @@ from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import cut, table, wrap
-from tui_evals.present.comparisons import KIND_LOOKS, difference_text, kind_counts, stop_notes
+from tui_evals.present.comparisons import KIND_LOOKS, difference_text, kind_counts, kind_text, stop_notes
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
@@ -224,7 +224,7 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
     if line.repeat is not None:
         place.append(f"repeat {line.repeat + 1}")
     place += [part for part in (line.column, line.category) if part]
-    say(cut(f"{look.text}  {' · '.join(place)}", room), fg=colour(look.tone), bold=True)
+    say(cut(f"{kind_text(line)}  {' · '.join(place)}", room), fg=colour(look.tone), bold=True)
     several = len(line.kinds) > 1
     for name, answer, kind in zip(NAMES, line.answers, (None, *line.kinds), strict=False):
         if answer is None:
@@ -232,10 +232,10 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
                 say(f"    {name} – not asked", dim=True)
             continue
         mark = ANSWER_LOOKS[answer.status]
-        kind_text = f"{kind or '':<15}" if several else ""
+        kind_cell = f"{kind or '':<15}" if several else ""
         preview = previews.get(answer.id, "")
         preview = preview.rstrip() + "…" if len(preview) >= _PREVIEW else preview
-        say(cut(f"    {name} {mark.glyph} {mark.word:<8} {kind_text}{preview}", room), fg=colour(mark.tone))
+        say(cut(f"    {name} {mark.glyph} {mark.word:<8} {kind_cell}{preview}", room), fg=colour(mark.tone))
 
 
 def _answer_ids(lines: Sequence[ComparedLine]) -> Iterator[int]:

@@ -119,7 +119,7 @@ def diff(word: str, *, item: str | None, turn: int | None, only: str | None, lim
         if not rows:
             say(_no_rows_text(run, only, turn))
             return
-        items = reader.snapshot(run.snapshot)["items"]
+        items = reader.judged_by(run).document["items"]
         for number, (_, cell) in enumerate(groupby(rows, key=lambda row: row.cell)):
             if number:
                 say()

@@ -197,7 +197,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
             say_json([asdict(mean) for mean in means])
             return
         for mean in means:
-            mean_note = "" if mean.mean is None else f"mean {mean_text(mean.mean)}"
+            mean_note = "" if mean.mean is None else f"mean {mean_text(mean.mean, mean.measure)}"
             mean_note += "  of all answers to an item together" if mean.scope == "group" else ""
             say(
                 f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
@@ -235,7 +235,7 @@ def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
     if as_json:
         say_json([asdict(detail) for detail in details])
         return
-    document = reader.snapshot(run.snapshot)
+    document = reader.judged_by(run).document
     for detail in details:
         _say_detail(detail, run, document["items"][detail.row.item])
 

@@ -23,7 +23,7 @@ _FAIL_ON = ["fail", "partial", "error"]
 
 
 _LEVEL = "0.05"
-"""The level of a gate that names none: the one at which comparisons call a difference shown."""
+"""The level of a gate that names none: the one from which comparisons say that a difference could be chance."""
 
 
 class Gated(click.Command):

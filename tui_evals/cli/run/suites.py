@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.compare.compare import evaluator_tables
-from tui_evals.cli.output import Stop, columns, say, say_json, warn
+from tui_evals.cli.output import Stop, columns, keep_output_to_ourselves, say, say_json, warn
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import evaluators_named
 from tui_evals.compare.measures import RunDifference
@@ -32,8 +32,6 @@ from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
 
 from .execution import ExecutionOptions, open_writer, refusals, run_here
-
-_LESS_IS_BETTER = frozenset(("HedgingLanguage",))
 
 
 def list_suites(as_json: bool) -> None:
@@ -178,7 +176,7 @@ def _say_table(rows: Sequence[Sequence[str]], *, right: Sequence[int], elastic: 
 def _better_direction(suite: keeping.Suite) -> int:
     """1 where a higher average is better, -1 where a lower one is."""
     kind = built_in().get(suite.method["name"])
-    return -1 if kind is not None and kind.name in _LESS_IS_BETTER else 1
+    return -1 if kind is not None and kind.measure.better < 0 else 1
 
 
 def _say_runs(runs: Sequence[dict[str, Any]], better: int) -> None:
@@ -317,6 +315,7 @@ def run(
             contexts=None,
         )
         suite_run = running.suite_run(stored_suite, name, texts, contexts, metadata, needs_context=needs_context)
+        keep_output_to_ourselves()
         with refusals(), open_writer(here) as writer:
             job = running.prepare_run(suite_run, here, judge).store(writer)
             code = run_here(job, writer, ExecutionOptions(quiet=as_json))

@@ -170,7 +170,7 @@ def _evaluator(
     return Evaluator(
         name=mean.key,
         kind=" · ".join(kinds),
-        mean=mean_text(mean.mean),
+        mean=mean_text(mean.mean, mean.measure),
         scored=mean.scored or mean.passed + mean.failed,
         share=share_of(mean.passed, mean.passed + mean.failed),
         errored=mean.errored,
@@ -180,7 +180,7 @@ def _evaluator(
         columns=tuple(
             (
                 names[column_mean.prompt, column_mean.target],
-                mean_text(column_mean.mean),
+                mean_text(column_mean.mean, column_mean.measure),
                 share_of(column_mean.passed, column_mean.passed + column_mean.failed),
             )
             for column_mean in by_column

@@ -200,5 +200,5 @@ def _spreads(sides: Sequence[RunSide], evaluators: Sequence[str]) -> Iterator[Sp
         if chart := steps(scores):
             means: defaultdict[str, tuple[str, int]] = defaultdict(lambda: ("n/a", 0))
             for letter, own in zip(NAMES, scores, strict=False):
-                means[letter] = (mean_text(fmean(own) if own else None), len(own))
+                means[letter] = (mean_text(fmean(own) if own else None, sides[0].measures.get(key, "")), len(own))
             yield Spread(key, tuple((letter, *mean) for letter, mean in means.items()), chart)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from tui_evals.datasets.model import Item
+from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.asking import PricedTarget, TimedReply, cache_key, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
@@ -156,18 +156,7 @@ class LocalExecutor:
 
     def request(self, cell: Cell, turn: int, chat: Chat) -> Request:
         """The request to the target of a cell for a turn."""
-        item, dataset = cell.item, self._plan.dataset
-        return Request(
-            messages=chat,
-            tools=tuple(item.tools or dataset.tools or ()),
-            response_format=item.response_format or dataset.response_format,
-            params=self._targets[cell.target].with_params({}),
-            item=cell.name,
-            position=cell.position,
-            turn=turn,
-            repeat=cell.repeat,
-            variables=item.variables or {},
-        )
+        return request_for_turn(self._plan.dataset, cell, turn, chat, self._targets[cell.target].with_params({}))
 
     def _key(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, record: AnswerRecord) -> str | None:
         priced = self._targets[cell.target]
@@ -197,6 +186,22 @@ class LocalExecutor:
         return _answer_record(timed, sent)
 
 
+def request_for_turn(dataset: Dataset, cell: Cell, turn: int, chat: Chat, params: Mapping[str, Any]) -> Request:
+    """The request to a target for a turn of a cell."""
+    item = cell.item
+    return Request(
+        messages=chat,
+        tools=tuple(item.tools or dataset.tools or ()),
+        response_format=item.response_format or dataset.response_format,
+        params=params,
+        item=cell.name,
+        position=cell.position,
+        turn=turn,
+        repeat=cell.repeat,
+        variables=item.variables or {},
+    )
+
+
 def _demand_chat(chat: Chat | TemplateError) -> Chat:
     if isinstance(chat, TemplateError):
         raise Stopped(f"an answered turn cannot be judged, for its prompt cannot be made any more: {chat}")
@@ -222,8 +227,8 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
 
 
 def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
-    """A cached answer for this request; how long it once took says nothing about now."""
-    return replace(cached, request=sent, from_cache=True, attempts=0, latency_ms=None)
+    """A cached answer for this request, with the time and the price of the call that once fetched it."""
+    return replace(cached, request=sent, from_cache=True, attempts=0)
 
 
 def _failed_record(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:

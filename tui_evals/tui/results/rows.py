@@ -11,6 +11,7 @@ from tui_evals.present.figures import compact, duration, number
 from tui_evals.present.status import result_look
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.text.measures import parse_measure
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, tone_style
@@ -289,7 +290,8 @@ def _nth(names: Sequence[str], number: int) -> str:
 def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, ScoreRecord]) -> Piece:
     match column.by:
         case "latency_ms":
-            text = "" if answer.latency_ms is None else duration(answer.latency_ms / 1000)
+            asked = answer.latency_ms is not None and not answer.from_cache
+            text = duration((answer.latency_ms or 0.0) / 1000) if asked else ""
         case "output_tokens":
             read, written = answer.input_tokens, answer.output_tokens
             text = "" if read is None and written is None else f"{compact(read)}+{compact(written)}"
@@ -316,10 +318,15 @@ def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
     look = result_look(record.result)
     judged = record.result is not None
     plain = record.threshold is None and record.score in (0, 1) and judged
-    figure = "" if record.score is None or plain else number(record.score)
+    figure = "" if record.score is None or plain else _figure(record.score, record.measure)
     if not judged:
         return figure or record.label or "", ""
     return f"{look.glyph} {figure}".strip(), tone_style(look.tone)
+
+
+def _figure(score: float, measure: str) -> str:
+    known = parse_measure(measure)
+    return known.texts(score)[0] if known.unit in ("ms", "USD") else number(score)
 
 
 def _merged(pieces: Iterable[Piece]) -> Iterable[Piece]:

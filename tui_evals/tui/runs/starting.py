@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +231,11 @@ async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, 
 
 async def _start_prepared(app: Desk, prepared: PreparedRun) -> bool:
     """Store a run and have a process of its own execute it."""
-    job = await app.writer.write(prepared.store)
+    try:
+        job = await app.writer.write(partial(prepared.store, apart=True))
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return False
     return await _execute_apart(app, job.run, ["resume", job.run.key], "runs")
 
 

@@ -147,8 +147,9 @@ class Outbox:
         return [cleaned(request, self._clean), text and self._clean(text), cleaned(rest, self._clean)]
 
     def _score(self, row: Sequence[Any]) -> list[Any]:
-        *columns, label, reason, details, weight = row
-        return [*columns, label and self._clean(label), self._clean(reason), cleaned(details, self._clean), weight]
+        *columns, label, reason, details, weight, measure = row
+        texts = (label and self._clean(label), self._clean(reason), cleaned(details, self._clean))
+        return [*columns, *texts, weight, self._clean(measure)]
 
 
 def _resolve(waiting: asyncio.Future[Any] | None, value: object) -> None:
