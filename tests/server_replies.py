@@ -43,6 +43,8 @@ class Behaviour:
     """The answer to everything, e.g. the verdict of a judge."""
     size: int = 0
     """Answers are filled up to this many characters."""
+    tokens: int | None = None
+    """The tokens of each answer as the server counts them, whatever it says."""
     markers: bool = True
     """Whether markers in questions count; not for a judge who reads the questions of others."""
 
@@ -73,6 +75,8 @@ def completion(call: Call, finish: str = "stop", usage: bool = True, **message: 
     message = {"role": "assistant", "content": call.answer(), **message}
     asked = sum(len(str(said.get("content")).split()) for said in call.body["messages"])
     answered = len(str(message["content"] or "").split()) or 1
+    if call.behaviour.tokens is not None:
+        answered = call.behaviour.tokens
     counted = {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
     choice = {"index": 0, "message": message, "finish_reason": finish}
     head = {"id": f"chatcmpl-{call.key}", "object": "chat.completion", "created": 0, "model": call.body["model"]}

@@ -354,6 +354,11 @@ async def test_litellm_knows_prices_and_does_not_invent_them(server):
     assert (await outcome("litellm", server, "hello")).cost is None
 
 
+async def test_litellm_reports_how_long_the_network_took(server):
+    server.behave(latency=0.05)
+    assert 0.05 <= (await outcome("litellm", server, "hello")).seconds < 0.5
+
+
 async def test_another_protocol_through_litellm(server):
     settings = {"model": "anthropic/claude-sonnet-4-5", "base_url": server.url.removesuffix("/v1")}
     reply = await outcome("litellm", server, "hello", **settings)

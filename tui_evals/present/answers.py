@@ -66,7 +66,7 @@ def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) ->
         scripted="scripted, not a model" if row.scripted else "",
         cached="from the cache" if row.from_cache else "",
         duration=duration(row.latency_ms / 1000) if asked and row.latency_ms is not None else "",
-        tokens=tokens(row.input_tokens, row.output_tokens),
+        tokens=tokens(row.input_tokens, row.output_tokens) or _uncounted(record),
         cost=_paid(row),
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
         attempts=_several(row.attempts, "attempts"),
@@ -81,6 +81,12 @@ def _paid(row: AnswerRow) -> str:
     if row.cost is not None:
         return money(row.cost)
     return "" if row.code else "unpriced"
+
+
+def _uncounted(record: AnswerRecord) -> str:
+    """That the provider stated counts which cannot be any."""
+    note = (record.diagnostics or {}).get("usage")
+    return f"tokens {note}" if isinstance(note, str) else ""
 
 
 def _several(count: int, what: str) -> str:

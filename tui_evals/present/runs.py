@@ -9,7 +9,7 @@ from typing import Any
 from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import interval_percent
-from tui_evals.runs.status import GENERATION
+from tui_evals.runs.status import GENERATION, resume_command
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.money import money
 
@@ -115,7 +115,13 @@ def next_step(run: RunRow) -> str:
     """What goes on with a run that did not come to its end."""
     if run.status not in ("planned", "interrupted") or GENERATION in run.config:
         return ""
-    return f"`tui-evals resume {run.key}` goes on with it"
+    return f"`{resume_command(run)}` goes on with it"
+
+
+def overshoot_sentence(run: RunRow, totals: Totals) -> str:
+    """By how much a run has exceeded what it may spend; empty where it has not."""
+    limit, spent = (run.config.get("terms") or {}).get("max_cost"), run_cost(totals).amount
+    return f"{money(spent - limit)} over the limit of {money(limit)}" if limit and spent > limit else ""
 
 
 def basis_sentence(totals: Totals) -> str:

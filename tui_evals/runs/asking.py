@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -13,19 +14,19 @@ from typing import Any, Literal
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.runs.executors.base import Ledger, Stopped
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, CallRecord
+from tui_evals.store.records import AnswerRecord, CallRecord, StopCode, Wait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
-from tui_evals.targets.function import raised_error
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
-from .limits import Room, persistent
+from .limits import Room, WaitTooLong, persistent
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
 
 current_answer: ContextVar[int | None] = ContextVar("current_answer", default=None)
+_UNSEEN = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class PricedTarget:
     """Whether the same question always deserves the same answer; code and files change without a new name."""
     answers: int = 0
     """How many questions it has answered."""
+    largest_answer: int = 0
+    """The tokens of the largest answer it has given in the run."""
     stopped: Stopped | None = None
     """Why the target is not asked any more."""
 
@@ -82,50 +85,59 @@ class PricedTarget:
             params["max_tokens"] = ANSWER_TOKENS
         return params
 
-    async def ask(self, request: Request, ledger: Ledger) -> TimedReply:
-        """The reply, or TargetError; Stopped when asking any further cannot succeed."""
+    async def ask(
+        self, request: Request, ledger: Ledger, flight: AbstractContextManager[object] = _UNSEEN
+    ) -> TimedReply:
+        """The reply, or TargetError; Stopped when asking any further cannot succeed.
+
+        Each attempt is made within `flight`, which shows it.
+        """
         if self.stopped is not None:
             raise self.stopped
         answers_before = self.answers
         reserved = 0.0
         if self.budget.most is not None and self.price is not None:
-            reserved = most_it_can_cost(request.messages, request.params, self.price)
+            reserved = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
         try:
             await self.budget.reserve(reserved)
         except BudgetSpent as spent:
             raise Stopped(f"the budget is spent: {spent}", "budget") from None
-        took = cost = None
+        took = cost = charged = None
         started = time.time()
 
         def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
-            nonlocal took, cost
+            nonlocal took, cost, charged
             took = seconds
             cost = self._cost(outcome)
+            # An answer without counts was paid for as well, and may have cost what was set aside for it.
+            charged = reserved if cost is None and isinstance(outcome, Reply) else cost
+            if isinstance(outcome, Reply) and outcome.usage is not None:
+                self.largest_answer = max(self.largest_answer, outcome.usage.output_tokens)
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:
             reply, attempts = await persistent(
-                lambda: self._attempt(request), self.room.gate, self.config.timeout, note_attempt
+                self.target,
+                request,
+                self.config,
+                self.room.gate,
+                flight=flight,
+                note_attempt=note_attempt,
+                note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
             )
         except (TargetError, ConfigurationError) as problem:
-            if isinstance(problem, TargetError) and not self._is_fatal(problem, answers_before):
+            limited = isinstance(problem, WaitTooLong)
+            if isinstance(problem, TargetError) and not limited and not self._is_fatal(problem, answers_before):
                 raise
             gone = self.answers and isinstance(problem, TargetError)
-            self.stopped = Stopped(f"{self.config.name}: {problem}", "failed" if gone else "configuration")
+            code: StopCode = "limited" if limited else "failed" if gone else "configuration"
+            self.stopped = Stopped(f"{self.config.name}: {problem}", code)
+            self.room.gate.halt()
             raise self.stopped from None
         finally:
-            self.budget.settle(reserved, cost)
+            self.budget.settle(reserved, charged)
         self.answers += 1
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
-
-    async def _attempt(self, request: Request) -> Reply:
-        """One attempt; whatever else the code of a target raises is the record of an answer, never the end of a run."""
-        try:
-            return await self.target.ask(request)
-        except (TargetError, ConfigurationError, TimeoutError):
-            raise
-        except Exception as problem:
-            raise raised_error(self.config.name, problem) from None
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
         if isinstance(outcome, TargetError):
@@ -213,6 +225,10 @@ class StoreLedger:
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
         self._writer.call(record, self._run)
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Note a pause before the next attempt."""
+        self._writer.waiting(self._run, wait, None)
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""

@@ -260,6 +260,15 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
+def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
+    """The job with another limit to what it may spend, which holds whenever the run goes on; None leaves it."""
+    if max_cost is None:
+        return job
+    config = {**job.run.config, "terms": {**job.run.config["terms"], "max_cost": max_cost}}
+    writer.run_config(job.run.id, config)
+    return replace(job, run=replace(job.run, config=config), terms=replace(job.terms, max_cost=max_cost))
+
+
 def rerun_items(
     parent: RunRow, only: str, reader: Reader, project: Project, *, allow_unjudged: bool = False
 ) -> PreparedRun:
@@ -496,12 +505,15 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
+    largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
-        return opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made.largest_answer = largest.get((kind, config.name), 0)
+        return made
 
     configs = judge_configs(plan, project.settings)
     judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()

@@ -73,6 +73,12 @@ _NUMBER = re.compile(r"(?<!\d)(?<!answered )\d+(?:\.\d+)?")
 """What tells two messages of one cause apart: ids, seconds, ports; the status that a server answered stays."""
 
 
+def largest_answers(ask: Ask, run: int) -> dict[tuple[str, str], int]:
+    """The tokens of the largest answer of each target and judge, by kind and name."""
+    query = "SELECT kind, target, max(output_tokens) FROM calls WHERE run = ? GROUP BY kind, target"
+    return {(kind, target): largest or 0 for kind, target, largest in ask(query, [run])}
+
+
 def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
     """Why answers are missing, cut or could not be judged in a pass, alike ones together, the most frequent first."""
     missing = ask(

@@ -151,7 +151,14 @@ def _endings(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures, _unjudged, _endings)
+def _waits(database: Database) -> None:
+    database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (
+    *(_first, _comparing, _workers, _reasons),
+    *(_measures, _unjudged, _endings, _waits),
+)
 VERSION = len(STEPS)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import time
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -139,6 +140,10 @@ class Reader:
     def spent(self, run: int) -> tuple[float, int]:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
+
+    def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
+        """The tokens of the largest answer of each target and judge of a run, by kind and name."""
+        return figures.largest_answers(self.query, run)
 
     def causes(self, run: int) -> tuple[FailureCause, ...]:
         """Why answers of a run are missing or could not be judged, the most frequent cause first."""
@@ -346,7 +351,9 @@ class Reader:
         """The run, interrupted if its owner is gone; on another host nobody can tell."""
         run = run_row(row)
         if run.status in LIVE_STATUSES and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
-            return replace(run, status="interrupted", message=_KILLED, code="killed")
+            run = replace(run, status="interrupted", message=_KILLED, code="killed")
+        if run.waiting is not None and (run.status not in LIVE_STATUSES or run.waiting.until <= time.time()):
+            return replace(run, waiting=None)
         return run
 
     def _in_flight(self, run: int) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
-StopCode = Literal["", "asked", "killed", "budget", "configuration", "failed"]
-"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, or something failed."""
+StopCode = Literal["", "asked", "killed", "budget", "configuration", "limited", "failed"]
+"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, a provider asked for a
+longer pause than it may have, or something failed."""
 LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
 """What a run can be while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
@@ -117,6 +118,20 @@ class CallRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A pause before a target is asked again, because it said that it is asked too much, or a call failed."""
+
+    target: str
+    code: str
+    """The error that the last attempt met."""
+    until: float
+    attempt: int
+    """The number of the attempt that follows."""
+    attempts: int
+    """How many there are at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """A run as lists show it."""
 
@@ -147,6 +162,8 @@ class RunRow:
     code: StopCode = ""
     verdict: str = ""
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
+    waiting: Wait | None = None
+    """What it waits for, while it does and goes on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,18 @@ def running(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -
     return [None] * len(rows)
 
 
+def waiting(connection: sqlite3.Connection, rows: Sequence[tuple[int, int | None, str]]) -> list[None]:
+    """What runs wait for: the run, the answer that is not in flight meanwhile, and the wait if it is to be shown."""
+    connection.executemany("UPDATE runs SET waiting = ? WHERE id = ?", [(wait, run) for run, _, wait in rows if wait])
+    landed = [answer for _, answer, _ in rows if answer is not None]
+    seq = take_seq(connection, len(landed))
+    connection.executemany(
+        "UPDATE answers SET seq = ?, status = 'pending', started = NULL WHERE id = ? AND status = 'running'",
+        [(seq + n, answer) for n, answer in enumerate(landed)],
+    )
+    return [None] * len(rows)
+
+
 def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[bool]:
     """Write the answers of cells that have none yet; says of each whether it was the first."""
     unanswered = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal
 
-from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, WorkerRow
+from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
@@ -249,6 +249,7 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
     values = dict(zip(RUN_COLUMNS, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in _RUN_JSON}
     values["config"] = json.loads(values["config"])
+    values["waiting"] = Wait(**json.loads(values["waiting"])) if values["waiting"] else None
     return RunRow(**values)
 
 

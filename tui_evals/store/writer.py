@@ -7,7 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,7 @@ from .records import (
     RunRow,
     RunStatus,
     ScoreRecord,
+    Wait,
     WorkerRow,
 )
 from .redact import redacted, spellings, without
@@ -87,6 +88,10 @@ class Writer:
             fields["message"] = plain(self._guarded(fields["message"]))
         self._update(run, {"status": status, **fields})
 
+    def run_config(self, run: int, config: Mapping[str, Any]) -> None:
+        """Change on what terms a run goes on."""
+        self._update(run, {"config": self._guarded(dumps(config))})
+
     def control(self, run: int, word: Control) -> None:
         """Ask whoever executes a run to pause or stop; the empty word lets it go on."""
         self._update(run, {"control": word})
@@ -138,6 +143,11 @@ class Writer:
         """Say that answers are being asked for since a time; does not wait."""
         for answer in answers:
             self._thread.put(results.running, (answer, at))
+
+    def waiting(self, run: int, wait: Wait | None, answer: int | None) -> None:
+        """Say that a run waits, and that an answer is not in flight meanwhile; does not wait."""
+        text = "" if wait is None else dumps(asdict(replace(wait, target=self.clean(wait.target))))
+        self._thread.put(results.waiting, (run, answer, text))
 
     async def answered(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
@@ -26,7 +27,8 @@ from tui_evals.present.causes import cause_texts
 from tui_evals.present.columns import table
 from tui_evals.present.figures import local_time, mean_text
 from tui_evals.present.measures import distribution, run_measures, target_measures
-from tui_evals.present.runs import run_data, run_facts, standing_data, stop_reason, totals_sentence
+from tui_evals.present.pace import wait_sentence
+from tui_evals.present.runs import overshoot_sentence, run_data, run_facts, standing_data, stop_reason, totals_sentence
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.filters import parse_filter
@@ -130,7 +132,7 @@ def list_runs(limit: int, as_json: bool) -> None:
             name_text = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
             look = run_look(run)
             say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_run_figures(reader, run)}  {name_text}")
-            if reason := stop_reason(run):
+            if reason := stop_reason(run) or wait_sentence(run, time.time()):
                 say(f"    {reason}", fg=colour(look.tone))
 
 
@@ -167,7 +169,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
     measures = target_measures(reader, run, totals)
     about = run_facts(run, totals, unpriced, run_measures(reader, run, totals))
     say(f"{run.key}  {run.name}  {about.headline}", bold=True)
-    for line in (about.reason, about.next_step, about.verdict):
+    why = about.reason or wait_sentence(run, time.time()) or overshoot_sentence(run, totals)
+    for line in (why, about.next_step, about.verdict):
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:

@@ -15,7 +15,7 @@ from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
-from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError
+from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import find_target, is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.text.money import money
@@ -98,7 +98,7 @@ async def _one_call(config: TargetConfig, here: Project) -> Reply:
         params={**config.params, "max_tokens": 16},
     )
     try:
-        async with asyncio.timeout(config.timeout):
+        async with attempt_clock(target, config.timeout):
             return await target.ask(request)
     finally:
         await target.close()
@@ -143,7 +143,7 @@ async def _canaries(config: TargetConfig, here: Project, root: Path) -> tuple[Ca
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
-            async with asyncio.timeout(config.timeout):
+            async with attempt_clock(target, config.timeout):
                 reply = await target.ask(request)
         except (TargetError, ConfigurationError, TimeoutError) as problem:
             problems[str(problem) or f"no answer within {config.timeout:g} s"] += 1

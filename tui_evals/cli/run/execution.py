@@ -17,7 +17,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.causes import cause_texts
 from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.measures import target_measures
-from tui_evals.present.runs import look_sentence, totals_sentence
+from tui_evals.present.runs import look_sentence, overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.gates import Gates, with_baseline
@@ -25,6 +25,7 @@ from tui_evals.runs.judgeable import Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare
+from tui_evals.runs.status import resume_command
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -205,6 +206,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     code = 130 if presses and not outcome.finished else outcome.exit_code
     _say_end(outcome, how, code, measures)
     if not outcome.finished:
+        if outcome.code == "budget" and not again:
+            go_on = f"`{resume_command(outcome.run)}` goes on"
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
         return code
@@ -236,6 +239,8 @@ def _say_end(outcome: RunOutcome, how: ExecutionOptions, code: int, measures: Ma
         say(f"{run.targets[target]}: {totals_sentence(column, measures=measures.get(target, ()))}")
     say_causes(run, outcome.causes, _MOST_CAUSES)
     say(f"run {run.key} {run.status}; {look_sentence(run, outcome.totals)}")
+    if over := overshoot_sentence(run, outcome.totals):
+        say(over)
     if gates.verdict:
         say(f"against {gates.baseline}: {gates.verdict}")
     if gates.met and gates.line:

@@ -54,10 +54,10 @@ class RunCounter:
 
     def rate(self) -> float | None:
         """How many answers became final per second lately; asked twice a second."""
-        totals = self.totals
-        if totals is None:
+        run, totals = self._watch.run, self.totals
+        if run is None or totals is None:
             return None
-        self._pace.note(self._now(), final_count(totals))
+        self._pace.note(self._now(), final_count(totals), run.status == "running")
         return self._pace.rate()
 
     def note(self, pulse: StoreChange) -> None:
@@ -93,7 +93,7 @@ class RunCounter:
 
 _TICK = 0.5
 _HEAD = 3
-"""Lines above the answers: two of totals and one of words; one more where a run stopped or has workers."""
+"""Lines above the answers: two of totals and one of words; one more where a run stopped, waits or has workers."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
 
 
