@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.server import hanging_up
-from tui_evals import CannotPlan, RunStopped, TargetError, evaluate, gate
+from tui_evals import CannotPlan, EveryCallFailed, RunStopped, TargetError, evaluate, gate
 from tui_evals.store.baselines import set_baseline
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
@@ -82,7 +82,9 @@ def test_a_run_without_an_answer_meets_no_gate():
     def silent(prompt):
         raise TargetError("agentRequestFailed", "no")
 
-    assert not gate(evaluate(ITEMS[:1], silent, evaluators="Includes")).met
+    with pytest.raises(EveryCallFailed) as failed:
+        evaluate(ITEMS[:1], silent, evaluators="Includes")
+    assert not gate(failed.value.run).met
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The command line in a folder of its own, as the tests of findings use it."""
+"""The command line in a folder of its own, or a project beside a server, as the tests of findings use them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from tests.cli.helpers import Shell
+from tests.runs.conftest import project, server
+
+__all__ = ["project", "server"]
 
 
 @pytest.fixture

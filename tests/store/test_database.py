@@ -281,7 +281,35 @@ async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monk
     connection = sqlite3.connect(path)
     with connection:
         connection.execute("ALTER TABLE runs DROP COLUMN verdict")
+        connection.execute("ALTER TABLE answers DROP COLUMN ending")
         connection.execute("PRAGMA user_version=5")
     connection.close()
     with Reader(open_store(path)) as reader:
         assert [row.status for row in reader.rows(ids)] == ["pass", "scored", "unjudged", "unjudged"]
+
+
+def test_a_store_of_schema_4_learns_how_its_answers_ended(path, monkeypatch):
+    """What lay in the bodies only becomes a column; finding 16 of issue 17."""
+    path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "STEPS", migrations.STEPS[:4])
+        patch.setattr(migrations, "VERSION", 4)
+        open_store(path)
+        connection = connect(path, write=True)
+        fields = (
+            "key, name, suite, source, snapshot, status, control, targets, prompts, tags, created, total, config, note"
+        )
+        values = "'k', 'n', '', '', '', 'finished', '', '[]', '[]', '[]', 0, 3, '{}', ''"
+        connection.execute(f"INSERT INTO runs({fields}, scoring_pass) VALUES ({values}, 1)")
+        bodies = ('{"finish_reason":"length"}', '{"diagnostics":{"refusal":"no"}}', '{"finish_reason":"stop"}')
+        for n, rest in enumerate(bodies, 1):
+            connection.execute("INSERT INTO bodies VALUES (?,'{}','x',?)", [n, rest])
+            connection.execute(
+                "INSERT INTO answers(run, seq, pos, cell, item, turn, prompt, target, repeat, name, category, body) "
+                "VALUES (1,?,?,?,?,0,0,0,0,'a','',?)",
+                [n, n - 1, n, n, n],
+            )
+        connection.close()
+    open_store(path)
+    with Reader(path) as reader:
+        assert [row.ending for row in reader.window(1, 0, 9)] == ["length", "refusal", ""]

@@ -202,9 +202,11 @@ def _failure_text(answer: Answer, expected: str) -> str:
 
     where = f"{answer.target}, turn {answer.turn + 1}" if answer.turn else answer.target
     lines = [f"{where}: {answer.status}" + (f": {answer.error}" if answer.error else "")]
+    lines += (f"  {line}" for line in (answer.traceback or "").splitlines())
     for key, record in answer.scores.items():
         if record.result not in ("pass", "skipped", None):
             lines.append(f"  {key}: {record.result}: {record.reason}")
+            lines += (f"    {line}" for line in str(record.details.get("traceback") or "").splitlines())
     if answer.text is not None and expected:
         lines.append("  expected (-) and answered (+):")
         lines += (f"  {line.rstrip()}" for line in ndiff(expected.splitlines(), answer.text.splitlines()))

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tui_evals.text import strictjson
 from tui_evals.text.jsonpath import PathError, find_by_path
 from tui_evals.text.measures import Measure
+from tui_evals.text.tracebacks import last_frames
 
 Result = Literal["pass", "fail", "error", "skipped"]
 EMPTY_ANSWER = "the answer is empty"
@@ -276,7 +277,8 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
     except JudgingStopped:
         raise
     except Exception as failure:  # a broken evaluator must not end a run
-        return error_score("evaluatorError", f"Evaluator failed: {str(failure) or type(failure).__name__}")
+        reason = f"Evaluator failed: {str(failure) or type(failure).__name__}"
+        return error_score("evaluatorError", reason, traceback=last_frames(failure))
     if evaluator.measure.direction or evaluator.measure.unit:
         measure = evaluator.measure.negated() if evaluator.options.negate else evaluator.measure
         record = replace(record, measure=str(measure))

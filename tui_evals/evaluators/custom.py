@@ -43,6 +43,7 @@ MAX_ASKS = 100
 MAX_REASON = 2_000
 LIMITS = sandbox.Limits()
 _JUDGE_WORDS = ("load_flow", "promptflow", "model_config", ".prompty")
+_OWN_FILE = re.compile(r'File "(?![/<])')
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -148,6 +149,8 @@ class CustomEvaluator(Evaluator):
         return self._record(outcome, details)
 
     def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object]) -> Score:
+        if raised := outcome.get("traceback"):
+            details = {**details, "traceback": _OWN_FILE.sub(f'File "{FOLDER}/{self.name}/', str(raised))}
         if "unloadable" in outcome:
             reason = f"Custom evaluator '{self.name}' failed to import: {outcome['unloadable']}"
             return error_score("evaluatorLoadError", reason, **details)

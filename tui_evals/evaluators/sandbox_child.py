@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 MAX_FILE = 16_000_000
+MAX_FRAMES = 6
 _PROCESS_EVENTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
 
 
@@ -110,7 +111,7 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
         if not own:
             raise ImportError(f"{name}.py defines no class at its top level")
     except BaseException as problem:
-        return {"unloadable": _exception_line(problem)}
+        return {"unloadable": _exception_line(problem), "traceback": _last_frames(problem, folder)}
     return {"result": own[0](**keywords)(**job["arguments"])}
 
 
@@ -125,14 +126,25 @@ def unit_test(job: dict[str, Any], channel: Channel) -> dict[str, object]:
         part = "test"
         _execute_file("answer", test, module)
     except BaseException as problem:
+        with suppress(BaseException):
+            traceback.print_exception(problem)
         return {"failed": part, "why": _exception_line(problem)}
     return {"passed": True}
 
 
+def _last_frames(problem: BaseException, folder: Path) -> str:
+    """The traceback of code run here, with its files named from their folder and without the frames of this module."""
+    try:
+        told = traceback.TracebackException.from_exception(problem)
+        own = [frame for frame in told.stack if frame.filename != __file__ and "importlib" not in frame.filename]
+        told.stack[:] = own[-MAX_FRAMES:]
+        return "".join(told.format()).replace(f"{folder}/", "").rstrip()[-6000:]
+    except BaseException:  # an exception that cannot be told
+        return ""
+
+
 def _exception_line(problem: BaseException) -> str:
-    """An exception in one line; its traceback goes where prints go."""
-    with suppress(BaseException):
-        traceback.print_exception(problem)
+    """An exception in one line."""
     try:
         return f"{type(problem).__name__}: {problem}".removesuffix(": ")[:2000]
     except BaseException:  # an exception that cannot say what it is
@@ -166,13 +178,13 @@ def main() -> NoReturn:
     """Say ready, take one job, answer it."""
     channel = Channel(int(sys.argv[1]))
     channel.send({"ready": True})
-    job = channel.receive()
+    job, folder = channel.receive(), Path.cwd()
     _set_limits(**job["limits"])
     try:
         done = {"custom": custom, "unit_test": unit_test}[job["kind"]](job, channel)
         channel.send({"done": done})
     except BaseException as problem:
-        channel.send({"done": {"raised": _exception_line(problem)}})
+        channel.send({"done": {"raised": _exception_line(problem), "traceback": _last_frames(problem, folder)}})
     os._exit(0)
 
 

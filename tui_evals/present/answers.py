@@ -14,6 +14,7 @@ from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
+from .causes import plain_reason
 from .figures import duration, tokens
 
 Unit = Mapping[str, Any]
@@ -60,16 +61,17 @@ def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) ->
     if record is None:
         return AnswerFacts(attempts=_several(row.attempts, "attempts"))
     asked = not row.from_cache and row.latency_ms is not None
+    ending = row.ending or ("" if record.finish_reason in _USUAL_ENDINGS else record.finish_reason)
     return AnswerFacts(
         scripted="scripted, not a model" if row.scripted else "",
         cached="from the cache" if row.from_cache else "",
         duration=duration(row.latency_ms / 1000) if asked and row.latency_ms is not None else "",
-        tokens=tokens(row.input_tokens, row.output_tokens),
+        tokens=tokens(row.input_tokens, row.output_tokens) or _uncounted(record),
         cost=_paid(row),
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
         attempts=_several(row.attempts, "attempts"),
         calls=_several(calls, "calls in all"),
-        ending="" if record.finish_reason in _USUAL_ENDINGS else f"ended with {record.finish_reason}",
+        ending=f"ended with {ending}" if ending else "",
     )
 
 
@@ -79,6 +81,12 @@ def _paid(row: AnswerRow) -> str:
     if row.cost is not None:
         return money(row.cost)
     return "" if row.code else "unpriced"
+
+
+def _uncounted(record: AnswerRecord) -> str:
+    """That the provider stated counts which cannot be any."""
+    note = (record.diagnostics or {}).get("usage")
+    return f"tokens {note}" if isinstance(note, str) else ""
 
 
 def _several(count: int, what: str) -> str:
@@ -149,6 +157,15 @@ def score_text(record: ScoreRecord) -> str:
 def figures_text(record: ScoreRecord) -> str:
     """A score with what was wanted of it; empty where there is no number."""
     return score_figures(record.score, record.threshold, record.result, record.measure)
+
+
+def answer_reason(message: str, scores: Iterable[ScoreRecord]) -> str:
+    """Why an answer did not pass, in a line: its error, else what could not judge it, else what failed it first."""
+    if message:
+        return plain_reason(message)
+    by_result = {score.result: score for score in reversed(list(scores))}
+    score = by_result.get("error") or by_result.get("fail")
+    return "" if score is None else next(complaints(None, [score]))
 
 
 def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> Iterator[str]:

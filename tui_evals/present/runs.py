@@ -9,7 +9,7 @@ from typing import Any
 from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import interval_percent
-from tui_evals.runs.status import GENERATION
+from tui_evals.runs.status import GENERATION, resume_command
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.money import money
 
@@ -115,7 +115,42 @@ def next_step(run: RunRow) -> str:
     """What goes on with a run that did not come to its end."""
     if run.status not in ("planned", "interrupted") or GENERATION in run.config:
         return ""
-    return f"`tui-evals resume {run.key}` goes on with it"
+    return f"`{resume_command(run)}` goes on with it"
+
+
+def overshoot_sentence(run: RunRow, totals: Totals) -> str:
+    """By how much a run has exceeded what it may spend; empty where it has not."""
+    limit, spent = (run.config.get("terms") or {}).get("max_cost"), run_cost(totals).amount
+    return f"{money(spent - limit)} over the limit of {money(limit)}" if limit and spent > limit else ""
+
+
+def basis_sentence(totals: Totals) -> str:
+    """Of how many of its answers the verdict of a run is made, and what became of the others."""
+    judged = totals.passed + totals.failed + totals.scored
+    if judged == totals.total:
+        return f"rests on all {totals.total:,} answers"
+    others = [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail", "scored")]
+    return f"rests on {judged:,} of {totals.total:,} answers: {', '.join(others)}"
+
+
+def look_sentence(run: RunRow, totals: Totals) -> str:
+    """The command that shows what is worst in a run; never one that finds nothing."""
+    worst = {
+        "fail": totals.failed,
+        "error": totals.errored,
+        "partial": totals.partial,
+        "unjudged": totals.unjudged,
+    }
+    word = next((word for word, count in worst.items() if count), "")
+    if not word:
+        return f"`tui-evals show {run.key}` shows its answers"
+    what = {
+        "fail": "what failed",
+        "error": "what has no answer",
+        "partial": "what could not be judged",
+        "unjudged": "what nothing judged",
+    }[word]
+    return f"`tui-evals show {run.key} --only {word}` shows {what}"
 
 
 def run_data(run: RunRow) -> dict[str, Any]:

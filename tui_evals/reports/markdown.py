@@ -15,6 +15,7 @@ from tui_evals.compare.sides import Rate, column_name
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.present.answers import answer_name, complaints, expected_text, prompt_text, shortened
+from tui_evals.present.causes import cause_texts
 from tui_evals.present.comparisons import difference_text, kind_counts, label_lines, stop_notes
 from tui_evals.present.figures import counted, mean_text
 from tui_evals.present.measures import distribution, run_measures
@@ -66,6 +67,7 @@ LIMIT = 65_000
 """Characters that the body of a comment may hold, and a few less."""
 
 _MOST = 20
+_MOST_CAUSES = 5
 _ROWS = 30
 _LONGEST = 1_200
 
@@ -94,6 +96,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         f"Run {code(run.key)} · {about.headline}: {_sentence(about, measures)}.",
         *([f"**Gates** {code(about.verdict, 1_000)}"] if about.verdict else []),
         *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
+        *([_causes_text(reader, run)] if reader.causes(run.id) else []),
         table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
     ]
     if means := reader.evaluator_means(run.id):
@@ -133,6 +136,14 @@ def _sentence(about: RunFacts, measures: Sequence[str]) -> str:
     for measure in measures:
         plain = plain.replace(measure, code(measure, 300), 1)
     return plain
+
+
+def _causes_text(reader: Reader, run: RunRow) -> str:
+    """Why answers are missing, cut or not judged."""
+    told = cause_texts(run, reader.causes(run.id))
+    lines = [f"- {code(one.text, 300)}" for one in told[:_MOST_CAUSES]]
+    more = [f"- and {len(told) - _MOST_CAUSES} more causes"] if len(told) > _MOST_CAUSES else []
+    return "\n".join([*lines, *more])
 
 
 def _unfinished_note(totals: Totals) -> str:

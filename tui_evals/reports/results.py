@@ -191,6 +191,7 @@ def _line(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[s
         "expected_response": answered.unit.get("expected_response"),
         "status": row.status,
         "score": row.score,
+        "ending": row.ending or None,
         "answer": None if record is None else {k: v for k, v in asdict(record).items() if k != "request"},
         "scores": [asdict(score) for score in answered.scores],
         "together": [asdict(score) for score in answered.together],
@@ -219,7 +220,7 @@ _PARTS = ("score", "result", "threshold", "reason")
 _COLUMNS = (
     *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
     *("status", "score", "error_code", "error_message", "latency_ms", "from_cache"),
-    *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id"),
+    *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id", "ending"),
 )
 
 
@@ -247,6 +248,7 @@ def _row(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[st
         "tags": item.get("tags"),
         "extensions": item.get("extensions"),
         "conversation_id": item.get("conversation_id"),
+        "ending": row.ending,
     }
     return cells | {
         f"{name}.{part}": getattr(score, part) for name, score in _column_scores(answered) for part in _PARTS

@@ -172,8 +172,6 @@ class RunOutcome:
     causes: tuple[FailureCause, ...]
     """Why answers are missing or could not be judged, the most frequent first."""
     gates: GateResults
-    next_command: str
-    """The command that shows what failed, or goes on."""
 
     @property
     def exit_code(self) -> int:
@@ -292,6 +290,15 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
+def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
+    """The job with another limit to what it may spend, which holds whenever the run goes on; None leaves it."""
+    if max_cost is None:
+        return job
+    config = {**job.run.config, "terms": {**job.run.config["terms"], "max_cost": max_cost}}
+    writer.run_config(job.run.id, config)
+    return replace(job, run=replace(job.run, config=config), terms=replace(job.terms, max_cost=max_cost))
+
+
 def rerun_items(
     parent: RunRow, only: str, reader: Reader, project: Project, *, allow_unjudged: bool = False
 ) -> PreparedRun:
@@ -406,7 +413,7 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        ended = _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+        ended = _run_outcome(reader, run, outcome, gates or Gates())
     writer.verdict(run.id, ended.run.verdict)
     return ended
 
@@ -417,10 +424,9 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
 
-def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
+def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
-    go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
     checked = check_gates(reader, run, totals, gates) if outcome.finished else GateResults()
     return RunOutcome(
         run=replace(run, verdict=checked.line),
@@ -431,7 +437,6 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *,
         by_target=reader.totals_by(run.id, "target"),
         causes=reader.causes(run.id),
         gates=checked,
-        next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
     )
 
 
@@ -532,12 +537,15 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
+    largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
-        return opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made.largest_answer = largest.get((kind, config.name), 0)
+        return made
 
     configs = judge_configs(plan, project.settings)
     demand(project, plan, terms.cluster, configs.values())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
+from tui_evals.store.records import RunRow
+
 Status = Literal["pass", "fail", "partial", "error", "unjudged", "scored"]
 _WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "unjudged", "pass", "scored")
 """A turn that was only scored says nothing against one that passed; one that nothing judged does."""
@@ -49,6 +51,11 @@ def score_of(records: Iterable[JudgedRecord]) -> float | None:
     judged = [record for record in records if record.result in ("pass", "fail")]
     weight = sum(record.weight for record in judged)
     return 100 * sum(record.weight for record in judged if record.result == "pass") / weight if weight else None
+
+
+def resume_command(run: RunRow) -> str:
+    """The command that goes on with a run; one whose money is spent needs a larger limit."""
+    return f"tui-evals resume {run.key}" + (" --max-cost N" if run.code == "budget" else "")
 
 
 def worst(statuses: Iterable[Status]) -> Status:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from .records import FailureCause, Totals
+from .records import ENDINGS, FailureCause, Totals
 from .rows import EvaluatorMean
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -68,19 +69,45 @@ def spent(ask: Ask, run: int) -> tuple[float, int]:
     return cost, int(unpriced)
 
 
+_NUMBER = re.compile(r"(?<!\d)(?<!answered )\d+(?:\.\d+)?")
+"""What tells two messages of one cause apart: ids, seconds, ports; the status that a server answered stays."""
+
+
+def largest_answers(ask: Ask, run: int) -> dict[tuple[str, str], int]:
+    """The tokens of the largest answer of each target and judge, by kind and name."""
+    query = "SELECT kind, target, max(output_tokens) FROM calls WHERE run = ? GROUP BY kind, target"
+    return {(kind, target): largest or 0 for kind, target, largest in ask(query, [run])}
+
+
 def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
-    """Why answers are missing or could not be judged in a pass, alike ones together, the most frequent first."""
+    """Why answers are missing, cut or could not be judged in a pass, alike ones together, the most frequent first."""
     missing = ask(
-        "SELECT count(*), '', code, ifnull(json_extract(b.answer, '$.message'), '') AS why FROM answers "
-        "JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL GROUP BY code, why",
+        "SELECT count(*), '', code, ifnull(json_extract(b.answer, '$.message'), '') AS why, name, min(pos) "
+        "FROM answers JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL "
+        "GROUP BY code, why ORDER BY min(pos)",
         [run],
     )
     unjudged = ask(
-        "SELECT count(*), s.key, 'error', s.reason FROM answers JOIN scores s ON s.answer = answers.id "
-        "WHERE run = ? AND s.pass = ? AND s.result = 'error' AND answers.code IS NULL GROUP BY s.key, s.reason",
+        "SELECT count(*), s.key, ifnull(json_extract(s.details, '$.code'), 'error') AS what, s.reason, name, min(pos) "
+        "FROM answers JOIN scores s ON s.answer = answers.id WHERE run = ? AND s.pass = ? AND s.result = 'error' "
+        "AND answers.code IS NULL GROUP BY s.key, what, s.reason ORDER BY min(pos)",
         [run, number],
     )
-    return tuple(sorted((FailureCause(*row) for row in [*missing, *unjudged]), key=lambda cause: -cause.count))
+    cut = ask(
+        "SELECT count(*), '', ending, '', name, min(pos) FROM answers "
+        "WHERE run = ? AND ending IN (SELECT value FROM json_each(?)) AND code IS NULL GROUP BY ending",
+        [run, json.dumps(list(ENDINGS))],
+    )
+    alike: dict[tuple[str, str, str], FailureCause] = {}
+    for *row, _ in [*missing, *unjudged, *cut]:
+        cause = FailureCause(*row)
+        key = (cause.evaluator, cause.code, _NUMBER.sub("#", cause.message))
+        known = alike.get(key)
+        alike[key] = cause if known is None else replace(known, count=known.count + cause.count)
+    return tuple(
+        replace(cause, message=cause.message or ENDINGS.get(cause.code, ""))
+        for cause in sorted(alike.values(), key=lambda cause: -cause.count)
+    )
 
 
 def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[EvaluatorMean]:

@@ -29,6 +29,7 @@ _MUTABLE = {
     "message",
     "code",
     "verdict",
+    "config",
 }
 
 

@@ -136,7 +136,29 @@ def _unjudged(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons, _measures, _unjudged)
+def _endings(database: Database) -> None:
+    database.executescript(
+        """
+        ALTER TABLE answers ADD COLUMN ending TEXT NOT NULL DEFAULT '';
+        UPDATE answers SET ending = ifnull((
+          SELECT CASE
+            WHEN json_extract(b.answer, '$.diagnostics.refusal') != '' THEN 'refusal'
+            WHEN lower(json_extract(b.answer, '$.finish_reason')) IN ('length', 'max_tokens') THEN 'length'
+            WHEN lower(json_extract(b.answer, '$.finish_reason')) = 'content_filter' THEN 'content_filter'
+            ELSE '' END
+          FROM bodies b WHERE b.id = answers.body), '');
+        """
+    )
+
+
+def _waits(database: Database) -> None:
+    database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (
+    *(_first, _comparing, _workers, _reasons),
+    *(_measures, _unjudged, _endings, _waits),
+)
 VERSION = len(STEPS)
 
 

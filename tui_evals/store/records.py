@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
-StopCode = Literal["", "asked", "killed", "budget", "configuration", "failed"]
-"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, or something failed."""
+StopCode = Literal["", "asked", "killed", "budget", "configuration", "limited", "failed"]
+"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, a provider asked for a
+longer pause than it may have, or something failed."""
 LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
 """What a run can be while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
@@ -17,6 +18,12 @@ AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partia
 """`answered` is not judged yet; all after it are final. Nothing judged what is `unjudged`, and what judged something
 `scored` gives numbers or labels that can neither pass nor fail: both are outside every rate."""
 WorkerState = Literal["alive", "silent", "gone"]
+ENDINGS: Mapping[str, str] = {
+    "length": "cut off at the limit of tokens",
+    "content_filter": "cut by the provider's content filter",
+    "refusal": "refused by the model",
+}
+"""How an answer can end that is none as it was asked for, and what that means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +78,8 @@ class AnswerRecord:
     finish_reason: str | None = None
     code: str | None = None
     message: str | None = None
+    traceback: str | None = None
+    """The last frames of an exception of the user's own code, where that is why there is no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +118,20 @@ class CallRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A pause before a target is asked again, because it said that it is asked too much, or a call failed."""
+
+    target: str
+    code: str
+    """The error that the last attempt met."""
+    until: float
+    attempt: int
+    """The number of the attempt that follows."""
+    attempts: int
+    """How many there are at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """A run as lists show it."""
 
@@ -139,6 +162,8 @@ class RunRow:
     code: StopCode = ""
     verdict: str = ""
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
+    waiting: Wait | None = None
+    """What it waits for, while it does and goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +194,8 @@ class AnswerRow:
     started: float | None
     code: str | None
     preview: str
+    ending: str = ""
+    """Why the target ended the answer, where that is unusual: a word of ENDINGS, or what the provider called it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +219,16 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """Why some answers are missing, or why an evaluator could not judge some of them."""
+    """Why some answers are missing or are cut, or why an evaluator could not judge some of them."""
 
     count: int
     evaluator: str
-    """The evaluator that could not judge; empty where there is no answer."""
+    """The evaluator that could not judge; empty where it is the answer that is missing or cut."""
     code: str
+    """The code of the error, or the word of ENDINGS."""
     message: str
+    item: str = ""
+    """The first item it happened to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

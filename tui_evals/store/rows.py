@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal
 
-from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, WorkerRow
+from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
@@ -23,6 +23,11 @@ _FROM_CACHE, _SCRIPTED = ANSWER_COLUMNS.index("from_cache"), ANSWER_COLUMNS.inde
 _RUN_JSON = ("targets", "prompts", "tags")
 _BODY = tuple((field.name, field.default) for field in fields(AnswerRecord) if field.name not in ("text", "request"))
 _PREVIEW = 80
+PREVIEWED = 5 * _PREVIEW
+"""Characters of an answer that its preview is made of."""
+_USUAL_ENDINGS = frozenset(("stop", "tool_calls", "function_call", "end_turn", "stop_sequence", "tool_use"))
+_ENDING_NAMES: Mapping[str, str] = {"max_tokens": "length", "max_output_tokens": "length", "safety": "content_filter"}
+_LONGEST_ENDING = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +207,15 @@ def preview(record: AnswerRecord) -> str:
     text = record.text if record.text is not None else record.message or ""
     if not text.strip() and record.tool_calls:
         text = " ".join(f"→ {call.get('name')}({call.get('arguments')})" for call in record.tool_calls)
-    return plain(" ".join(text[: _PREVIEW * 5].split())[:_PREVIEW])
+    return plain(" ".join(text[:PREVIEWED].split())[:_PREVIEW])
+
+
+def ending_of(record: AnswerRecord) -> str:
+    """Why the target ended the answer, empty where it ended as usual; a refusal is one under any finish reason."""
+    if record.diagnostics and record.diagnostics.get("refusal"):
+        return "refusal"
+    reason = (record.finish_reason or "").lower()
+    return "" if reason in _USUAL_ENDINGS else plain(_ENDING_NAMES.get(reason, reason)[:_LONGEST_ENDING])
 
 
 def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
@@ -236,6 +249,7 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
     values = dict(zip(RUN_COLUMNS, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in _RUN_JSON}
     values["config"] = json.loads(values["config"])
+    values["waiting"] = Wait(**json.loads(values["waiting"])) if values["waiting"] else None
     return RunRow(**values)
 
 

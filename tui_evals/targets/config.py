@@ -133,6 +133,8 @@ class _Target(_Part):
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
     timeout: float = Field(60.0, gt=0)
+    retries: int = Field(3, ge=0, le=100)
+    max_wait: float = Field(300.0, ge=0)
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
 

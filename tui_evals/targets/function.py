@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.interpreter import import_from_project, python_command
+from tui_evals.text.tracebacks import last_frames
 
 from .answers import last_question, one_line, parse_reply
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
@@ -68,12 +69,17 @@ class Function:
         except TargetError:
             raise
         except (Exception, SystemExit) as problem:  # whatever the user's code raises is the record of this answer
-            raised = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
-            raise TargetError("agentRequestFailed", f"{self._name} failed with {raised}") from None
+            raise raised_error(self._name, problem) from None
         return parse_reply(answer, self._name)
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def raised_error(name: str, problem: BaseException) -> TargetError:
+    """The record of an exception of the user's own code, with the place where it was raised."""
+    raised = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
+    return TargetError("agentRequestFailed", f"{name} failed with {raised}", traceback=last_frames(problem))
 
 
 def named_function(config: TargetConfig, root: Path) -> Function:
@@ -144,7 +150,7 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
         except Exception as raised:  # handed over to the one who waits
             problem = raised
         except BaseException as raised:  # what would end the whole run, were it raised there
-            problem = RuntimeError(f"it raised {type(raised).__name__}")
+            problem = RuntimeError(f"it raised {type(raised).__name__}").with_traceback(raised.__traceback__)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, result, problem)
 

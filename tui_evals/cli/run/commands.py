@@ -162,7 +162,7 @@ def resume_command(run: str, **options: Any) -> int:
 
 @click.command("rerun", cls=Gated)
 @click.argument("run")
-@click.option("--only", metavar="FILTER", required=True, help="failed, errored, flaky, or any filter.")
+@click.option("--only", metavar="FILTER", required=True, help="fail, error, empty, flaky, or any filter.")
 @_unjudged
 @_plan
 @_detach

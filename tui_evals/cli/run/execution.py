@@ -15,9 +15,10 @@ from tui_evals.cli import project
 from tui_evals.cli.approving import approve
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.present.causes import cause_texts
 from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.measures import target_measures
-from tui_evals.present.runs import totals_sentence
+from tui_evals.present.runs import look_sentence, overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.gates import Gates, with_baseline
@@ -25,6 +26,7 @@ from tui_evals.runs.judgeable import Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare
+from tui_evals.runs.status import resume_command
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -32,7 +34,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 
-from .finishing import kind_named, write_results
+from .finishing import kind_named, say_causes, write_results
 from .watching import Progress
 
 _SWITCH = 0.0005
@@ -206,6 +208,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     code = 130 if presses and not outcome.finished else outcome.exit_code
     _say_end(outcome, how, code, measures)
     if not outcome.finished:
+        if outcome.code == "budget" and not again:
+            go_on = f"`{resume_command(outcome.run)}` goes on"
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
         return code
@@ -228,17 +232,17 @@ def _say_end(outcome: RunOutcome, how: ExecutionOptions, code: int, measures: Ma
     run, gates = outcome.run, outcome.gates
     if how.as_json:
         more = gates.event() if outcome.finished and (gates.checks or how.gates.has_checks) else {}
-        causes = [asdict(cause) for cause in outcome.causes]
+        causes = [told.data for told in cause_texts(run, outcome.causes)]
         say_end(run.key, run.status, run.message, code, totals=asdict(outcome.totals), causes=causes, **more)
         return
     if how.quiet:
         return
     for target, column in outcome.by_target.items():
         say(f"{run.targets[target]}: {totals_sentence(column, measures=measures.get(target, ()))}")
-    for cause in outcome.causes[:_MOST_CAUSES]:
-        who = f"{cause.evaluator} could not judge: " if cause.evaluator else ""
-        say(f"{cause.count}× {who}{cause.message}")
-    say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
+    say_causes(run, outcome.causes, _MOST_CAUSES)
+    say(f"run {run.key} {run.status}; {look_sentence(run, outcome.totals)}")
+    if over := overshoot_sentence(run, outcome.totals):
+        say(over)
     if gates.verdict:
         say(f"against {gates.baseline}: {gates.verdict}")
     if gates.met and gates.line:

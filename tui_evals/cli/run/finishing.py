@@ -1,16 +1,26 @@
-"""Result files that commands write."""
+"""What stands at the end of a run: why answers are missing, and the result files that commands write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tui_evals.cli.output import Stop
+from tui_evals.cli.output import Stop, say
 from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.present.causes import cause_texts
 from tui_evals.private_files import UnsafeFile, is_private, make_private_folder
 from tui_evals.reports.kinds import endings, kind_of, write
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import FailureCause, RunRow
+
+
+def say_causes(run: RunRow, causes: Sequence[FailureCause], most: int | None = None) -> None:
+    """Print each cause with what lists its answers, and its remedy below."""
+    for told in cause_texts(run, causes)[:most]:
+        say(f"{told.text} – `{told.command}`")
+        say(f"    {told.remedy}", dim=True)
+    if most is not None and len(causes) > most:
+        say(f"and {len(causes) - most} more causes; `tui-evals show {run.key}` lists all")
 
 
 def write_results(

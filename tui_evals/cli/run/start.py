@@ -12,7 +12,7 @@ from tui_evals.cli.output import Stop, say, say_end
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.plan import CannotPlan
-from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job
+from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job, with_limit
 from tui_evals.runs.status import RECORDED
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
@@ -70,7 +70,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                     say(f"{run.key} goes on")
                 return 0
             if run.status == "finished":
-                raise Stop(f"{run.key} is finished; `tui-evals rerun {run.key} --only failed` asks again", 2)
+                again = f"`tui-evals rerun {run.key} --only '!pass'` asks again what did not pass"
+                raise Stop(f"{run.key} is finished; {again}", 2)
             if RECORDED in run.config:
                 raise Stop(f"{run.key} was made elsewhere, and its import was cut off; import it again")
             how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
@@ -81,9 +82,10 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                     note_refusal(writer, run, problem)
                     raise
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
-        job = replace(job, terms=replace(job.terms, max_cost=max_cost or job.terms.max_cost, cluster=cluster))
+        job = replace(job, terms=replace(job.terms, cluster=cluster))
         approve(job.missing_permissions(), here.root)
         if not how.detach:
+            job = with_limit(job, max_cost, writer)
             return run_here(job, writer, how)
     require_free(run)
     words = ["resume", run.key, *(("--max-cost", max_cost) if max_cost else ()), *cluster_words(options)]

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tui_evals.present.causes import cause_line
 from tui_evals.present.figures import counted, mean_text, universal_time
 from tui_evals.present.measures import run_measures
 from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
 from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
+from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.records import ENDINGS, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 from .cards import Filters
@@ -84,6 +86,8 @@ class Summary:
     run: RunRow
     started: str
     notice: str
+    cause: str
+    """Why answers are missing, cut or not judged."""
     share: Share
     measures: tuple[str, ...]
     """What there is in the place of a pass rate where nothing can fail."""
@@ -95,6 +99,8 @@ class Summary:
     items: int
     filters: Filters
     statuses: Mapping[str, int]
+    words: Mapping[str, str]
+    """Filters beside those of the statuses that find something, each with what it means."""
 
 
 def summary(reader: Reader, run: RunRow) -> Summary:
@@ -111,6 +117,7 @@ def summary(reader: Reader, run: RunRow) -> Summary:
         run=run,
         started=universal_time(run.started or run.created),
         notice=_notice(about, run, totals),
+        cause=cause_line(reader.causes(run.id)),
         share=share_of(totals.passed, totals.passed + totals.failed),
         measures=measures,
         parts=stacked(counts),
@@ -121,6 +128,11 @@ def summary(reader: Reader, run: RunRow) -> Summary:
         items=known.items,
         filters=Filters(tuple(sorted(known.categories)), columns, tuple(mean.key for mean in means)),
         statuses=counts,
+        words={
+            word: f"{word.replace('_', ' ')}: {FILTER_WORDS[word].about}"
+            for word in ("empty", *ENDINGS)
+            if len(reader.ids(run.id, parse_filter(word)))
+        },
     )
 
 

@@ -253,6 +253,8 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
         yield paragraph(missing_text(record, answer), width, "running")
     elif problem := error_text(answer):
         yield paragraph(f"! {problem}", width, "error")
+        if answer.traceback:
+            yield paragraph(answer.traceback, width, "dim", 2)
 
 
 def _left_text(run: RunRow) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, overload
 
 from tui_evals.present.answers import preview_text
+from tui_evals.present.causes import plain_reason
 from tui_evals.present.columns import beginning, cell_width
 from tui_evals.present.figures import compact, duration, number
 from tui_evals.present.status import result_look
@@ -32,6 +33,8 @@ class RunExtent:
     """The evaluators."""
     longest: int = 8
     """Cells of the longest name of an item, as far as one has looked."""
+    endings: bool = False
+    """Whether some answer ended otherwise than usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: 
         yield Column("prompt", "prompt", max(6, min(max(map(cell_width, prompts)), wide)))
     yield Column("status", "status", 10)
     yield Column("score", "score", 5, True)
+    if several.endings:
+        yield Column("ending", "ended", 7 if width < 120 else 14)
 
 
 def _shifting(keys: Iterable[str]) -> Iterable[Column]:
@@ -176,7 +181,7 @@ def sample_extent(answers: AnswerSource, count: int = 64) -> RunExtent:
     longest = max((cell_width(safe_line(row.name, 40)) for row in rows), default=0)
     if any(row.name.startswith("#") for row in rows):
         longest = max(longest, len(f"#{len(answers)}"))
-    several = {"turns": any(row.turn for row in rows), "repeats": any(row.repeat for row in rows)}
+    several = {name: any(getattr(row, name.rstrip("s")) for row in rows) for name in ("turns", "repeats", "endings")}
     return RunExtent(**several, keys=tuple(sorted(keys)), longest=longest)
 
 
@@ -262,7 +267,9 @@ def _age(answer: AnswerRow, now: float) -> str:
 
 
 def _preview_text(answer: AnswerRow) -> str:
-    return f"{answer.code}: {answer.preview}" if answer.code else preview_text(answer)
+    if answer.code:
+        return f"{answer.code}: {plain_reason(answer.preview)}"
+    return preview_text(answer)
 
 
 def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -> Piece:
@@ -271,6 +278,8 @@ def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -
             return status_piece(answer.status, column.width)
         case "score":
             text = "" if answer.score is None else f"{answer.score:.1f}".removesuffix(".0")
+        case "ending":
+            return fit(answer.ending, column.width, "warn")
         case "name":
             text = answer.name
         case "turn":

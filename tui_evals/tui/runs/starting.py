@@ -13,6 +13,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.figures import estimate_sentence
+from tui_evals.present.runs import stop_reason
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
@@ -25,6 +26,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings
+from tui_evals.text.money import money
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
 from tui_evals.tui.rows import row, wrapped
@@ -402,14 +404,42 @@ def why_no_pause(app: Desk) -> str | None:
     return f"{found.key} is stopping" if found.status == "stopping" else None
 
 
+async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
+    """What a run whose money is spent may spend from now on, asked for; None when it is to stay as it is."""
+    spent = await asyncio.to_thread(_spent, app.workspace.database, run.id)
+    limit = float((run.config.get("terms") or {}).get("max_cost") or 0.0)
+
+    def faults(values: Values) -> Faults:
+        budget = values.get("budget")
+        return (
+            {} if budget is not None and budget > spent else {"budget": f"more than the {money(spent)} that is spent"}
+        )
+
+    field = Field("budget", "number", "Stop before more US dollars are spent, those before included.")
+    suggested_limit = {"budget": float(f"{2 * max(limit, spent):.3g}")}
+    form = Form(f"resume {run.key}", (field,), suggested_limit, check=faults, done="go on", says=stop_reason(run))
+    return await app.push_screen_wait(form)
+
+
+def _spent(database: Path, run: int) -> float:
+    with Reader(database) as reader:
+        return reader.spent(run)[0]
+
+
 async def pause(app: Desk) -> None:
     """Pause, let go on, or resume what was interrupted."""
     found = app.pane(app.front).run_row()
     assert found is not None
     if found.status == "interrupted" or (found.status == "planned" and found.pid is None):
+        words = ["resume", found.key]
+        if found.code == "budget":
+            entered = await _raised_limit(app, found)
+            if entered is None:
+                return
+            words += ["--max-cost", str(entered["budget"])]
         app.tell(f"resuming {found.key}…")
         app.followed_run = found.key
-        await _execute_apart(app, found, ["resume", found.key], "goes on")
+        await _execute_apart(app, found, words, "goes on")
         return
     paused = found.status == "paused" or found.control == "pause"
     await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")
