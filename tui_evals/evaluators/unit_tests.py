@@ -62,13 +62,10 @@ class PythonUnitTests(Evaluator):
                 f"set {ALLOW_CODE_VARIABLE}=1 to allow it",
             )
         test = self._test(evidence)
-        files = {
-            "answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass"),
-            "answer_test.py": test.encode("utf-8", "surrogatepass"),
-        }
+        files = {"answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass")}
         limits = sandbox.Limits(seconds=self.options.timeout, memory=MAX_MEMORY, processes=0)
         try:
-            outcome, printed = await sandbox.run_job({"kind": "unit_test"}, files, limits)
+            outcome, printed = await sandbox.run_job({"kind": "unit_test", "test": test}, files, limits)
         except sandbox.CodeStopped as stopped:
             return verdict_score(False, f"the code did not finish: {stopped}", printed=stopped.printed)
         if outcome.get("failed") == "unusable":
