@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import Any

@@ -203,6 +203,11 @@ class Evaluator:
             raise Misconfigured(f"{self.name} needs a judge and none was named")
         return self._ask
 
+    @classmethod
+    def caution(cls) -> str | None:
+        """What a user should know before this judges on this machine, if there is something."""
+        return None
+
     def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
         """Judge the evidence."""
         raise NotImplementedError

@@ -22,6 +22,11 @@ _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store
 _SYSTEM += ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
 _PROBE_SECONDS = 10.0
 
+NOT_ISOLATED = (
+    "not isolated: this machine has neither a bubblewrap nor a Landlock that works, so code of models runs with your "
+    "files, your network and your processes within its reach; install bubblewrap, or use a container without keys"
+)
+
 
 @cache
 def isolation_kind() -> IsolationKind | None:
@@ -62,7 +67,8 @@ def hide_this_process() -> None:
 def _bubblewrap(program: str, folder: Path, *, approved: bool) -> list[str]:
     ends = ["--chdir", str(folder), "--"]
     if approved:
-        return [program, "--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--proc", "/proc", *ends]
+        walls = ["--unshare-pid", "--cap-drop", "CAP_SYS_ADMIN", "--cap-drop", "CAP_SYS_PTRACE", "--die-with-parent"]
+        return [program, *walls, "--dev-bind", "/", "/", "--proc", "/proc", *ends]
     binds = [part for path in readable_paths() for part in ("--ro-bind-try", path, path)]
     walls = ["--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--hostname", "sandbox"]
     closed = ["--remount-ro", "/", "--remount-ro", "/dev"]

@@ -137,7 +137,11 @@ def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json:
         row["options"] = {} if options is None else strictjson.loads(options)
     except strictjson.JsonError as problem:
         raise Stop(f"--options: {problem}") from None
-    record = asyncio.run(RowScorer(project.evaluators(trusting)).score(row))
+    registry = project.evaluators(trusting)
+    with suppress(UnknownEvaluator):
+        if caution := registry.find(row["evaluator"]).caution():
+            warn(caution)
+    record = asyncio.run(RowScorer(registry).score(row))
     if as_json:
         say_json(record_of(record))
     else:

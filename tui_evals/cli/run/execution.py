@@ -101,13 +101,13 @@ def run_request(request: RunRequest, here: Project, how: ExecutionOptions) -> tu
     """Execute the request; the run (None where it is only estimated) and the exit code."""
     with refusals():
         prepared = prepare(request, here)
-    warn_of_own_judge(prepared.plan)
     how = find_baseline(how, request.source)
     return start_prepared(prepared, how)
 
 
 def start_prepared(prepared: PreparedRun, how: ExecutionOptions) -> tuple[RunRow | None, int]:
     """Estimate, execute or detach a prepared run."""
+    warn_of_plan(prepared.plan)
     if how.plan_only:
         return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json)
     with open_writer(prepared.project) as writer:
@@ -125,8 +125,10 @@ def open_writer(here: Project) -> Iterator[Writer]:
         yield writer
 
 
-def warn_of_own_judge(plan: Plan) -> None:
-    """Say so when a judge would judge itself."""
+def warn_of_plan(plan: Plan) -> None:
+    """Say so when a judge would judge itself, and what else one should know of who judges."""
+    for caution in plan.cautions():
+        warn(caution)
     if plan.judge is not None and any(plan.judge.model == target.model for target in plan.targets):
         warn(f"note: the judge {plan.judge.name} also answers; judges favour their own answers")
 

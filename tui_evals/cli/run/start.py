@@ -28,7 +28,7 @@ from .execution import (
     say_estimate,
     say_key,
     start_prepared,
-    warn_of_own_judge,
+    warn_of_plan,
 )
 from .request import chosen_cluster, cluster_words, request_of
 
@@ -76,6 +76,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                 except (CannotPlan, ConfigurationError) as problem:
                     note_refusal(writer, run, problem)
                     raise
+        warn_of_plan(job.plan)
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
         job = replace(job, terms=replace(job.terms, max_cost=max_cost or job.terms.max_cost, cluster=cluster))
         if not how.detach:
@@ -125,7 +126,7 @@ def rescore(
             without_judges=without_judges,
             use_cache=not no_cache,
         )
-        warn_of_own_judge(job.plan)
+        warn_of_plan(job.plan)
         if how.plan_only:
             return say_estimate(job.plan, estimate_again(job.plan, reader.all_rows(run.id)), how.as_json)
     if how.detach:

@@ -13,6 +13,7 @@ PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 PR_SET_NO_NEW_PRIVS = 38
 CAPABILITY_VERSION = 0x20080522
+PROCESS_CAPABILITIES = (19, 21, 38)  # CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON: to look into any process
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
 READ_RIGHTS = 0b1101  # execute, read a file, read a folder
 FILE_RIGHTS = 0b111 | 1 << 14 | 1 << 15  # those that make sense for something that is not a folder
@@ -104,10 +105,16 @@ def has_seccomp() -> bool:
     return sys.platform == "linux" and os.uname().machine in _ARCHITECTURES and sys.maxsize > 2**32
 
 
-def drop_capabilities() -> None:
-    """Have no more rights than the files of this user give."""
+def drop_capabilities(dropped: Iterable[int] = range(64)) -> None:
+    """Give up these of the rights that root has beyond those of the owner of its files."""
     header = struct.pack("Ii", CAPABILITY_VERSION, 0)
-    _check(_libc.capset(header, bytes(24)), "capset")
+    data = ctypes.create_string_buffer(24)
+    _check(_libc.capget(header, data), "capget")
+    words = list(struct.unpack("6I", data.raw))  # effective, permitted and inheritable, of the lower and upper half
+    for number in dropped:
+        for kind in range(3):
+            words[number // 32 * 3 + kind] &= ~(1 << number % 32)
+    _check(_libc.capset(header, struct.pack("6I", *words)), "capset")
 
 
 def no_new_privileges() -> None:
@@ -131,6 +138,7 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> None:
 
 def restrict_to_own_processes() -> None:
     """All files stay as they are, but no process outside can be looked into or, since Landlock 6, signalled."""
+    drop_capabilities(PROCESS_CAPABILITIES)
     ruleset = _create_ruleset(_MAKE_CHARACTER_DEVICE, landlock_version(), network=False)
     try:
         _syscall(LANDLOCK_RESTRICT, "landlock_restrict_self", ruleset, ctypes.c_uint32(0))

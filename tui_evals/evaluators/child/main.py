@@ -256,7 +256,7 @@ def confine_model_code(options: Mapping[str, Any], own: list[int]) -> None:
 
 def confine_approved_code(options: Mapping[str, Any]) -> None:
     """Leave this process everything but a view of the processes outside, whose environments hold keys."""
-    if options["isolation"] == "Landlock":
+    if options["isolation"] is not None and lockdown.landlock_version():
         lockdown.no_new_privileges()
         lockdown.restrict_to_own_processes()
 
