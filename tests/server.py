@@ -14,12 +14,14 @@ import hashlib
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -205,6 +207,23 @@ class Server:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=10) as response:
             return dict(json.load(response))
+
+
+@contextmanager
+def hanging_up() -> Iterator[str]:
+    """The address of somebody who takes every connection and hangs up without a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve_nobody() -> None:
+            with suppress(OSError):  # it was shut down
+                while True:
+                    listening.accept()[0].close()
+
+        thread = threading.Thread(target=serve_nobody, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 @contextmanager

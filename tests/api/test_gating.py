@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.server import hanging_up
 from tui_evals import CannotPlan, RunStopped, TargetError, evaluate, gate
 from tui_evals.store.baselines import set_baseline
 from tui_evals.store.database import open_store
@@ -66,10 +67,10 @@ def test_the_baseline_of_the_dataset_is_measured_against(project):
 
 def test_a_run_that_stopped_meets_no_gate(project):
     (project / ".evals").mkdir()
-    settings = '[targets.gone]\nmodel = "openai/x"\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "env:GONE_KEY"\n'
-    (project / ".evals" / "config.toml").write_text(settings)
     (project / ".env.local").write_text("GONE_KEY=x\n")
-    with pytest.raises(RunStopped) as stopped:
+    with hanging_up() as address, pytest.raises(RunStopped) as stopped:
+        settings = f'[targets.gone]\nmodel = "openai/x"\nbase_url = "{address}"\napi_key = "env:GONE_KEY"\n'
+        (project / ".evals" / "config.toml").write_text(settings)
         evaluate(ITEMS[:2], "gone", evaluators="Includes")
     results = gate(stopped.value.run, fail_under=0)
     (check,) = results.checks

@@ -19,7 +19,7 @@ from tui_evals.evaluators.battling import (
     judging_fingerprint,
     read_preference,
 )
-from tui_evals.evaluators.judging import UnreadableReply
+from tui_evals.evaluators.judging import UnreadableReply, spoken_text
 
 ASKED = {"role": "user", "content": "Which city is the capital of Australia?"}
 RIGHT, WRONG = BattleAnswer((ASKED,), "Canberra."), BattleAnswer((ASKED,), "Sydney.")
@@ -122,7 +122,7 @@ def test_no_text_leaves_its_fence(texts):
 @pytest.mark.parametrize("winner", ["first", "second", "tie"])
 def test_a_verdict_is_one_json_object_whatever_is_said_around_it(winner):
     for reply in (said(winner=winner), f"<think>hm</think>\n```json\n{said(winner=winner)}\n```"):
-        assert read_preference(reply) == Preference(winner, "It is right.")
+        assert read_preference(spoken_text(reply)) == Preference(winner, "It is right.")
     assert read_preference(json.dumps({"winner": winner, "reason": 3})) == Preference(winner, "")
 
 

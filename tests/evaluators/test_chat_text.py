@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tests.evaluators.helpers import golden
-from tui_evals.evaluators.judging import chat_to_text, is_chat
+from tui_evals.text.chats import chat_to_text, is_chat
 
 
 @pytest.mark.parametrize("row", golden("openai_evals.json", "chat_prompt_to_text_prompt"), ids=str)
@@ -23,7 +23,7 @@ def test_golden_completion_prompts(row: dict[str, Any]) -> None:
         ({"role": "system", "name": "example_user", "content": "Q"}, "User: Q\n"),
         ({"role": "system", "name": "example_assistant", "content": "A"}, "Assistant: A\n"),
         ({"role": "user", "content": "two\nlines"}, "User: two\nlines\n"),
-        ({"role": "user", "content": [{"type": "text", "text": "t"}]}, 'User: [{"type":"text","text":"t"}]\n'),
+        ({"role": "user", "content": [{"type": "text", "text": "t"}]}, "User: t\n"),
         ({"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}, 'Assistant: [{"id":"1"}]\n'),
         ({"role": "assistant", "content": "\ud800"}, "Assistant: \ud800\n"),
         ({"content": "nobody"}, "User: nobody\n"),

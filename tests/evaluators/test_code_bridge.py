@@ -69,7 +69,10 @@ STACK = """
         return before
 """
 HONEST = {
-    "methods": "s = Stack().push(1).push('b'); assert len(s) == 2 and s.top == 'b' and s[0] == 1 and list(s) == [1, 'b']",
+    "methods": """
+        s = Stack().push(1).push('b')
+        assert len(s) == 2 and s.top == 'b' and s[0] == 1 and list(s) == [1, 'b']
+    """,
     "contains": "s = Stack().push(1); assert 1 in s and 2 not in s",
     "truth": "assert not Stack(); assert Stack().push(0)",
     "own exception": """
@@ -81,26 +84,53 @@ HONEST = {
         import unittest
         with unittest.TestCase().assertRaisesRegex(LookupError, "nothing"): Stack().pop()
     """,
-    "instances": "assert isinstance(Stack(), Stack) and not isinstance(3, Stack) and type(Stack()).__name__ == 'Stack'",
+    "instances": """
+        assert isinstance(Stack(), Stack)
+        assert not isinstance(3, Stack) and type(Stack()).__name__ == 'Stack'
+    """,
     "class attribute": "assert Stack.limit == 3; Stack.limit = 4; assert Stack().limit == 4",
     "context manager": """
         s = Stack().push(1)
         with s as inside: assert len(inside) == 1
         assert len(s) == 0
     """,
-    "equality of theirs": "assert Vector(1, 2) + Vector(1, 1) == Vector(2, 3) != Vector(0) and Vector(1) < Vector(2)",
-    "arithmetic": "v = Vector(1, 2) * 3; assert (v.x, v.y) == (3, 6) and 2 * Vector(1) == Vector(2) and abs(Vector(3, 4)) == 5",
+    "equality of theirs": """
+        assert Vector(1, 2) + Vector(1, 1) == Vector(2, 3) != Vector(0)
+        assert Vector(1) < Vector(2)
+    """,
+    "arithmetic": """
+        v = Vector(1, 2) * 3
+        assert (v.x, v.y) == (3, 6) and 2 * Vector(1) == Vector(2) and abs(Vector(3, 4)) == 5
+    """,
     "hash": "assert len({Vector(1), Vector(1), Vector(2)}) == 2 and {Vector(1): 'a'}[Vector(1)] == 'a'",
     "repr": "assert repr(Vector(1)) == 'Vector(x=1, y=0)' and f'{Vector(1)}' == str(Vector(1))",
-    "enum": "assert Colour.RED == 1 and Colour.RED is Colour.RED and Colour['BLUE'].value == 2 and len(list(Colour)) == 2",
-    "named tuple": "p = same(Point(1, 2)); assert p == (1, 2) and p.x == 1 and isinstance(p, tuple) and [*p] == [1, 2]",
+    "enum": """
+        assert Colour.RED == 1
+        assert Colour.RED is Colour.RED and Colour['BLUE'].value == 2 and len(list(Colour)) == 2
+    """,
+    "named tuple": """
+        p = same(Point(1, 2))
+        assert p == (1, 2) and p.x == 1 and isinstance(p, tuple) and [*p] == [1, 2]
+    """,
     "sorted objects": "assert [v.x for v in sorted([Vector(2), Vector(1)])] == [1, 2]",
-    "globals": "tick(); tick(); assert count == 2 and calls == [1, 2]; calls.clear(); tick(); assert calls == [3]",
+    "globals": """
+        tick(); tick(); assert count == 2 and calls == [1, 2]
+        calls.clear(); tick(); assert calls == [3]
+    """,
     "module": "import answer; answer.tick(); assert answer.count == 1",
-    "mutation": "x = [3, 1, 2]; sort(x); assert x == [1, 2, 3]; nested = {'a': [2, 1]}; sort(nested['a']); assert nested == {'a': [1, 2]}",
+    "mutation": """
+        x = [3, 1, 2]; sort(x); assert x == [1, 2, 3]
+        nested = {'a': [2, 1]}; sort(nested['a']); assert nested == {'a': [1, 2]}
+    """,
     "identity": "x = [1]; assert same(x) is x; o = object(); assert same(o) is o",
-    "generator": "assert list(numbers(3)) == [0, 1, 2]; g = numbers(2); assert next(g) == 0 and next(g) == 1 and next(g, 9) == 9",
-    "callback": "seen = []; assert apply(lambda v: seen.append(v) or v * 2, 1, 2) == [2, 4] and seen == [1, 2]",
+    "generator": """
+        assert list(numbers(3)) == [0, 1, 2]
+        g = numbers(2); assert next(g) == 0 and next(g) == 1 and next(g, 9) == 9
+    """,
+    "callback": """
+        seen = []
+        assert apply(lambda v: seen.append(v) or v * 2, 1, 2) == [2, 4] and seen == [1, 2]
+    """,
     "built-in callback": "assert apply(str, 1, 2) == ['1', '2'] and apply(len, 'ab') == [2]",
     "raising callback": """
         def bad(_): raise KeyError('k')
@@ -118,8 +148,9 @@ HONEST = {
     "a function replaced": "later = None; same = lambda x: 7; assert same(1) == 7",
     "data": """
         import datetime, decimal, fractions, collections, math
-        for value in (None, True, 2 ** 80, -1.5, math.inf, 'ü\\ud800', b'b', (1, (2,)), {1, 2}, frozenset('a'), {'a': {1: [2]}},
-                      range(3), 1j, decimal.Decimal('1.50'), fractions.Fraction(1, 3), datetime.date(2024, 2, 29),
+        for value in (None, True, 2 ** 80, -1.5, math.inf, 'ü\\ud800', b'b', (1, (2,)), {1, 2}, frozenset('a'),
+                      {'a': {1: [2]}}, range(3), 1j, decimal.Decimal('1.50'), fractions.Fraction(1, 3),
+                      datetime.date(2024, 2, 29),
                       datetime.datetime(2024, 1, 1, 3, tzinfo=datetime.timezone.utc), datetime.timedelta(1, 2, 3),
                       collections.Counter('aab'), collections.deque([1], 3), ..., int):
             back = same(value)

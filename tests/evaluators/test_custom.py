@@ -469,6 +469,13 @@ def test_a_judged_one_asks_over_the_channel(project: Path, reply: str, number: f
     assert judge.questions == [Question(messages=({"role": "user", "content": "Rate: words"},), judge="strict")]
 
 
+def test_code_is_told_what_its_judge_says_and_not_what_it_thinks(project: Path) -> None:
+    record = judged_by(project, ASK, {}, prompty="user:\nx", judge=Judge("<think>\n5\n</think>\n2"), response="words")
+    assert (record.score, record.reason) == (2.0, "2")
+    record = judged_by(project, ASK, {}, prompty="user:\nx", judge=Judge("<think>\n5"), response="words")
+    assert refused(record, "judgeOutputCutOff", "still thinking")
+
+
 @pytest.mark.parametrize(
     ("expression", "number"),
     [("5", 5), ("4.0", 4), ("4.5", None), ("0", None), ("6", None), ("True", None), ("'4'", None), ("-1", None)],

@@ -335,7 +335,7 @@ def test_a_reply_without_a_choice(options: dict[str, Any], expected: float | Non
     ("options", "reply", "ours", "original"),
     [
         ({"match_fn": "exact"}, "Yes .", "Yes", INVALID),
-        ({"eval_type": "classify"}, "<think>\nNo idea\n</think>\nYes", "Yes", "No"),
+        ({"eval_type": "classify"}, "<think>\nNo idea\n</think>\nYes", "Yes", "Yes"),
         ({"match_fn": "contains"}, "surely Yes indeed", "Yes", "Yes"),
         ({"match_fn": "include"}, "Y", "Yes", "Yes"),
         ({"match_fn": "endswith"}, "Yes it is", INVALID, INVALID),

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.evaluators.helpers import Judge, score
 from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import Evaluator, Score
-from tui_evals.evaluators.judging import UnreadableReply
+from tui_evals.evaluators.judging import UnreadableReply, spoken_text
 from tui_evals.evaluators.retrieval import RetrievalQuery, RetrievalResult, read_entailment
 
 SHARE = "OneDriveAndSharePoint"
@@ -373,7 +373,7 @@ def test_entailment_that_cannot_be_read(reply: str) -> None:
     ],
 )
 def test_entailment_that_can_be_read(reply: str, read: object) -> None:
-    assert read_entailment(reply) == read
+    assert read_entailment(spoken_text(reply)) == read
 
 
 @pytest.mark.parametrize("size", [10_000_000])

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators.base import Evaluator, Question
-from tui_evals.evaluators.judging import UnreadableReply, fence_mark, judge_question
+from tui_evals.evaluators.judging import UnreadableReply, fence_mark, judge_question, spoken_text
 from tui_evals.evaluators.rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity, read_rating
 
 EVERY = [Relevance, Coherence, Groundedness, Similarity, Rubric]
@@ -187,7 +187,7 @@ READABLE = [
 
 @pytest.mark.parametrize(("reply", "rating", "reason"), READABLE)
 def test_what_can_be_read(reply: str, rating: float, reason: str) -> None:
-    read = read_rating(reply)
+    read = read_rating(spoken_text(reply))
     assert (read.score, read.reason) == (rating, reason)
 
 

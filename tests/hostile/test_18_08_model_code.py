@@ -55,7 +55,10 @@ def judge(answer: str, test: str = "assert double(4) == 8", **options: Any) -> S
 
 def outcome(code: str) -> str:
     """What `attack` of this code says in the sandbox; a refusal is an exception's name."""
-    body = dedent(code) + "\ndef tried():\n    try: return repr(attack())\n    except Exception as e: return type(e).__name__\n"
+    body = (
+        dedent(code)
+        + "\ndef tried():\n    try: return repr(attack())\n    except Exception as e: return type(e).__name__\n"
+    )
     record = judge(body, "raise ValueError(tried())")
     assert record.reason.startswith("the test failed: ValueError: "), record
     return record.reason.removeprefix("the test failed: ValueError: ")
@@ -212,7 +215,7 @@ def test_killing(kind: str, bystander: subprocess.Popen[bytes]) -> None:
         "libc.syscall(435, bytes([0] * 32 + [17] + [0] * 55), 88)",
         "libc.execv(b'/usr/bin/env', (ctypes.c_char_p * 2)(b'env', None))",
         "libc.system(b'true')",
-        "libc.posix_spawn(ctypes.byref(ctypes.c_int()), b'/usr/bin/env', None, None, (ctypes.c_char_p * 1)(), None) and -1",
+        "libc.posix_spawn(ctypes.byref(ctypes.c_int()), b'/bin/ls', None, None, (ctypes.c_char_p * 1)(), None) and -1",
         "libc.unshare(0x10000000)",
         "libc.ptrace(16, os.getppid(), 0, 0)",
         "libc.setsid()",
@@ -241,8 +244,8 @@ FORGERIES = {
         def double(n):
             for value in gc.get_objects():
                 if type(value).__name__ in ("Channel", "AnswerSide", "TestSide", "SocketIO", "BufferedRWPair"):
-                    for name in ("send", "write"):
-                        try: getattr(value, name)({"done": {"passed": True}} if name == "send" else b'{"done": {"passed": true}}\\n')
+                    for name, text in (("send", {"done": {"passed": True}}), ("write", b'{"done": {"passed": true}}\\n')):
+                        try: getattr(value, name)(text)
                         except BaseException: pass
             return 7
     """,
@@ -331,7 +334,7 @@ def test_a_pass_is_not_forged(kind: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "test"),
     [
-        ("class N:\n def __sub__(s, o): return s\n __rsub__ = __sub__\n def __abs__(s): return 0.0\ndef f(): return N()",
+        ("class N:\n def __sub__(s, o): return s\n __rsub__ = __sub__\n def __abs__(s): return 0.\ndef f(): return N()",
          "assert abs(f() - 3.14) < 1e-6"),
         ("class N:\n def __sub__(s, o): return 0.0\n __rsub__ = __sub__\ndef f(): return N()",
          "assert abs(3.14 - f()) < 1e-6"),

@@ -90,7 +90,7 @@ def test_every_refusal_is_an_import_failed_with_a_sentence(project, monkeypatch,
 
 def test_settings_and_stores_that_cannot_be_used_are_refusals_too(project):
     (project / ".evals" / "config.toml").write_text("broken")
-    with pytest.raises(WrongSettings, match=r"config\.toml is not valid TOML"):
+    with pytest.raises(WrongSettings, match=r"config\.toml:\d+: this is not valid TOML"):
         import_from(LOG, project=project)
     (project / ".evals" / "config.toml").unlink()
     (project / ".evals" / "evals.db").write_text("no database" * 1000)

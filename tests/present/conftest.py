@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import Server, running
+from tests.server import Server, hanging_up, running
 from tests.store.helpers import judged, new_run, said
 from tui_evals.cli.main import run as command
 from tui_evals.store.reader import Reader
@@ -34,7 +34,7 @@ base_url = "{url}"
 price = {{ input_per_million = 1, output_per_million = 1 }}
 [targets.dead]
 model = "openai/nobody"
-base_url = "http://127.0.0.1:9/v1"
+base_url = "{dead}"
 """
 ANSWERING = """\
 def answer(prompt):
@@ -115,9 +115,11 @@ def project(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterato
     os.chdir(folder)
     try:
         (folder / ".evals").mkdir()
-        (folder / ".evals" / "config.toml").write_text(CONFIG.format(url=server.url))
         (folder / "answering.py").write_text(ANSWERING)
         data, one = dataset("data.json", ITEMS), dataset("one.json", ITEMS[:1])
+        with hanging_up() as dead:
+            (folder / ".evals" / "config.toml").write_text(CONFIG.format(url=server.url, dead=dead))
+            hung_up = started(one, "--target", "dead", code=3)
         judged_data = dataset("judged.json", ITEMS[:2], default_evaluators={"Relevance": {}, "Includes": {}})
         runs = {
             "finished": started(data, "--target", "first"),
@@ -127,7 +129,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterato
             "conversation": started(dataset("talk.json", [TALK, ITEMS[0]]), "--target", "second"),
             "scripted": started(one, "--target", "demo"),
             "unjudged": started(judged_data, "--target", "first", "--without-judges"),
-            "dead target": started(one, "--target", "dead", code=3),
+            "dead target": hung_up,
             "budget spent": started(data, "--target", "dear", "--no-cache", "--max-cost", "0.15", code=1),
             "interrupted": killed(),
         }

@@ -44,7 +44,7 @@ STATES = {
     "interrupted": ("interrupted", {"pass": 1, "answered": 1, "pending": 2}, "$0.250 and 1 unpriced"),
 }
 """The status, the counts and the cost of each run; nothing is in flight in a run that is over."""
-REASONS = {"dead target": "refuses connections", "budget spent": "resume with a larger --max-cost"}
+REASONS = {"dead target": "the connection broke", "budget spent": "resume with a larger --max-cost"}
 """Of what the store keeps about a run that was stopped, a part."""
 _WIDE = 600
 PHRASES = {status_phrase(status): status for status in ("partial", "error", "answered", "running", "pending")}

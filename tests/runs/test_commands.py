@@ -334,9 +334,13 @@ def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stoppe
 
 
 def test_a_detached_run_that_cannot_begin_is_reported(project):
+    """At once, without a run; a run that cannot go on is reported by its log too."""
     project.configure(api_key="env:NOT_SET_ANYWHERE")
     project.dataset(2)
-    out = project.do("run", "data.json", "--target", "main", "--detach", code=None)
+    assert "NOT_SET_ANYWHERE" in project.do("run", "data.json", "--target", "main", "--detach", code=3)
+    project.server.behave(always="401")
+    project.do("run", "data.json", "--target", "main", "--quiet", code=3, NOT_SET_ANYWHERE="key-1234567890")
+    out = project.do("resume", "last", "--detach", code=None)
     assert "NOT_SET_ANYWHERE" in out or re.fullmatch(r"\w+\n", out)
     logs = project.folder / ".evals" / "logs"
     until(lambda: any("NOT_SET_ANYWHERE" in log.read_text() for log in logs.iterdir()))
@@ -478,14 +482,14 @@ def test_a_prompt_under_test_is_rendered_for_each_item(project):
     items = [{"variables": {"word": "{{7*7}}"}}, {"variables": {}}]
     document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {"Includes": {}}}
     (project.folder / "data.json").write_text(json.dumps({**document, "items": items}))
-    project.do("run", "data.json", "--target", "main", "--quiet")
+    refused = project.do("run", "data.json", "--target", "main", "--quiet", code=2)
+    assert "items[1]: the item has no value for {{ word }} of the prompt p" in refused
+    assert project.server.counts()["asked"] == 0
+    project.do("run", "data.json", "--target", "main", "--quiet", "--items", "1")
     assert project.server.last()["body"]["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Tag {{7*7}}."},
     ]
-    table = project.table()
-    assert table[1][2] == "error" and table[1][4] == "agentRequestFailed"
-    assert "word" in project.do("show", "last", "--item", "#2")
 
 
 def test_json_answers_must_be_json(project):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import Shell
+from tests.server import hanging_up
 from tui_evals import evaluate
 from tui_evals.datasets.document import load
 from tui_evals.runs.plan import CannotPlan
@@ -44,12 +43,6 @@ def project(tmp_path, monkeypatch):
 def request_of(project: Path, **more) -> RunRequest:
     document = load(project / "data.json")
     return RunRequest(document=document, source="data.json", name="data", **{"targets": ("demo",), **more})
-
-
-def dead_address() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
 
 
 async def test_a_request_becomes_a_plan_a_run_and_an_outcome(project):
@@ -122,15 +115,11 @@ def test_a_custom_evaluator_that_was_deleted_is_a_sentence(project, shell):
         assert done.code == 3 and "unknown evaluator 'kind'" in done.err and "Traceback" not in done.err
 
 
-def test_why_a_run_stopped_is_in_the_store_and_said_by_every_command(project, shell):
-    (project / ".evals" / "config.toml").write_text(
-        f'[targets.dead]\nmodel = "openai/x"\nbase_url = "{dead_address()}"\napi_key = "env:NOTHING"\n'
-    )
-    os.environ["NOTHING"] = "key-1234567890"
-    try:
+def test_why_a_run_stopped_is_in_the_store_and_said_by_every_command(project, shell, monkeypatch):
+    monkeypatch.setenv("NOTHING", "key-1234567890")
+    with hanging_up() as address:
+        configure_dead(project, address)
         done = shell("run", "data.json", "--target", "dead", "--json")
-    finally:
-        del os.environ["NOTHING"]
     with Reader(project / ".evals" / "evals.db") as reader:
         run = reader.find_run("last")
         totals = reader.totals(run.id)
@@ -140,15 +129,23 @@ def test_why_a_run_stopped_is_in_the_store_and_said_by_every_command(project, sh
     assert (end["event"], end["status"], end["message"]) == ("end", "interrupted", run.message)
 
 
-def test_a_run_that_cannot_begin_says_why_in_the_store(project, shell):
-    (project / ".evals" / "config.toml").write_text(
-        '[targets.x]\nmodel = "openai/x"\napi_key = "env:NOT_SET"\nbase_url = "http://127.0.0.1:9/v1"\n'
-    )
-    done = shell("run", "data.json", "--target", "x")
+def test_a_run_that_cannot_go_on_says_why_in_the_store(project, shell, monkeypatch):
+    monkeypatch.setenv("NOTHING", "key-1234567890")
+    with hanging_up() as address:
+        configure_dead(project, address)
+        shell("run", "data.json", "--target", "dead")
+    monkeypatch.delenv("NOTHING")
+    done = shell("resume", "last")
     assert done.code == 3
     with Reader(project / ".evals" / "evals.db") as reader:
         run = reader.find_run("last")
-    assert (run.status, run.code) == ("interrupted", "configuration") and "NOT_SET" in run.message
+    assert (run.status, run.code) == ("interrupted", "configuration") and "NOTHING" in run.message
+
+
+def configure_dead(project, address):
+    (project / ".evals" / "config.toml").write_text(
+        f'[targets.dead]\nmodel = "openai/x"\nbase_url = "{address}"\napi_key = "env:NOTHING"\n'
+    )
 
 
 def test_a_killed_run_is_interrupted_with_nothing_in_flight(project):

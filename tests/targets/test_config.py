@@ -77,7 +77,7 @@ SECRET = "sk-canary-0123456789"
         ("[run]\ntarget = 1", "there is no setting run.target (did you mean 'targets'?)"),
         (
             "[targets.a]\nmodle = 'demo'",
-            "targets.a.model is missing; there is no setting targets.a.modle (did you mean",
+            "config.toml:1: targets.a.model is missing; line 2: there is no setting targets.a.modle (did you mean",
         ),
         (
             "[targets.a]\nmodel = 'demo'\nprice = { input = 1, output_per_million = 1 }",

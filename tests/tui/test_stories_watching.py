@@ -78,17 +78,18 @@ async def test_a_run_that_is_over_already_rings_for_nobody(project, bells):
         assert not bells
 
 
-async def test_a_server_that_is_not_there_is_told_with_every_attempt_and_the_run_goes_on_later(project):
+async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on_later(project):
     """Why it stopped stands in the line, in the list of runs and at the answer; p tries again."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
     configure(project.folder, TARGET.format(f"http://127.0.0.1:{port}/v1"))
     project.dataset(2)
     async with at_the_workbench(project.folder, dataset="data.json", size=(160, 45)) as person:
         await person.press("r")
         await person.sees("2 calls")
         await person.press("enter")
+        await person.until(lambda: person.app.watching.run and person.app.watching.run.status == "running")
+        listening.close()
         await person.until(lambda: "data stopped: main: No answer from 127.0.0.1" in person.said())
         await person.press("5")
         await person.until(lambda: "p lets it go on" in detail(person))

@@ -38,7 +38,8 @@ def demo(plain: bool, mouse: bool) -> int | Opening:
     with refusals():
         prepared = prepare(request, here)
     with here.writer() as writer:
-        job = prepared.store(writer)
+        with refusals():
+            job = prepared.store(writer, apart=not plain)
         if plain:
             say(f"the sample project is in {folder}")
             code = run_here(job, writer, ExecutionOptions())

@@ -7,13 +7,14 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import click
 
 from tui_evals.version import __version__
 
 from .opening import GlobalOptions, Opening, is_dataset, opening
-from .output import Stop, warn
+from .output import Stop, output_of_command, own_output, say_end, warn
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
@@ -127,39 +128,65 @@ def cli(ctx: click.Context, db: str | None, no_mouse: bool) -> Opening | None:
     return opening(None, ctx.obj.mouse) if ctx.invoked_subcommand is None else None
 
 
+_WITH_EVENTS = ("run", "resume", "rerun", "rescore", "watch")
+"""The commands whose --json is an event a line, the last of which says how it ended."""
+
+
 def run(arguments: Sequence[str]) -> int | Opening:
     """Run a command line and return its exit code, or the workbench it asks for; mistakes end in a sentence."""
-    try:
-        result = cli.main(list(arguments), prog_name="tui-evals", standalone_mode=False)
-        sys.stdout.flush()
-        return result if isinstance(result, int | Opening) else 0
-    except click.ClickException as problem:
-        warn(f"Error: {problem.format_message()}")
-        return problem.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        warn("interrupted")
-        return 130
-    except Stop as stop:
-        warn(str(stop))
-        return stop.code
-    except BrokenPipeError:
-        _close_output()
-        return 0
-    except OSError as problem:
-        if problem.errno not in (errno.ENOSPC, errno.EIO):
-            raise
-        _close_output()
-        warn(f"the output could not be written: {problem.strerror}; nothing that is stored is lost")
-        return 1
-    except Exception as problem:
-        from tui_evals.store.database import StoreError  # not before: help and version need no database
+    with output_of_command():
+        try:
+            result = cli.main(list(arguments), prog_name="tui-evals", standalone_mode=False)
+            sys.stdout.flush()
+            return result if isinstance(result, int | Opening) else 0
+        except BrokenPipeError:
+            _close_output()
+            return 0
+        except OSError as problem:
+            if problem.errno not in (errno.ENOSPC, errno.EIO):
+                raise
+            _close_output()
+            warn(f"the output could not be written: {problem.strerror}; nothing that is stored is lost")
+            return 1
+        except (Exception, KeyboardInterrupt) as problem:
+            ending = _ending(problem)
+            if _is_with_events(arguments):
+                message = ending.message.removeprefix("Error: ") or f"{type(problem).__name__}: {problem}"
+                try:
+                    say_end(ending.run, ending.status, message, ending.code)
+                except BrokenPipeError:
+                    _close_output()
+            if not ending.message:
+                raise
+            warn(ending.message)
+            return ending.code
 
-        if not isinstance(problem, StoreError):
-            raise
-        warn(str(problem))
-        return 1
+
+class _Ending(NamedTuple):
+    """How a command ended that was cut short; without a message by a mistake of ours."""
+
+    message: str
+    code: int
+    status: Literal["refused", "interrupted", "failed"]
+    run: str | None = None
+
+
+def _ending(problem: BaseException) -> _Ending:
+    if isinstance(problem, click.ClickException):
+        return _Ending(f"Error: {problem.format_message()}", problem.exit_code, "refused")
+    if isinstance(problem, click.Abort | KeyboardInterrupt):
+        return _Ending("interrupted", 130, "interrupted")
+    if isinstance(problem, Stop):
+        return _Ending(str(problem), problem.code, "refused" if problem.code in (2, 3) else "failed", problem.run)
+    from tui_evals.store.database import StoreError  # not before: help and version need no database
+
+    return _Ending(str(problem) if isinstance(problem, StoreError) else "", 1, "failed")
+
+
+def _is_with_events(arguments: Sequence[str]) -> bool:
+    return "--json" in arguments and next((word for word in arguments if word in _COMMANDS), "") in _WITH_EVENTS
 
 
 def _close_output() -> None:
     """Nobody takes what we print any more; pointing it elsewhere keeps Python from complaining at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), own_output().fileno())

@@ -7,8 +7,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, Any
 
 import click
 
@@ -26,11 +27,56 @@ def colour(tone: Tone) -> str | None:
     return _COLOURS.get(tone)
 
 
+_own: IO[str] | None = None
+"""The standard output, while it is kept to ourselves."""
+
+
+def keep_output_to_ourselves() -> None:
+    """Send to the error stream what code of users prints from now on, in this process and in those it starts.
+
+    What is said through this module still goes to the standard output. For whoever is about to run such code.
+    """
+    global _own
+    if _own is not None:
+        return
+    _own, sys.stdout = sys.stdout, sys.stderr
+    with suppress(OSError, ValueError):  # it is no file, or was closed: then nothing can be printed past sys.stdout
+        if _own.fileno() == 1:
+            _own.flush()
+            _own = os.fdopen(os.dup(1), "w", encoding=_own.encoding, errors=_own.errors, newline="\n")
+            os.dup2(2, 1)
+
+
+@contextmanager
+def output_of_command() -> Iterator[None]:
+    """Give the standard output back once a command is over."""
+    global _own
+    if getattr(sys, "stdout", None) is None:  # it was closed: the next file that is opened must not take its place
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    stdout = sys.stdout
+    try:
+        yield
+    finally:
+        own, _own = _own, None
+        if own is not None:
+            sys.stdout = stdout
+        if own is not None and own is not stdout:
+            with suppress(OSError):  # nobody reads it any more, which has been said where it was written
+                stdout.flush()
+                os.dup2(own.fileno(), 1)
+                own.close()
+
+
+def own_output() -> IO[str]:
+    """Where what we say goes."""
+    return _own or sys.stdout
+
+
 def say(text: str = "", *, err: bool = False, **style: Any) -> None:
     """Print text, made safe for the terminal first; NO_COLOR leaves bold and dim."""
     if os.environ.get("NO_COLOR"):
         style = {name: value for name, value in style.items() if name not in ("fg", "bg")}
-    click.echo(click.style(safe(text), **style) if style else safe(text), err=err)
+    click.echo(click.style(safe(text), **style) if style else safe(text), sys.stderr if err else own_output())
 
 
 def warn(text: str) -> None:
@@ -40,7 +86,7 @@ def warn(text: str) -> None:
 
 def columns() -> int | None:
     """The terminal width; None where output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if own_output().isatty() else None
 
 
 def cell(text: str, width: int) -> str:
@@ -51,23 +97,32 @@ def cell(text: str, width: int) -> str:
 def rewind(lines: int) -> None:
     """Go back over lines just printed on a terminal, and clear them."""
     if lines:
-        click.echo(f"\x1b[{lines}F\x1b[J", nl=False)
+        click.echo(f"\x1b[{lines}F\x1b[J", own_output(), nl=False)
 
 
 def say_json(value: object) -> None:
     """Print JSON, with control characters as escapes, so that the data stays the same."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    click.echo(_UNSAFE_IN_JSON.sub(_spelled, text))
+    click.echo(_UNSAFE_IN_JSON.sub(_spelled, text), own_output())
 
 
 def say_json_line(value: object) -> None:
     """Print one line of JSON, spelled as in `say_json`."""
-    click.echo(_UNSAFE_IN_JSON.sub(_spelled, json.dumps(value, ensure_ascii=False)))
+    click.echo(_UNSAFE_IN_JSON.sub(_spelled, json.dumps(value, ensure_ascii=False)), own_output())
+
+
+def say_end(run: str | None, status: str, message: str, exit_code: int, **more: object) -> None:
+    """Print the event that ends what a command says as events: how it ended, and its exit code.
+
+    `status` is that of the run, or how a command ended that came to none: refused, interrupted or failed.
+    """
+    event = {"event": "end", "run": run, "status": status, "message": message or None, "exit_code": exit_code}
+    say_json_line({**event, **more})
 
 
 def say_data(text: str) -> None:
     """Print data another program will read: to the byte, unless a person's terminal would read it."""
-    click.echo(safe(text) if sys.stdout.isatty() else text, nl=False)
+    click.echo(safe(text) if own_output().isatty() else text, own_output(), nl=False)
 
 
 def _spelled(match: re.Match[str]) -> str:
@@ -80,3 +135,5 @@ class Stop(Exception):
     def __init__(self, message: str, code: int = 2) -> None:
         super().__init__(message)
         self.code = code
+        self.run: str | None = None
+        """The key of the run it is about, where there is one."""

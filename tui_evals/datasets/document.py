@@ -51,7 +51,9 @@ class Document:
         return {str(member.key): None for member in self._layout.members(self._layout.root)}
 
     def line(self, path: Path) -> int | None:
-        """The line of a value of the document, None if it is not known."""
+        """The line of a value of the document, None if it is not known or stands in no file."""
+        if not self.digest:
+            return None
         if self.dialect in ("document", "array", "parallel"):
             return self._layout.line(written_path(path, self.dialect))
         if path[:1] == ("items",) and len(path) > 1 and isinstance(path[1], int):

@@ -39,6 +39,11 @@ class ValidationReport:
     problems: tuple[Problem, ...]
     portability: tuple[Problem, ...]
 
+    def with_problems(self, problems: Iterable[Problem]) -> ValidationReport:
+        """The report with problems that only other rooms can find."""
+        joined = sorted((*self.problems, *problems), key=lambda problem: problem.line or 0)
+        return replace(self, problems=tuple(joined))
+
     @property
     def valid(self) -> bool:
         """Whether the dataset can be run here."""

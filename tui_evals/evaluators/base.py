@@ -34,6 +34,8 @@ class Evidence:
     alternatives: tuple[str, ...] = ()
     context: str | None = None
     history: tuple[Mapping[str, Any], ...] = ()
+    request: tuple[Mapping[str, Any], ...] = ()
+    """The messages that `prompt` is the text of, where they are more than one message of the user."""
     variables: Mapping[str, object] = field(default_factory=dict)
     tool_calls: tuple[ToolCall, ...] | None = None
     diagnostics: Mapping[str, Any] | None = None
@@ -48,6 +50,12 @@ class Evidence:
     input_spec: str | None = None
     prompt_template: str | None = None
     groundtruth: str | None = None
+
+    @property
+    def chat(self) -> tuple[Mapping[str, Any], ...]:
+        """Everything the target was sent: the history, and then what is asked."""
+        asked = {"role": "user", "content": self.prompt}
+        return (*self.history, *(self.request or ((asked,) if self.prompt else ())))
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from tui_evals.text.chats import chat_to_text
+
 from .base import Ask, Evidence, Question
-from .judging import ask_judge, chat_to_text, judge_question, required_verdict
+from .judging import ask_judge, judge_question, required_verdict
 from .rubrics import reference_text
 
 DEFAULT_CRITERIA = (

@@ -35,7 +35,7 @@ from .base import (
     error_score,
     measured_score,
 )
-from .judging import ask_judge, judge_question, reply_object
+from .judging import ask_judge, ask_once, judge_question, reply_object
 from .trust import Trust, TrustError, code_files
 
 FOLDER = "custom-evaluators"
@@ -180,7 +180,7 @@ class _JudgeChannel:
         messages = request.get("messages")
         if not isinstance(messages, list) or not all(_is_message(message) for message in messages):
             raise CannotJudge("evaluatorError", "Evaluator failed: its judge takes messages with role and content")
-        return await self._ask(Question(messages=tuple(messages), judge=self._judge))
+        return (await ask_once(self._ask, Question(messages=tuple(messages), judge=self._judge)))[0]
 
     async def _prompty(self, request: Mapping[str, Any]) -> object:
         try:
@@ -192,7 +192,7 @@ class _JudgeChannel:
         except (PromptyError, TemplateError) as problem:
             raise Misconfigured(f"its .prompty cannot be used: {problem}") from None
         if not _wants_json(prompt.front):
-            return await self._ask(question)
+            return (await ask_once(self._ask, question))[0]
         return (await ask_judge(self._ask, question, reply_object))[0]
 
 

@@ -23,7 +23,7 @@ from .base import (
     measured_score,
     verdict_score,
 )
-from .judging import UnreadableReply, ask_judge, judge_question, reply_text, required_verdict
+from .judging import UnreadableReply, ask_judge, ask_once, judge_question, reply_text, required_verdict
 from .values import quoted_list
 
 REPLY_TOKENS = 150
@@ -56,8 +56,8 @@ async def ask_grader(
 ) -> tuple[str, str]:
     """The label a judge gives and its reply; `invalid` where the reply gives none."""
     if evaluator.options.compat:
-        reply = await evaluator.ask(question)
-        return words.get(read_as_original(reply), "invalid"), reply
+        said, reply = await ask_once(evaluator.ask, question)
+        return words.get(read_as_original(said), "invalid"), reply
     try:
         return await ask_judge(evaluator.ask, question, partial(read_word, words=words))
     except CannotJudge as problem:

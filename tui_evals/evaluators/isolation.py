@@ -18,8 +18,10 @@ from typing import Literal
 
 IsolationKind = Literal["bubblewrap", "Landlock"]
 
-_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store")
-_SYSTEM += ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
+_SYSTEM = (
+    *("/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"),
+)
 _PROBE_SECONDS = 10.0
 
 NOT_ISOLATED = (

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tui_evals.text.prompty import Prompty, parse_prompty, render_messages
 
-from .base import Ask, CannotJudge, Question, as_text
+from .base import Ask, CannotJudge, Question
 
 MAX_SHOWN = 500_000  # characters of dataset and answers together
 
@@ -86,11 +86,67 @@ def judge_question(
     return Question(messages=with_fence_notice(mark, messages), schema=schema, judge=judge)
 
 
+CUT_OFF = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "content_filter"))
+"""Why an answer ended that was not at its end."""
+
+_THINKS, _THOUGHT = r"(?:<think(?:ing)?>|\[THINK\])", r"(?:</think(?:ing)?>|\[/THINK\])"
+_THOUGHTS = re.compile(rf".*{_THOUGHT}", re.IGNORECASE | re.DOTALL)
+_BEGINS_THINKING = re.compile(rf"\s*{_THINKS}", re.IGNORECASE)
+_STILL_THINKS = re.compile(rf"^[ \t]*{_THINKS}|{_THINKS}[ \t]*$", re.IGNORECASE | re.MULTILINE)
+
+
+def whole_reply(reply: str, finish_reason: str | None, judge: str) -> str:
+    """A reply that came to its end; CannotJudge (`judgeOutputCutOff`) for one that did not, whatever it holds."""
+    if (finish_reason or "").lower() not in CUT_OFF:
+        return reply
+    reason = f"the reply of the judge {judge} was cut off (finish_reason {finish_reason})"
+    if finish_reason != "content_filter":
+        reason += f"; allow it a longer one: max_tokens in the params of {judge}"
+    raise CannotJudge("judgeOutputCutOff", reason, reply=reply)
+
+
+def spoken_text(reply: str, question: Question | None = None) -> str:
+    """What a judge said, without what it thought before: the one text that verdicts are read from.
+
+    A reply that is one JSON object is said as a whole. CannotJudge (`judgeOutputCutOff`) when the thinking has no end;
+    UnreadableReply when its end may be a quotation, because the judge was shown one and began no thinking.
+    """
+    thoughts = _THOUGHTS.match(reply)
+    if (not thoughts and not _STILL_THINKS.search(reply)) or _is_object(reply):
+        return reply
+    said = reply[thoughts.end() :].lstrip("\r\n") if thoughts else reply
+    if _STILL_THINKS.search(said):
+        reason = "the judge's reply ends while it is still thinking; allow it a longer one: max_tokens in its params"
+        raise CannotJudge("judgeOutputCutOff", reason, reply=reply)
+    shown = question.messages if question and thoughts and not _BEGINS_THINKING.match(reply) else ()
+    if any(_THOUGHTS.match(message["content"]) for message in shown):
+        raise UnreadableReply("it quotes the mark at which thinking ends, so what it says cannot be told")
+    return said
+
+
+def _is_object(reply: str) -> bool:
+    text = reply.strip()
+    try:
+        return text.startswith("{") and _DECODER.raw_decode(text)[1] == len(text)
+    except (ValueError, RecursionError):
+        return False
+
+
+async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
+    """What the judge said and its whole reply, for those who read it themselves and ask no second time."""
+    reply = await ask(question)
+    try:
+        return spoken_text(reply, question), reply
+    except UnreadableReply as problem:
+        reason = f"the judge's reply could not be read: {problem}"
+        raise CannotJudge("judgeOutputUnparseable", reason, reply=reply, repaired=reply) from None
+
+
 async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> tuple[T, str]:
     """The verdict and the reply it was read from; after one repair call CannotJudge (`judgeOutputUnparseable`)."""
     reply = await ask(question)
     try:
-        return read(reply), reply
+        return read(spoken_text(reply, question)), reply
     except UnreadableReply as problem:
         repair_request = (
             {"role": "assistant", "content": reply},
@@ -101,7 +157,7 @@ async def ask_judge(ask: Ask, question: Question, read: Callable[[str], T]) -> t
         )
     repaired = await ask(replace(question, messages=(*question.messages, *repair_request)))
     try:
-        return read(repaired), repaired
+        return read(spoken_text(repaired, question)), repaired
     except UnreadableReply as problem:
         reason = f"the judge's reply could not be read, twice: {problem}"
         raise CannotJudge("judgeOutputUnparseable", reason, reply=reply, repaired=repaired) from None
@@ -115,18 +171,11 @@ _NAMED_SCORE = rf"(?:final |overall )?(?:score|rating)[ *_]{{0,4}}[:=][ *_]{{0,4
 _SCORE_LINE = re.compile(rf"{_NAMED_SCORE}|{_NUMBER}{_OF_FIVE}", re.IGNORECASE)
 
 
-def without_thoughts(reply: str) -> str:
-    """A judge's reply without the `<think>` block it may open with."""
-    thoughts, end, rest = reply.lstrip().partition("</think>")
-    return rest if end and thoughts.startswith("<think>") else reply
-
-
-def reply_text(reply: str) -> str:
-    """A judge's reply without its thoughts and without a full stop at its end."""
-    text = without_thoughts(reply)
-    if len(text) > MAX_REPLY:
+def reply_text(said: str) -> str:
+    """What a judge said, without a full stop at its end."""
+    if len(said) > MAX_REPLY:
         raise UnreadableReply(f"it is longer than {MAX_REPLY:,} characters")
-    return text.strip().removesuffix(".")
+    return said.strip().removesuffix(".")
 
 
 def verdict_object(
@@ -215,37 +264,3 @@ def _json_objects(text: str) -> Iterator[tuple[dict[str, Any], str]]:
         yield value, text[start:end]
     if "{" in text[end:] or "}" in text[end:]:
         raise UnreadableReply("it holds braces that are not a whole JSON object")
-
-
-_PREFIXES = {"system": "", "example_user": "User: ", "example_assistant": "Assistant: "}
-
-
-def is_chat(value: object) -> bool:
-    """Whether a value is a list of chat messages."""
-    return (
-        isinstance(value, list | tuple)
-        and bool(value)
-        and all(isinstance(message, Mapping) and "role" in message for message in value)
-    )
-
-
-def chat_to_text(messages: Sequence[Mapping[str, Any]], *, cue: bool = False) -> str:
-    """A lone message as its content; several each on a line after the name or role of who speaks.
-
-    System messages bear no prefix. `cue` ends the text with the word that asks an assistant to go on.
-    """
-    if len(messages) == 1:
-        return _message_text(messages[0])
-    lines = [f"{_speaker_prefix(message)}{_message_text(message)}\n" for message in messages]
-    return "".join(lines) + ("Assistant:" if cue else "")
-
-
-def _speaker_prefix(message: Mapping[str, Any]) -> str:
-    speaker = str(message.get("name") or message.get("role") or "user")
-    return _PREFIXES.get(speaker, f"{speaker.capitalize()}: ")
-
-
-def _message_text(message: Mapping[str, Any]) -> str:
-    """What a message says, and the tool calls it makes."""
-    parts = (message.get("content"), message.get("tool_calls"))
-    return " ".join(as_text(part) for part in parts if part)

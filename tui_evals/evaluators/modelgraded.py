@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
+from tui_evals.text.chats import chat_to_text, is_chat
+
 from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
 from .choices import (
     INVALID,
@@ -22,7 +24,7 @@ from .choices import (
     quoted_choices,
 )
 from .grading_specs import Message, Spec, SpecError, grading_question, load_spec
-from .judging import chat_to_text, is_chat, without_thoughts
+from .judging import ask_once
 
 _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_outputs", "output_template", "args")
 
@@ -206,7 +208,7 @@ class ModelGraded(Evaluator):
             expected = self._expected(metric, evidence)
             trusted = {**values, "n": str(n)}
             question = grading_question(self.spec, texts, trusted, templates, instruction, self.options.judge)
-            metrics[metric] = self._metric(await self.ask(question), choices, expected)
+            metrics[metric] = self._metric(*await ask_once(self.ask, question), choices, expected)
         return self._record(metrics, choices)
 
     @property
@@ -218,10 +220,9 @@ class ModelGraded(Evaluator):
 
     def _inputs(self, evidence: Evidence) -> dict[str, Sequence[str]]:
         """The conversation and the references, under the names of their prompt fields."""
-        request = ({"role": "user", "content": evidence.prompt},) if evidence.prompt else ()
         inputs: dict[str, Sequence[str]] = {}
-        if messages := (*evidence.history, *request):
-            inputs |= dict.fromkeys(("input", *self.spec.input_outputs), (chat_to_text(messages),))
+        if evidence.chat:
+            inputs |= dict.fromkeys(("input", *self.spec.input_outputs), (chat_to_text(evidence.chat),))
         return inputs | ({"ideal": evidence.references} if evidence.references else {})
 
     def _answers(self, evidence: Evidence) -> dict[str, Sequence[str]]:
@@ -268,14 +269,12 @@ class ModelGraded(Evaluator):
             raise Misconfigured(f"metaeval compares with the item's variable {metric!r}, and there is none")
         return as_text(evidence.variables[metric])
 
-    def _metric(self, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
-        """The choice in a reply, its score and whether it passes."""
-        options, text = self.options, reply
-        if not options.compat:
-            text = without_thoughts(reply)
-            if self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
-                choices = sorted(choices, key=len, reverse=True)
-        choice = parse_choice(text, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
+    def _metric(self, said: str, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
+        """The choice in what the judge said, its score and whether it passes."""
+        options = self.options
+        if not options.compat and self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
+            choices = sorted(choices, key=len, reverse=True)
+        choice = parse_choice(said, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
         score = choice_score(choice, choice_scores(choices, self.spec.choice_scores), options.invalid)
         agrees = None if expected is None else choice == expected
         return _MetricResult(choice, score, self._result(choice, score), reply, agrees)

@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tui_evals.text.chats import chat_to_text
+
 from .base import Ask, Evaluator, Evidence, Question, Score, ToolCall, error_score, evaluate
 from .registry import Registry, UnknownEvaluator
 
@@ -62,10 +64,11 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
     for key in ("variables", "diagnostics"):
         if key in present:
             fields[key] = _require_object(present[key], key)
-    if "history" in present:
-        fields["history"] = tuple(
-            _require_object(message, "history") for message in _require_list(present["history"], "history")
-        )
+    for key in ("history", "request"):
+        if key in present:
+            fields[key] = tuple(_require_object(message, key) for message in _require_list(present[key], key))
+    if "request" in fields:
+        fields.setdefault("prompt", chat_to_text(fields["request"]))
     if "tool_calls" in present:
         fields["tool_calls"] = tuple(tool_call(call) for call in _require_list(present["tool_calls"], "tool_calls"))
     fields["from_cache"] = present.get("from_cache") is True

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.text.chats import chat_to_text
+
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
-from .judging import UnreadableReply, ask_judge, chat_to_text, judge_question, reply_text, score_line, verdict_object
+from .judging import UnreadableReply, ask_judge, judge_question, reply_text, score_line, verdict_object
 
 RATING_SCHEMA: Mapping[str, Any] = {
     "type": "object",

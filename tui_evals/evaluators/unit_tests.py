@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -76,7 +76,7 @@ class PythonUnitTests(Evaluator):
         test = self._test(evidence)
         files = {"answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass")}
         limits = sandbox.Limits(seconds=self.options.timeout, memory=MAX_MEMORY, processes=0)
-        details: dict[str, object] = {"isolation": "none"} if self.caution() else {}
+        details: dict[str, Any] = {"isolation": "none"} if self.caution() else {}
         try:
             outcome, printed = await sandbox.run_job({"kind": "unit_test", "test": test}, files, limits)
         except sandbox.CodeStopped as stopped:

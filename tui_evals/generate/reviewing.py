@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from tui_evals.evaluators.base import Ask, Evidence, Question, evaluate
+from tui_evals.evaluators.base import Ask, CannotJudge, Evidence, Question, evaluate
 from tui_evals.evaluators.compliance import Compliance, Outcome, parse_ok_err
+from tui_evals.evaluators.judging import ask_once, whole_reply
 from tui_evals.runs.asking import PricedTarget
 
 from .asking import CannotGenerate, Messages
@@ -20,7 +21,8 @@ def judge_ask(work: Generation, judge: PricedTarget, step: str, attempt: int = 0
 
     async def ask(question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens}
-        return await work.ask(judge, question.messages, step, attempt=attempt, params=params)
+        answer = await work.answer(judge, question.messages, step, attempt=attempt, params=params)
+        return whole_reply(answer.text or "", answer.finish_reason, judge.config.name)
 
     return ask
 
@@ -32,8 +34,11 @@ def _demand_judge(work: Generation, step: str) -> PricedTarget:
 
 
 async def _ask_ok_err(work: Generation, step: str, messages: Messages) -> tuple[Outcome, str]:
-    reply = await judge_ask(work, _demand_judge(work, step), step)(Question(messages=messages))
-    return parse_ok_err(reply), reply.strip()
+    try:
+        said, reply = await ask_once(judge_ask(work, _demand_judge(work, step), step), Question(messages=messages))
+    except CannotJudge as problem:
+        return "unknown", str(problem)
+    return parse_ok_err(said), reply.strip()
 
 
 # -- rules

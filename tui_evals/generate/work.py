@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tui_evals.runs.asking import PricedTarget
+from tui_evals.store.records import AnswerRecord
 from tui_evals.text.safe import without_sequences
 
 from .asking import CannotGenerate, Messages, ModelAsker, Prompts
@@ -111,8 +112,14 @@ class Generation:
 
     async def ask(self, model: PricedTarget, messages: Sequence[Mapping[str, Any]], step: str, **more: Any) -> str:
         """The text of a model's answer."""
+        return (await self.answer(model, messages, step, **more)).text or ""
+
+    async def answer(
+        self, model: PricedTarget, messages: Sequence[Mapping[str, Any]], step: str, **more: Any
+    ) -> AnswerRecord:
+        """A model's answer."""
         assert self.asker is not None
-        return (await self.asker.ask(model, messages, step, **more)).text or ""
+        return await self.asker.ask(model, messages, step, **more)
 
     async def write_text(self, file: str, messages: Messages, *, attempt: int = 0, tidy: Callable[[str], str]) -> str:
         """What the model writes for a file, tidied; CannotGenerate where it declined."""

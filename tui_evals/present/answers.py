@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.runs.prompting import last_user_text
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label, references
+from tui_evals.text.chats import question_text
 from tui_evals.text.money import money
 
 from .figures import duration, tokens
@@ -90,12 +90,12 @@ def answer_name(row: AnswerRow, conversation: bool, repeated: bool, joint: str =
 
 
 def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:
-    """What an item or turn asks: its prompt, else the last thing the user said."""
+    """What an item or turn asks: its prompt, else what the chat asks that was sent."""
     prompt = unit.get("prompt")
     if isinstance(prompt, str):
         return prompt
     sent = record.request.get("messages") if record else None
-    return last_user_text(tuple(one for one in sent if isinstance(one, dict))) if isinstance(sent, list) else ""
+    return question_text([one for one in sent if isinstance(one, dict)]) if isinstance(sent, list) else ""
 
 
 def expected_texts(unit: Unit) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.runs.executors.base import Ledger, Stopped
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, CallRecord
@@ -154,7 +155,7 @@ async def recalled(
     scope: str | None,
     worth: Callable[[str], bool] = lambda text: True,
 ) -> AnswerRecord:
-    """The reply that is kept, or else one asked for, and kept if it is worth it; TargetError when there is none.
+    """The reply that is kept, or else one asked for, and kept if it is whole and worth it; TargetError without one.
 
     `scope` is a word that sets what is kept apart from what others asked; with None nothing is kept or recalled. The
     limit that a budget sets to an answer is no part of the question.
@@ -164,8 +165,11 @@ async def recalled(
         ledger.called(_cached_call(target))
         return kept
     timed = await target.ask(replace(request, params=target.with_params(request.params)), ledger)
-    record = AnswerRecord(text=timed.reply.text, request={}, scripted=timed.reply.scripted, model=timed.reply.model)
-    if key and worth(timed.reply.text):
+    reply = timed.reply
+    record = AnswerRecord(
+        text=reply.text, request={}, scripted=reply.scripted, model=reply.model, finish_reason=reply.finish_reason
+    )
+    if key and worth(reply.text) and (reply.finish_reason or "").lower() not in CUT_OFF:
         await ledger.keep(key, target.config.name, record)
     return record
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tui_evals.evaluators.base import Ask, CannotJudge, Question
+from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.targets.base import Request, TargetError
 
@@ -47,4 +48,4 @@ class Judges:
             code = _CODES.get(problem.code, "evaluatorError")
             raise CannotJudge(code, f"the judge {judge.config.name} gave no verdict: {problem}") from None
         scripted.set(kept.scripted or scripted.get())
-        return kept.text or ""
+        return whole_reply(kept.text or "", kept.finish_reason, judge.config.name)

@@ -24,6 +24,17 @@ def price_for(config: TargetConfig) -> Price | None:
     return price_of(config.model) if target_kind(config).asks_model else Price(0.0, 0.0)
 
 
+def demand_price(config: TargetConfig, most: float | None) -> Price | None:
+    """What a target costs; ConfigurationError when that is not known and `most` must not be exceeded."""
+    price = price_for(config)
+    if price is None and most is not None:
+        raise ConfigurationError(
+            f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
+            ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }"
+        )
+    return price
+
+
 def opened(
     config: TargetConfig,
     kind: Literal["target", "judge"],
@@ -37,12 +48,7 @@ def opened(
     """A target ready to be asked; ConfigurationError when its price is needed for the budget and not known."""
     if concurrency is not None:
         config = replace(config, concurrency=concurrency)
-    price = price_for(config)
-    if price is None and budget.most is not None:
-        raise ConfigurationError(
-            f"the price of {config.name} ({config.model}) is not known, so --max-cost cannot be kept; give it in "
-            ".evals/config.toml: [targets.NAME] price = { input_per_million = …, output_per_million = … }"
-        )
+    price = demand_price(config, budget.most)
     target = target or open_target(config, environment, root, items_of)
     cacheable = target_kind(config).asks_model
     known = identity(config, environment)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -141,7 +141,8 @@ class Plan:
                     "or beside its prompt, or name other evaluators"
                 ) from None
 
-    def judges_needed(self) -> dict[str | None, str]:
+    @cached_property
+    def judges_needed(self) -> Mapping[str | None, str]:
         """Each judge the evaluators ask for (None is the run's own), with an evaluator that needs it."""
         needed: dict[str | None, str] = {}
         for number, item in enumerate(self.dataset.items):
@@ -156,7 +157,7 @@ class Plan:
         """MissingJudge when an evaluator needs a judge and none is named."""
         if self.without_judges or self.judge is not None:
             return
-        if key := self.judges_needed().get(None):
+        if key := self.judges_needed.get(None):
             raise MissingJudge(key)
 
 

@@ -1,14 +1,26 @@
-"""What a target is sent for one turn: the prompt under test, the item's history, what was said so far, the question."""
+"""What a target is sent for one turn: the prompt under test, the item's history, what was said so far, the question.
+
+Only the prompt under test is a template. What items say, and the values of variables, are sent as they are, braces and
+all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset, Item, Message, Turn
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
+from tui_evals.datasets.validate import with_lines
+from tui_evals.text.box import TemplateError
+from tui_evals.text.chats import content_text
+from tui_evals.text.nearest import did_you_mean
 from tui_evals.text.prompty import Prompty, Section, parse_prompty, render_messages
-from tui_evals.text.templates import render_template
+from tui_evals.text.templates import plain_variables, render_template
 
 Chat = tuple[Mapping[str, Any], ...]
 
@@ -26,19 +38,93 @@ class PromptUnderTest:
         """Its text as judges see it, without roles."""
         if self.prompty is not None:
             return "\n\n".join(section.text for section in self.prompty.sections)
-        texts = [str(message.get("content") or "") for message in self.messages]
-        return "\n\n".join(texts) or None
+        return "\n\n".join(content_text(message.get("content")) for message in self.messages) or None
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Every text of it that is filled in, also those of content parts, addresses and tool calls."""
+        if self.prompty is not None:
+            return tuple(section.text for section in self.prompty.sections)
+        return tuple(text for message in self.messages for text in _templates_in(message))
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The values its variables have where an item gives none."""
+        return _defaults(self.prompty) if self.prompty is not None else {}
 
     def rendered(self, values: Mapping[str, Any]) -> Chat:
         """Its messages with the item's variables filled in; TemplateError names a variable without a value."""
         if self.prompty is not None:
-            return tuple(render_messages(self.prompty, {**_defaults(self.prompty), **values}))
-        return tuple(_render_message(message, values) for message in self.messages)
+            return tuple(render_messages(self.prompty, {**self.defaults, **values}))
+        return tuple(_filled(message, values) for message in self.messages)
 
 
 def of_dataset(dataset: Dataset) -> PromptUnderTest:
     """The prompt under test that a dataset itself brings as messages."""
     return PromptUnderTest(messages=plain(dataset.messages or ()))
+
+
+def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
+    """The prompts under test of some files; DatasetError says what is wrong with one."""
+    return tuple(PromptUnderTest(prompt_name(file), load_prompt(file)) for file in files)
+
+
+def prompts_of(document: Document, dataset: Dataset) -> tuple[PromptUnderTest, ...]:
+    """The prompts a run asks with where none is named: the file that the dataset names, else its own messages."""
+    file = prompt_of(document)
+    return prompts_from([file]) if file is not None else (of_dataset(dataset),)
+
+
+def unfilled_items(
+    document: Document,
+    dataset: Dataset,
+    prompts: Sequence[PromptUnderTest] | None = None,
+    only: Collection[int] | None = None,
+) -> list[Problem]:
+    """The items that cannot be asked, because a prompt under test needs a value that they do not have."""
+    try:
+        found = prompts_of(document, dataset) if prompts is None else prompts
+    except DatasetError as error:
+        return [Problem(f"the prompt under test cannot be used: {error}", ("prompt_file",))]
+    numbers = range(len(dataset.items)) if only is None else sorted(only)
+    problems = [problem for prompt in found for problem in _unfilled(prompt, dataset, numbers)]
+    return with_lines(problems, document)
+
+
+def _unfilled(prompt: PromptUnderTest, dataset: Dataset, numbers: Iterable[int]) -> Iterator[Problem]:
+    called = f"the prompt {prompt.name}" if prompt.name else "the prompt under test"
+    try:
+        needed = [plain_variables(text) for text in prompt.templates]
+    except TemplateError as error:
+        yield Problem(f"{called} cannot be filled in: {error}", ("messages",))
+        return
+    names = dict.fromkeys(name for text in needed for name in text or ())
+    if not names and None not in needed:
+        return
+    common = prompt.defaults.keys() | (dataset.variables or {}).keys()
+    for number in numbers:
+        item = dataset.items[number]
+        known = common | (item.variables or {}).keys()
+        missing = [name for name in names if name not in known]
+        reason = _missing_values(missing, known, called) if missing else None
+        if reason is None and None in needed:
+            reason = _why_unrendered(prompt, variables_of(dataset, item), called)
+        if reason is not None:
+            yield Problem(f"{item.testId or 'the item'} {reason}", ("items", number))
+
+
+def _missing_values(missing: Sequence[str], known: Collection[str], called: str) -> str:
+    listed = ", ".join(f"{{{{ {name} }}}}" for name in missing)
+    hint = did_you_mean(missing[0], known) if len(missing) == 1 else ""
+    return f"has no value for {listed} of {called}{hint}; give it one in the variables of the item or of the dataset"
+
+
+def _why_unrendered(prompt: PromptUnderTest, values: Mapping[str, Any], called: str) -> str | None:
+    try:
+        prompt.rendered(values)
+    except TemplateError as error:
+        return f"cannot be asked with {called}: {error}"
+    return None
 
 
 def plain(messages: Sequence[Message]) -> Chat:
@@ -89,19 +175,29 @@ def assistant(text: str | None, tool_calls: Sequence[Mapping[str, Any]]) -> Mapp
     return message
 
 
-def last_user_text(chat: Chat) -> str:
-    """What judges see as the prompt: the text of the last user message."""
-    contents = (message.get("content") for message in reversed(chat) if message.get("role") == "user")
-    return next((text for text in contents if isinstance(text, str)), "")
+_NO_TEMPLATES = ("role", "type", "id", "tool_call_id")
 
 
-def _render_message(message: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
-    content = message.get("content")
-    return (
-        {**message, "content": render_template(content, values)}
-        if isinstance(content, str) and "{" in content
-        else message
-    )
+def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+    """A message, or a part of one, with every text in it rendered."""
+    if isinstance(part, str):
+        return render_template(part, values) if "{" in part else part
+    if isinstance(part, list | tuple):
+        return [_filled(one, values) for one in part]
+    if isinstance(part, Mapping):
+        return {name: one if name in _NO_TEMPLATES else _filled(one, values) for name, one in part.items()}
+    return part
+
+
+def _templates_in(part: Any) -> Iterator[str]:
+    if isinstance(part, str):
+        if "{" in part:
+            yield part
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from _templates_in(one)
+    elif isinstance(part, Mapping):
+        yield from _templates_in([one for name, one in part.items() if name not in _NO_TEMPLATES])
 
 
 def _defaults(prompt: Prompty) -> dict[str, Any]:

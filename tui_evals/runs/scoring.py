@@ -12,9 +12,10 @@ from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
 from tui_evals.evaluators.rows import tool_call
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
+from tui_evals.text.chats import chat_to_text, split_at_question
 
 from .plan import Assigned, Plan
-from .prompting import Chat, PromptUnderTest, last_user_text, variables_of
+from .prompting import Chat, PromptUnderTest, variables_of
 from .status import Status, score_of, status_of, weighted_mean
 
 FORMAT_KEY = "response_format"
@@ -48,13 +49,15 @@ def evidence_for(
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
     calls = answer.tool_calls
+    history, request = split_at_question(chat)
     return Evidence(
-        prompt=last_user_text(chat),
+        prompt=chat_to_text(request),
         response=answer.text,
         expected=unit.reference,
         alternatives=tuple(unit.ideal or ()),
         context=unit.context,
-        history=chat[:-1],
+        history=history,
+        request=request,
         variables=variables_of(plan.dataset, item),
         tool_calls=tuple(tool_call(call) for call in calls),
         diagnostics=answer.diagnostics,

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
+from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.validate import dataset_of, document_of_data
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, with_prompt_metrics
@@ -34,7 +35,8 @@ from .gates import GateResults, Gates, check_gates
 from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
-from .prompting import PromptUnderTest, kept_prompt, prompt_kept
+from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
+from .readiness import check_can_begin, judge_configs
 from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import GENERATION, METRICS, RECORDED
 from .suggested import SOURCE, settings_of_run, suggested
@@ -97,10 +99,24 @@ class PreparedRun:
         """The calls it takes, and what they may cost."""
         return estimate(self.plan, price_for)
 
-    def store(self, writer: Writer) -> Job:
-        """Commit the plan: from now on the run exists, whole, with every answer pending."""
+    def store(self, writer: Writer, *, apart: bool = False) -> Job:
+        """Commit the plan once it can begin: from now on the run exists, whole, with every answer pending.
+
+        ConfigurationError says what keeps it from beginning; then nothing is stored. With `apart` another process will
+        execute it.
+        """
+        opened_targets = check_can_begin(
+            self.plan,
+            self.project,
+            ready=self.ready,
+            max_cost=self.terms.max_cost,
+            use_cache=self.terms.use_cache,
+            elsewhere=self.terms.cluster is not None,
+            apart=apart,
+        )
         run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **self.about)
-        return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=self.ready)
+        ready = {**self.ready, **opened_targets}
+        return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=ready)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +185,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     plan = replace(plan, only=_selected_positions(plan, request.items, project))
     plan.check_evaluators()
     plan.check_judges()
+    _check_values(document, plan)
     terms = Terms(
         concurrency=request.concurrency or defaults.concurrency,
         max_cost=request.max_cost or defaults.max_cost,
@@ -187,6 +204,19 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     return PreparedRun(
         project=project, plan=plan, terms=terms, document=document.data, about=about, ready=request.ready
     )
+
+
+_NAMED_ITEMS = 10
+
+
+def _check_values(document: Document, plan: Plan) -> None:
+    """DatasetError when a prompt under test needs a value that an item does not have: nothing is paid for it."""
+    problems = unfilled_items(document, plan.dataset, plan.asked_prompts, plan.only)
+    if not problems:
+        return
+    named, more = problems[:_NAMED_ITEMS], len(problems) - _NAMED_ITEMS
+    rest = [Problem(f"… and {more:,} more like these; `tui-evals validate` lists them all")] if more > 0 else []
+    raise DatasetError(str(document.file), [*named, *rest])
 
 
 def _selected_positions(
@@ -357,11 +387,6 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *,
     )
 
 
-def prompts_from(files: Sequence[Path]) -> tuple[PromptUnderTest, ...]:
-    """The prompts under test of some files; DatasetError says what is wrong with one."""
-    return tuple(PromptUnderTest(prompt_name(file), load_prompt(file)) for file in files)
-
-
 def store_plan(
     plan: Plan,
     document: Mapping[str, Any],
@@ -454,19 +479,22 @@ def _unchanged_target(
 def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -> Engine:
     """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass.
 
-    On a cluster the targets are opened by the workers, and here only once something asks them.
+    On a cluster the targets are opened by the workers, and here only once something asks them; so is a judge that no
+    evaluator needs.
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
-        if target is None and terms.cluster is not None:
+        if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
         return opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
 
+    configs = judge_configs(plan, project.settings)
+    judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
     targets = [priced(config, "target") for config in plan.targets]
-    judges = {name: priced(config, "judge") for name, config in _judges(plan, project.settings).items()}
+    judges = {name: priced(config, "judge") for name, config in configs.items()}
     if again:
         kept = _pass_config(plan, run, terms, reader, project.environment)
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
@@ -497,18 +525,6 @@ def _pass_config(
         "dataset": None if own else hashlib.sha256(plan.dataset.model_dump_json().encode()).hexdigest(),
         "terms": {"use_cache": terms.use_cache},
     }
-
-
-def _judges(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
-    if plan.without_judges:
-        return {}
-    configs: dict[str | None, TargetConfig] = {}
-    for name in plan.judges_needed():
-        if name is not None:
-            configs[name] = find_target(name, settings)
-    if plan.judge is not None:
-        configs[None] = plan.judge
-    return configs
 
 
 def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:

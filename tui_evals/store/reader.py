@@ -259,6 +259,10 @@ class Reader:
             return Cached(cache_key, recipe, target, created, answer_record(*body))
         return None
 
+    def cache_holds(self, target: str) -> bool:
+        """Whether anything that a target said is cached."""
+        return bool(self.query("SELECT 1 FROM cache WHERE target = ? LIMIT 1", [target]))
+
     def cache_info(self) -> CacheInfo:
         """How much the cache holds."""
         query = (

@@ -136,6 +136,8 @@ class TargetContext:
     """The folder of the project."""
     load_items: Callable[[Path], Sequence[Mapping[str, Any]]]
     """Reads the items of a dataset file, for answers captured earlier."""
+    apart: bool = False
+    """Whether another process will ask the target, so that none of the user's code may be imported into this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,9 @@ class TargetKind:
     """Makes the target; ConfigurationError says which setting is wrong."""
     asks_model: bool = False
     """Whether a model answers over the network: its answers cost by the price table and are kept in the cache."""
+    check: Callable[[TargetConfig, TargetContext], str | None] | None = None
+    """Says, without asking anything, what keeps the target from answering: ConfigurationError, or else the address at
+    which somebody has to listen, None where there is none. Without it, to open the target is the check."""
 
     @property
     def name(self) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -17,6 +18,7 @@ from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, Price, TargetConfig
 from .opening import is_spelled, model_forms
+from .prices import similar_model
 
 FILE = Path(".evals", "config.toml")
 
@@ -143,26 +145,69 @@ def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as problem:
         raise ConfigurationError(f"{file} cannot be read: {problem}") from None
     except tomllib.TOMLDecodeError as problem:
-        raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
+        raise invalid_toml(file, text, problem) from None
     try:
-        return _build_settings(_File.model_validate(data), file)
+        return _build_settings(_File.model_validate(data), file, text)
     except ValidationError as problem:
-        faults = "; ".join(_fault_sentence(fault) for fault in problem.errors(include_url=False, include_input=False))
-        raise ConfigurationError(f"{file}: {faults}") from None
+        faults = problem.errors(include_url=False, include_input=False)
+        raise _faulty(file, text, {tuple(fault["loc"]): _fault_sentence(fault) for fault in faults}) from None
 
 
-def _build_settings(read: _File, file: Path) -> Settings:
+def invalid_toml(file: Path, text: str, problem: tomllib.TOMLDecodeError) -> ConfigurationError:
+    """A file that cannot be parsed, and where."""
+    named = re.search(r"\(at line (\d+)", str(problem))
+    line = named[1] if named else len(text.splitlines())
+    return ConfigurationError(f"{file}:{line}: this is not valid TOML: {problem}. Mend that line.")
+
+
+def _faulty(file: Path, text: str, faults: Mapping[tuple[object, ...], str]) -> ConfigurationError:
+    """What is wrong with settings, each with its line; the file is named once."""
+    sentences = [(_line_of(text, setting), sentence) for setting, sentence in faults.items()]
+    first, message = sentences[0]
+    for (before, _), (line, sentence) in pairwise(sentences):
+        message += f"; {sentence}" if line == before else f"; line {line}: {sentence}"
+    return ConfigurationError(f"{file}:{first}: {message}")
+
+
+def _line_of(text: str, setting: Sequence[object]) -> int:
+    """The line on which a setting stands, or else what it would stand in: where the text read so far first holds it."""
+    lines = text.splitlines(keepends=True)
+    best, found = 0, 1
+    for number in range(1, len(lines) + 1):
+        try:
+            depth = _depth(tomllib.loads("".join(lines[:number])), setting)
+        except tomllib.TOMLDecodeError:  # the value goes on in the next line
+            continue
+        if depth > best:
+            best, found = depth, number
+    return found
+
+
+def _depth(data: Any, setting: Sequence[object]) -> int:
+    """How many parts of a setting's path there are."""
+    for depth, part in enumerate(setting):
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return depth
+    return len(setting)
+
+
+def _build_settings(read: _File, file: Path, text: str) -> Settings:
     for name, target in read.targets.items():
         if not is_model(target.model) and target.base_url is None:
-            raise ConfigurationError(f"{file}: targets.{name}.model: {model_forms()}, or give a base_url")
+            near = similar_model(target.model)
+            sentence = f"targets.{name}.model: {model_forms()}, or give a base_url{near}"
+            raise _faulty(file, text, {("targets", name, "model"): sentence})
         if "," in name:
-            raise ConfigurationError(f"{file}: targets.{name}: the name of a target must hold no comma")
+            raise _faulty(file, text, {("targets", name): f"targets.{name}: the name of a target must hold no comma"})
     run = RunDefaults(**{**read.run.model_dump(), "targets": tuple(read.run.targets)})
     targets = {name: _target_config(name, target, run) for name, target in read.targets.items()}
     return Settings(run=run, judge=read.judge.target, targets=targets, ui=read.ui)
@@ -194,7 +239,7 @@ def find_target(word: str, settings: Settings) -> TargetConfig:
         return settings.targets[word]
     if is_model(word):
         return TargetConfig(name=word, model=word, concurrency=settings.run.concurrency or _CONCURRENCY)
-    near = did_you_mean(word, settings.targets)
+    near = did_you_mean(word, settings.targets) or similar_model(word) or did_you_mean(word, ("demo",))
     sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"
     raise ConfigurationError(
         f"there is no target {word} in {FILE}{sections}{near}. Name one of them, or a model: {model_forms()}"

@@ -14,7 +14,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from .base import ConfigurationError
-from .config import FILE, load_settings
+from .config import FILE, invalid_toml, load_settings
 
 
 def write_setting(root: Path, key: tuple[str, ...], value: object) -> None:
@@ -41,7 +41,7 @@ def _parse_toml(file: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise ConfigurationError(f"{file} is not valid TOML: {problem}. Mend that line.") from None
+        raise invalid_toml(file, text, problem) from None
 
 
 def _change_setting(settings: Mapping[str, Any], file: Path, key: tuple[str, ...], value: object) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from .answers import last_question, one_line, parse_reply
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 
 _ARGUMENTS: Mapping[str, Callable[[Request], Any]] = {
     "prompt": lambda request: last_question(request.messages),
@@ -155,4 +157,49 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
     return result
 
 
-KIND = TargetKind(form="python:module:function", open=lambda config, context: named_function(config, context.root))
+def _open(config: TargetConfig, context: TargetContext) -> Function:
+    return named_function(config, context.root)
+
+
+_IMPORT_SECONDS = 60.0
+_NOT_THERE = 3
+
+
+def _check(config: TargetConfig, context: TargetContext) -> None:
+    """Find the function; where another process will call it, its module is imported by a process of its own."""
+    if not context.apart:
+        _open(config, context)
+        return
+    words = [sys.executable, "-P", "-m", __name__, config.name, config.model]
+    with suppress(subprocess.TimeoutExpired):  # whoever calls it waits longer, and says what becomes of it
+        done = subprocess.run(
+            words,
+            cwd=context.root,
+            env=os.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_IMPORT_SECONDS,
+            check=False,
+        )
+        if done.returncode == _NOT_THERE:
+            # What the module wrote while it was imported comes before.
+            raise ConfigurationError(done.stderr.decode("utf-8", "replace").rpartition("\0")[2].strip())
+
+
+def _find_for_parent(name: str, model: str) -> int:
+    try:
+        named_function(TargetConfig(name=name, model=model), Path.cwd())
+    except ConfigurationError as problem:
+        sys.stderr.write(f"\0{problem}")
+        return _NOT_THERE
+    return 0
+
+
+KIND = TargetKind(form="python:module:function", open=_open, check=_check)
+
+
+if __name__ == "__main__":
+    status = _find_for_parent(*sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(status)  # threads that the module began would hold up a tidy end

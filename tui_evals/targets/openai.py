@@ -5,14 +5,14 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
 from yarl import URL
 
-from .base import ConfigurationError, Reply, Request, TargetConfig, TargetError, TargetKind
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .reaching import missing_key, proxy_of
 from .worker import json_line
 
 
@@ -107,11 +107,16 @@ class OpenAI:
         variable = f"{self._provider.variables}_API_KEY"
         key = self._environment.get(variable) or None
         if key is None and str(self._base) == PROVIDERS["openai"].url:
-            raise ConfigurationError(
-                f"The target {config.name} needs a key. Set {variable} in the environment or .env.local, "
-                f'or name another variable as its api_key, such as "env:{variable}".'
-            )
+            raise missing_key(config, [variable])
         return key
+
+    def check(self) -> str | None:
+        """The address at which somebody has to listen, None behind a proxy; ConfigurationError where a key is missing.
+
+        Nothing is sent.
+        """
+        self._key()
+        return str(self._base) if proxy_of(self._url, self._environment) is None else None
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -119,17 +124,9 @@ class OpenAI:
                 connector=aiohttp.TCPConnector(limit=self._config.concurrency),
                 timeout=aiohttp.ClientTimeout(total=self._config.timeout),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                proxy=_proxy(self._url, self._environment),
+                proxy=proxy_of(self._url, self._environment),
             )
         return self._session
-
-
-def _proxy(url: URL, environment: Mapping[str, str]) -> str | None:
-    """The proxy the environment names for an address; found once, because aiohttp's own way costs time at each call."""
-    named = {
-        name.lower().removesuffix("_proxy"): text for name, text in environment.items() if "_proxy" in name.lower()
-    }
-    return None if proxy_bypass_environment(url.host or "", named) else named.get(url.scheme) or None
 
 
 async def _read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
@@ -166,4 +163,10 @@ def _connection_error(failures: Failures, error: Exception) -> TargetError:
     return failures.unreachable("the connection broke")
 
 
-KIND = TargetKind(form="openai", open=lambda config, context: OpenAI(config, context.environment), asks_model=True)
+def _open(config: TargetConfig, context: TargetContext) -> OpenAI:
+    return OpenAI(config, context.environment)
+
+
+KIND = TargetKind(
+    form="openai", open=_open, asks_model=True, check=lambda config, context: _open(config, context).check()
+)

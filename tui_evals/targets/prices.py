@@ -10,16 +10,32 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from tui_evals.text.nearest import did_you_mean
+
 from .base import Price
 
 _TABLE = "model_prices_and_context_window_backup.json"
 _TABLE_LOCK = Lock()
+_PROVIDER_FILES = ("provider_endpoints_support_backup.json", "llms/openai_like/providers.json")
+_UNLISTED_PROVIDERS = {
+    *("a2a_agent", "aiohttp_openai", "aws_textract", "azure_speech", "charity_engine", "dotprompt", "gdc", "humanloop"),
+    *("langflow", "langfuse", "litellm_agent", "modelscope", "mongodb", "nadir", "nvidia_riva", "sagemaker_nova"),
+    *("valkey", "vertex_ai_beta"),
+}
+"""Providers that litellm knows and names in none of its tables."""
+_FAMILIES = {
+    "gpt": "openai/gpt-4o-mini",
+    "claude": "anthropic/claude-haiku-4-5",
+    "gemini": "gemini/gemini-2.5-flash",
+    "mistral": "mistral/mistral-small-latest",
+    "deepseek": "deepseek/deepseek-chat",
+}
+"""A model for each name by which people call all models of a maker."""
 
 
 def price_of(model: str) -> Price | None:
     """The listed price of provider/model, None where none is listed; the first call reads 3 MB, best in a thread."""
-    with _TABLE_LOCK:
-        table = _table()
+    table = _locked_table()
     provider, slash, rest = model.partition("/")
     if not slash:
         return _price(table.get(model))
@@ -27,16 +43,70 @@ def price_of(model: str) -> Price | None:
     return next((price for entry in entries if _is_of_provider(entry, provider) and (price := _price(entry))), None)
 
 
+def is_known_provider(model: str) -> bool:
+    """Whether provider/model names a provider that litellm knows; True where its tables are not there to be read."""
+    table = _locked_table()
+    return not table or model in table or model.partition("/")[0] in _providers()
+
+
+def similar_provider(model: str) -> str:
+    """` (did you mean 'provider/model'?)` for a provider that is spelled nearly like that of a model."""
+    provider, _, rest = model.partition("/")
+    return did_you_mean(model, (f"{known}/{rest}" for known in _providers() if abs(len(known) - len(provider)) < 4))
+
+
+def similar_model(word: str) -> str:
+    """` (did you mean 'provider/model'?)` for a model that is called nearly like a word without a provider."""
+    full_names = {**_FAMILIES, **_full_names()}
+    if word in full_names:
+        return f" (did you mean '{full_names[word]}'?)"
+    near = did_you_mean(word, full_names)
+    return next((near.replace(name, full_names[name]) for name in full_names if f"'{name}'" in near), "")
+
+
+def _full_names() -> Mapping[str, str]:
+    """provider/model by the bare name of each model that talks, its maker before those who resell it."""
+    names: dict[str, str] = {}
+    for key, entry in _locked_table().items():
+        if entry.get("mode") not in ("chat", "responses"):
+            continue
+        owner, (provider, slash, rest) = str(entry.get("litellm_provider")), key.partition("/")
+        if not slash and owner in ("openai", "anthropic"):
+            names[key] = f"{owner}/{key}"
+        elif slash and "/" not in rest and provider in ("gemini", "mistral", "deepseek", "xai", "groq"):
+            names.setdefault(rest, key)
+    return names
+
+
+def _providers() -> set[str]:
+    providers = {str(entry.get("litellm_provider")) for entry in _locked_table().values()}
+    for name in _PROVIDER_FILES:
+        listed = _read(name)
+        providers |= set(listed.get("providers", listed))
+    return _UNLISTED_PROVIDERS | providers
+
+
+def _locked_table() -> Mapping[str, Mapping[str, Any]]:
+    with _TABLE_LOCK:
+        return _table()
+
+
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
+    table = dict(_read(_TABLE))
+    table.pop("sample_spec", None)
+    return table
+
+
+def _read(name: str) -> Mapping[str, Any]:
+    """A JSON file inside the installed litellm package, empty where there is none."""
     # find_spec of a top-level name does not import it; importlib.resources would, which takes seconds.
     spec = importlib.util.find_spec("litellm")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(folder, _TABLE)
+        file = Path(folder, name)
         if file.is_file():
-            table: dict[str, Mapping[str, Any]] = json.loads(file.read_bytes())
-            table.pop("sample_spec", None)
-            return table
+            content: dict[str, Any] = json.loads(file.read_bytes())
+            return content
     return {}
 
 

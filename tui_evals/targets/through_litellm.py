@@ -16,9 +16,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import Reply, Request, TargetConfig, TargetError, TargetKind
+from yarl import URL
+
+from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .prices import is_known_provider, similar_provider
+from .reaching import missing_key, proxy_of
 from .worker import Worker, json_line
 
 # Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
@@ -227,8 +231,47 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
     return {"kind": "connection", **reason}
 
 
+_KEYS = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_FEDERATION_RULE_ID"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "mistral": ("MISTRAL_API_KEY", "MISTRAL_AZURE_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
+}
+"""The variables of which a provider needs one; litellm itself says so only once it is asked, after seconds."""
+
+
+def _check(config: TargetConfig, context: TargetContext) -> str | None:
+    """ConfigurationError for an unknown provider and a missing key; else the address, None behind a proxy."""
+    demand_reference(config)
+    environment, (provider, _, _) = context.environment, config.model.partition("/")
+    key = resolve_reference(config.api_key, environment, "api_key", config.name)
+    address = resolve_reference(config.base_url, environment, "base_url", config.name)
+    if address is None and not is_known_provider(config.model):
+        raise ConfigurationError(
+            f"The target {config.name} is of an unknown provider, {provider}{similar_provider(config.model)}. Write "
+            "its model as provider/name, or give its address: base_url in its section of .evals/config.toml."
+        )
+    if address is not None:
+        return address if _proxy(address, environment) is None else None
+    usual = (f"{provider.upper()}_{word}" for word in ("API_BASE", "BASE_URL"))
+    if key is None and provider in _KEYS and not any(map(environment.get, (*usual, *_KEYS[provider]))):
+        raise missing_key(config, _KEYS[provider][:1])
+    return None
+
+
+def _proxy(address: str, environment: Mapping[str, str]) -> str | None:
+    return proxy_of(URL(address), environment) or environment.get("ALL_PROXY") or environment.get("all_proxy")
+
+
 KIND = TargetKind(
-    form="litellm", open=lambda config, context: ThroughLitellm(config, context.environment), asks_model=True
+    form="litellm",
+    open=lambda config, context: ThroughLitellm(config, context.environment),
+    asks_model=True,
+    check=_check,
 )
 
 

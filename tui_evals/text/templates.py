@@ -78,6 +78,17 @@ def template_variables(template: str) -> tuple[str, ...]:
         return tuple(sorted(find_undeclared_variables(tree), key=names.__getitem__))
 
 
+@lru_cache(maxsize=64)
+def plain_variables(template: str) -> tuple[str, ...] | None:
+    """The names that a template of text and names alone needs; None where what it needs depends on the values."""
+    from jinja2 import nodes
+
+    needed = template_variables(template)
+    tree = template_environment().parse(template)
+    kinds = (nodes.Output, nodes.TemplateData, nodes.Name)
+    return needed if all(isinstance(node, kinds) for node in tree.find_all(nodes.Node)) else None
+
+
 def _render_error(error: Exception, compiled: Template, values: Mapping[str, object]) -> TemplateError:
     from jinja2 import UndefinedError
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from itertools import combinations, groupby
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json, warn
+from tui_evals.cli.output import Stop, cell, columns, keep_output_to_ourselves, own_output, rewind, say, say_json, warn
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.compare.battles import (
@@ -90,7 +89,7 @@ class _Live:
         self._battle = battle
         self._budget = budget
         self._judge = judge
-        self._live = sys.stdout.isatty()
+        self._live = own_output().isatty()
         self._pace = Pace()
         self._last_shown: float | None = None
 
@@ -468,6 +467,7 @@ def _fight(
     here: Project,
 ) -> tuple[Outcome, bool]:
     """Fight the bouts; how it ended, and whether somebody interrupted it."""
+    keep_output_to_ourselves()
     try:
         judge = opened(prepared.judge, "judge", budget, here.environment, here.root, options.concurrency)
         with project.writer(here.environment) as writer:

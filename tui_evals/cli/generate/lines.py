@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
-from tui_evals.cli.output import cell, columns, rewind, say, say_json, say_json_line, warn
+from tui_evals.cli.output import cell, columns, own_output, rewind, say, say_json, say_json_line, warn
 from tui_evals.generate.dataset import dataset_path
 from tui_evals.generate.pipeline import PipelineOutcome, State, estimate_steps
 from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
@@ -47,7 +46,7 @@ class StepBoard:
     def __init__(self, *, quiet: bool, as_json: bool) -> None:
         self._quiet = quiet
         self._as_json = as_json
-        self._live = sys.stdout.isatty() and not quiet and not as_json
+        self._live = own_output().isatty() and not quiet and not as_json
         self._drawn = False
         self._held: list[Callable[[], None]] | None = None
         self._began: dict[str, float] = {}

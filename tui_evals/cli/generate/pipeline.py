@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, say_data, warn
+from tui_evals.cli.output import Stop, keep_output_to_ourselves, say_data, warn
 from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.save import CannotSave
@@ -85,6 +85,7 @@ def generate(**arguments: Any) -> int:
     if arguments["show_prompt"] is not None:
         return _show_prompt(arguments["show_prompt"])
     here = open_project(arguments["env_name"], trusting=False)
+    keep_output_to_ourselves()
     try:
         file, folder = prompt_and_folder(arguments)
         saved, targets = saved_of(folder)

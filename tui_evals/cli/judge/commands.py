@@ -46,9 +46,9 @@ def score_command(
     """Judge one answer with the evaluator NAME, or rows of answers with --jsonl.
 
     A row holds "evaluator" and what it needs of "options", "response", "expected", "ideal", "context", "prompt",
-    "tool_calls", "diagnostics", "history", "latency_ms", "cost", "tokens", "variables", "completions", "rules",
-    "groundtruth"; "judge_reply" stands in for the judge. Records come in the order of the rows; a row that cannot be
-    judged is an error record, never the end.
+    "tool_calls", "diagnostics", "history", "request", "latency_ms", "cost", "tokens", "variables", "completions",
+    "rules", "groundtruth"; "judge_reply" stands in for the judge. Records come in the order of the rows; a row that
+    cannot be judged is an error record, never the end.
     """
     from .evaluators import score_one, score_rows
 

@@ -6,13 +6,14 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import AliasChoices, BaseModel
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, cell, say, say_json, say_json_line, warn
+from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import RowScorer, record_of
@@ -141,6 +142,7 @@ def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json:
     with suppress(UnknownEvaluator):
         if caution := registry.find(row["evaluator"]).caution():
             warn(caution)
+    keep_output_to_ourselves()
     record = asyncio.run(RowScorer(registry).score(row))
     if as_json:
         say_json(record_of(record))
@@ -163,6 +165,7 @@ def _say_record(name: str, record: Score) -> None:
 
 def score_rows(trusting: bool) -> int:
     """Judge rows from standard input, writing each record as soon as it is there."""
+    keep_output_to_ourselves()
     asyncio.run(_stream(RowScorer(project.evaluators(trusting))))
     return 0
 

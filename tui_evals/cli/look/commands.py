@@ -112,11 +112,12 @@ def cache_command() -> None:
 
 
 @cache_command.command("info")
-def info_command() -> None:
+@_as_json
+def info_command(as_json: bool) -> None:
     """Say what the cache holds."""
     from .managing import cache_info
 
-    cache_info()
+    cache_info(as_json)
 
 
 @cache_command.command("clear")
@@ -141,23 +142,25 @@ def why_command(run: str, item: str, turn: int) -> None:
 
 @click.group("targets", invoke_without_command=True)
 @click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
+@_as_json
 @click.pass_context
-def targets_command(ctx: click.Context, env_name: str | None) -> None:
+def targets_command(ctx: click.Context, env_name: str | None, as_json: bool) -> None:
     """List the targets and the judge of this project."""
     if ctx.invoked_subcommand is None:
         from .targets import list_targets
 
-        list_targets(env_name)
+        list_targets(env_name, as_json)
 
 
 @targets_command.command("check")
 @click.argument("name")
 @click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
-def check_command(name: str, env_name: str | None) -> int:
+@_as_json
+def check_command(name: str, env_name: str | None, as_json: bool) -> int:
     """Make one cheap call to a target and say what is wrong, if anything is."""
     from .targets import check_target
 
-    return check_target(name, env_name)
+    return check_target(name, env_name, as_json)
 
 
 @click.group("judge")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -98,10 +99,13 @@ def _ask(question: str, sure: bool) -> None:
         raise Stop("nothing was deleted", 1)
 
 
-def cache_info() -> None:
+def cache_info(as_json: bool) -> None:
     """Print the cache size."""
     with project.reader() as reader:
         info = reader.cache_info()
+    if as_json:
+        say_json(asdict(info))
+        return
     oldest = "" if info.oldest is None else f", the oldest {(time.time() - info.oldest) / 86_400:.1f} days old"
     say(f"{info.entries} answers, {info.characters} characters{oldest}")
 

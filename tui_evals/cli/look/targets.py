@@ -5,34 +5,46 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from tui_evals.cli.output import Stop, cell, say, say_json
+from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json
 from tui_evals.cli.project import open_project
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
+from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError
-from tui_evals.targets.config import find_target
+from tui_evals.targets.config import find_target, is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.text.money import money
 
 
-def list_targets(env_name: str | None) -> None:
+def list_targets(env_name: str | None, as_json: bool) -> None:
     """The targets of the configuration, and which of them judges."""
     here = open_project(env_name, trusting=False)
-    settings = here.settings
-    if not settings.targets:
+    targets = here.settings.targets.values()
+    if as_json:
+        say_json([_target_data(config, here) for config in targets])
+        return
+    if not targets:
         say(
             "no targets are configured in .evals/config.toml; --target takes a model such as openai/gpt-4o-mini as well"
         )
-    for config in settings.targets.values():
+    for config in targets:
         marks = [word for word, on in _roles(config, here).items() if on]
         key = f"key {config.api_key}" if config.api_key else ""
         price = price_for(config)
         cost = "unpriced" if price is None else _price_text(price)
         parts = [config.model, config.base_url or "", key, cost, f"{config.concurrency} at once", ", ".join(marks)]
         say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
+
+
+def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
+    """A target as data: its configuration, what it costs, and what it is for."""
+    price = price_for(config)
+    roles = {word.replace(" ", "_"): on for word, on in _roles(config, here).items()}
+    return {**asdict(config), "price": asdict(price) if price is not None else None, **roles}
 
 
 def _price_text(price: Price) -> str:
@@ -50,18 +62,32 @@ def _target_or_stop(name: str, here: Project) -> TargetConfig:
         raise Stop(str(problem), 3) from None
 
 
-def check_target(name: str, env_name: str | None) -> int:
+def check_target(name: str, env_name: str | None, as_json: bool) -> int:
     """One cheap call."""
     here = open_project(env_name, trusting=False)
-    config = _target_or_stop(name, here)
     try:
+        config = find_target(name, here.settings)
+        keep_output_to_ourselves()
         reply = asyncio.run(_one_call(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
-        raise Stop(f"✗ {config.name} ({config.model}): {problem}", 3) from None
+        return _say_unanswered(name, here, str(problem), as_json)
     usage = reply.usage
+    if as_json:
+        about = {"target": config.name, "model": config.model, "answers": True, "text": reply.text}
+        say_json({**about, "usage": asdict(usage) if usage else None, "message": None})
+        return 0
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
     say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
     return 0
+
+
+def _say_unanswered(name: str, here: Project, message: str, as_json: bool) -> int:
+    """Say why a target does not answer, or is none."""
+    model = here.settings.targets[name].model if name in here.settings.targets else name if is_model(name) else None
+    if not as_json:
+        raise Stop(f"✗ {name} ({model}): {message}" if model else message, 3)
+    say_json({"target": name, "model": model, "answers": False, "text": None, "usage": None, "message": message})
+    return 3
 
 
 async def _one_call(config: TargetConfig, here: Project) -> Reply:
@@ -83,6 +109,7 @@ def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> 
     word = name or here.settings.judge
     if word is None:
         raise Stop('no judge is named; give one, or configure it: [judge] target = "…" in .evals/config.toml', 3)
+    keep_output_to_ourselves()
     report = asyncio.run(_canaries(_target_or_stop(word, here), here, here.root))
     if as_json:
         say_json({"trusted": report.trusted, "canaries": [asdict(row) for row in report.rows]})
@@ -103,7 +130,8 @@ async def _canaries(config: TargetConfig, here: Project, root: Path) -> CanaryRe
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         async with asyncio.timeout(config.timeout):
-            return (await target.ask(request)).text
+            reply = await target.ask(request)
+        return whole_reply(reply.text, reply.finish_reason, config.name)
 
     try:
         return await check_judge(ask)

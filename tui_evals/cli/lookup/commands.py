@@ -15,8 +15,9 @@ def help_command(topic: tuple[str, ...]) -> None:
 
 
 @click.command("doctor")
-def doctor_command() -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def doctor_command(as_json: bool) -> int:
     """Check this installation, the project and the terminal; keys are looked for, never shown."""
     from .manual import doctor
 
-    return doctor()
+    return doctor(as_json)

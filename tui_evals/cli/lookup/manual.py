@@ -9,12 +9,14 @@ import shutil
 import site
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
-from tui_evals.cli.output import Stop, columns, say
+from tui_evals.cli.output import Stop, columns, say, say_json
 from tui_evals.datasets.discover import find_dataset, project_root
 from tui_evals.evaluators.isolation import NOT_ISOLATED, isolation_kind
 from tui_evals.text.nearest import did_you_mean
@@ -84,21 +86,27 @@ def _show_word(topic: str, manual: Mapping[str, str]) -> None:
         say(line)
 
 
-def doctor() -> int:
+def doctor(as_json: bool) -> int:
     """Check this installation, the project and the terminal; keys are looked for, never shown."""
-    broken = False
-    for title, findings in (
-        ("Installation", _installation()),
-        ("Project", _project()),
-        ("Terminal", _terminal()),
-        ("Keys", _keys()),
-    ):
+    parts = {"Installation": _installation, "Project": _project, "Terminal": _terminal, "Keys": _keys}
+    findings = [(title, finding) for title, part in parts.items() for finding in part()]
+    if as_json:
+        rows = [
+            {"part": title.lower(), "name": name, "verdict": verdict, "text": text}
+            for title, (verdict, name, text) in findings
+        ]
+        say_json({"ok": not _is_broken(findings), "findings": rows})
+        return int(_is_broken(findings))
+    for title, group in groupby(findings, key=itemgetter(0)):
         say(title, bold=True)
-        for verdict, name, text in findings:
+        for _, (verdict, name, text) in group:
             mark, colour = _MARKS[verdict]
             say(f"  {mark} {name:<18} {text}", fg=colour if verdict != "ok" else None)
-            broken = broken or verdict == "bad"
-    return 1 if broken else 0
+    return int(_is_broken(findings))
+
+
+def _is_broken(findings: Iterable[tuple[str, Finding]]) -> bool:
+    return any(verdict == "bad" for _, (verdict, _, _) in findings)
 
 
 def _installation() -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, say, say_json_line, warn
+from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.runs import totals_sentence
@@ -110,8 +110,10 @@ def start_prepared(prepared: PreparedRun, how: ExecutionOptions) -> tuple[RunRow
     warn_of_plan(prepared.plan)
     if how.plan_only:
         return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json)
+    keep_output_to_ourselves()
     with open_writer(prepared.project) as writer:
-        job = prepared.store(writer)
+        with refusals():
+            job = prepared.store(writer, apart=how.detach)
         if not how.detach:
             return job.run, run_here(job, writer, how)
     return job.run, run_detached(job.run, how)
@@ -149,6 +151,7 @@ def say_estimate(plan: Plan, estimate: Estimate, as_json: bool) -> int:
 
 def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False) -> int:
     """Execute a run in this process, or judge its answers `again`; show how it goes, and end with its exit code."""
+    keep_output_to_ourselves()
     progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
     go_on = f"`tui-evals rescore {job.run.key}` judges again" if again else f"`tui-evals resume {job.run.key}` goes on"
     sys.setswitchinterval(_SWITCH)
@@ -175,32 +178,43 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
             loop.add_signal_handler(name, pressed)
         await progress.follow(job.project.store, work)
 
-    try:
-        with refusals():
-            outcome = asyncio.run(execute(job, writer, again=again, gates=how.gates, companion=companion))
-    except StoreError as problem:
-        raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
-    with Reader(job.project.store) as reader:
-        for file in how.outputs:
-            write_results(reader, [outcome.run], file)
-    _say_end(outcome, how)
+    with stop_about(job.run):
+        try:
+            with refusals():
+                outcome = asyncio.run(execute(job, writer, again=again, gates=how.gates, companion=companion))
+        except StoreError as problem:
+            raise Stop(f"{problem}\nNothing that was stored is lost: {go_on}", 1) from None
+        with Reader(job.project.store) as reader:
+            for file in how.outputs:
+                write_results(reader, [outcome.run], file)
+    code = 130 if presses and not outcome.finished else outcome.exit_code
+    _say_end(outcome, how, code)
     if not outcome.finished:
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
-        return 130 if presses else outcome.exit_code
+        return code
     for check in outcome.gates.checks:
         for sentence_ in check.says:
             warn(sentence_)
-    return outcome.exit_code
+    return code
 
 
-def _say_end(outcome: RunOutcome, how: ExecutionOptions) -> None:
+@contextmanager
+def stop_about(run: RunRow) -> Iterator[None]:
+    """Note which run it is that a command is ended about."""
+    try:
+        yield
+    except Stop as stop:
+        stop.run = run.key
+        raise
+
+
+def _say_end(outcome: RunOutcome, how: ExecutionOptions, code: int) -> None:
     run, gates = outcome.run, outcome.gates
     if how.as_json:
         more = gates.event() if how.gates.has_checks and outcome.finished else {}
-        totals = asdict(outcome.totals)
-        event = {"event": "end", "run": run.key, "status": run.status, "message": run.message or None}
-        say_json_line({**event, "totals": totals, "causes": [asdict(cause) for cause in outcome.causes], **more})
+        causes = [asdict(cause) for cause in outcome.causes]
+        say_end(run.key, run.status, run.message, code, totals=asdict(outcome.totals), causes=causes, **more)
         return
     if how.quiet:
         return

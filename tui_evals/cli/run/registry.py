@@ -182,7 +182,8 @@ def _sent(loss: Loss) -> bool:
 def _say_outcomes(outcomes: Sequence[Outcome], count: int, how: ExecutionOptions) -> None:
     ran = sum(bool(outcome.run) for outcome in outcomes)
     if how.as_json:
-        say_json_line({"event": "evals", "ran": ran, "of": count, "evals": [asdict(outcome) for outcome in outcomes]})
+        evals = [asdict(outcome) for outcome in outcomes]
+        say_json_line({"event": "evals", "ran": ran, "of": count, "evals": evals, "exit_code": _code(outcomes)})
     elif not how.quiet:
         rows = [[outcome.eval, outcome.run or "not run", ", ".join(_figures(outcome))] for outcome in outcomes]
         for line in table(rows, elastic=(2, 0), room=columns()):

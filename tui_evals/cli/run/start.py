@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, say
+from tui_evals.cli.output import Stop, say, say_end
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.plan import CannotPlan
@@ -28,6 +28,7 @@ from .execution import (
     say_estimate,
     say_key,
     start_prepared,
+    stop_about,
     warn_of_plan,
 )
 from .request import chosen_cluster, cluster_words, request_of
@@ -62,6 +63,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                 writer.control(run.id, "")
                 if how.detach:
                     say_key(run, how.as_json)
+                elif how.as_json:
+                    say_end(run.key, "running", "", 0)
                 else:
                     say(f"{run.key} goes on")
                 return 0
@@ -70,7 +73,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
             if RECORDED in run.config:
                 raise Stop(f"{run.key} was made elsewhere, and its import was cut off; import it again")
             how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
-            with refusals():
+            with stop_about(run), refusals():
                 try:
                     job = stored_job(run, reader, here)
                 except (CannotPlan, ConfigurationError) as problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
-from tui_evals.cli.output import Stop, cell, columns, rewind, say, say_json_line
+from tui_evals.cli.output import Stop, cell, columns, own_output, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import table
 from tui_evals.present.pace import Pace, pace_parts
@@ -91,7 +90,7 @@ class Progress:
         self._run = run
         self._quiet = quiet
         self._as_json = as_json
-        self._live = sys.stdout.isatty() and not quiet and not as_json
+        self._live = own_output().isatty() and not quiet and not as_json
         self._lines = 0
         self._pace = Pace()
         self._crew = RunWorkers()
@@ -179,10 +178,12 @@ def watch(word: str, as_json: bool) -> int:
     try:
         run = asyncio.run(Progress(run, as_json=as_json).follow(project.store_path()))
     except KeyboardInterrupt:
-        say(f"\nno longer watching; {run.key} goes on")
+        (warn if as_json else say)(f"\nno longer watching; {run.key} goes on")
+        if as_json:
+            say_end(run.key, run.status, "no longer watching", 0)
         return 0
     if as_json:
-        say_json_line({"event": "end", "run": run.key, "status": run.status, "message": stop_reason(run) or None})
+        say_end(run.key, run.status, stop_reason(run), 0)
         return 0
     say(f"run {run.key} is {run_look(run).word}")
     for line in filter(None, (stop_reason(run), next_step(run))):

@@ -19,6 +19,7 @@ from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import make_project, write_starter
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.imports.convert import converted
+from tui_evals.runs.prompting import unfilled_items
 from tui_evals.text import strictjson
 
 
@@ -66,6 +67,8 @@ def _finding(file: Path) -> _Finding:
     except DatasetError as error:
         return _Finding(file, error.problems)
     report = validate(document, registry.catalogue, registry.own)
+    if report.dataset is not None:
+        report = report.with_problems(unfilled_items(document, report.dataset))
     return _Finding(file, report.problems, report)
 
 
@@ -77,10 +80,10 @@ def _good(finding: _Finding, strict: bool) -> bool:
 def _say_finding(finding: _Finding, strict: bool, in_full: bool) -> None:
     good, report = _good(finding, strict), finding.report
     errors = sum(problem.severity == "error" for problem in finding.problems)
-    if report is None or report.dataset is None:
+    if report is None or not report.valid:
         verdict = "a good prompt file" if good else f"{errors} problem{'s' if errors != 1 else ''}"
     else:
-        count = len(report.dataset.items)
+        count = len(report.dataset.items) if report.dataset else 0
         verdict = f"valid · {count} item{'s' if count != 1 else ''} · "
         verdict += "portable to runevals" if report.portable else "not portable to runevals"
         verdict += "" if in_full or report.portable else " (--strict-schema says why)"

@@ -27,7 +27,7 @@ from .values import MUTABLE, Malformed, Values
 
 MODULE = "answer"
 MAX_COMPARED = 256  # of larger data that both sides name, only the identity and not the content is compared
-_BASES = (int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
+_BASES: tuple[type, ...] = (int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 # What would show how far a result is from what the test expects; its result stays closed to comparisons.
 _DIFFERENCES = ("__sub__", "__truediv__", "__floordiv__", "__mod__", "__divmod__", "__xor__")
@@ -283,7 +283,8 @@ class Side:
     def _serve(self, message: dict[str, Any]) -> dict[str, Any]:
         """Do what the other side asks."""
         originals: dict[int, tuple[Any, str]] = {}
-        self._marked = marked = {}
+        marked: dict[int, Any] = {}
+        self._marked = marked
         try:
             arguments = [self.values.decode(part) for part in message["with"]]
             keywords = {name: self.values.decode(part) for name, part in message["keywords"].items()}
@@ -366,7 +367,7 @@ class Side:
             return self._remotes[number]
         base = _BASES[data["base"]] if data["base"] is not None else None
         kind = self._remote_type(str(data["name"]), frozenset(data["has"]), bool(data["class"]), base)
-        remote = object.__new__(kind)
+        remote: Any = object.__new__(kind)
         for name, value in (("side", self), ("id", number), ("closed", closed), ("base", base)):
             object.__setattr__(remote, f"_remote_{name}", value)
         if data.get("awaitable"):
@@ -505,7 +506,7 @@ class AnswerSide(Side):
     def _changed_names(self) -> dict[str, Any]:
         changed = {}
         for name, value in list(self._names.items()):
-            if not isinstance(name, str) or name.startswith("__"):
+            if str(name).startswith("__"):
                 continue
             told, text = self._told.get(name, (None, None))
             if name in self._told and told is value and not (text and len(value) <= MAX_COMPARED):  # type: ignore[arg-type]
@@ -532,19 +533,25 @@ class AnswerSide(Side):
         self._told[name] = (value, json.dumps(self.values.encode(value)) if type(value) in MUTABLE else None)
 
 
-def _plain(value: Any) -> Any:
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    int: int.__pos__,
+    float: float.__pos__,
+    complex: complex.__pos__,
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    list: lambda value: list(list.__iter__(value)),
+    dict: lambda value: dict(dict.items(value)),
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+}
+
+
+def _plain(value: object) -> Any:
     """An object of a class derived from a built-in one as the built-in's value."""
-    for kind in _BASES:
-        if isinstance(value, kind):
-            if kind is dict:
-                return dict(dict.items(value))
-            if kind in (list, tuple, set, frozenset):
-                return kind(kind.__iter__(value))  # type: ignore[attr-defined]
-            if kind is str:
-                return str.__str__(value)
-            if kind is bytes:
-                return bytes.__getitem__(value, slice(None))
-            return kind.__pos__(value)  # type: ignore[attr-defined]
+    for kind, plain in _PLAIN.items():
+        if issubclass(type(value), kind):
+            return plain(value)
     raise TypeError("it is no plain data")
 
 
@@ -629,7 +636,7 @@ class TestSide(Side):
         return self.values.decode(content)
 
     def _replaced_names(self) -> dict[str, Any]:
-        """The answer's own data where the test changed it in place, and functions in the place of its or of built-in ones.
+        """The answer's own data where the test changed it in place, and functions that replace its or built-in ones.
 
         Data that the test gave a name stays here: it may be what the test expects.
         """
@@ -642,10 +649,13 @@ class TestSide(Side):
                 if now != text:
                     replaced[name] = data
                     self._known[name] = (value, now)
-            elif value is not kept and isinstance(value, types.FunctionType):
-                if name in self._known or name in _BUILTIN_NAMES:
-                    replaced[name] = self.values.encode(value)
-                    self._known[name] = (value, None)
+            elif (
+                value is not kept
+                and isinstance(value, types.FunctionType)
+                and (name in self._known or name in _BUILTIN_NAMES)
+            ):
+                replaced[name] = self.values.encode(value)
+                self._known[name] = (value, None)
         return replaced
 
     def compare(self, operation: str, left: Remote, right: object) -> Any:
@@ -673,7 +683,9 @@ class TestSide(Side):
             name = arguments[0]
             is_open = type(name) is str and not name.startswith("_") and not isinstance(target, _INTROSPECTED)
             if not is_open or (operation == "setattr" and type(target).__module__ != MODULE):
-                raise AttributeError(f"{type(target).__name__!r} object has no attribute {name!r} for the answer's code")
+                raise AttributeError(
+                    f"{type(target).__name__!r} object has no attribute {name!r} for the answer's code"
+                )
             return _ASKED[operation](target, *arguments)
         try:
             if operation in ("isinstance", "issubclass"):

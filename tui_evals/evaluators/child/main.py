@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import lockdown
-from .bridge import MODULE, AnswerSide, Malformed, TestSide, trimmed_traceback
+from .bridge import MODULE, AnswerSide, TestSide, trimmed_traceback
+from .values import Malformed
 
 MAX_FILE = 16_000_000
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -174,7 +175,9 @@ def unit_test(job: dict[str, Any], channel: Channel, answer: AnswerProcess) -> d
     """Have the answer run in its process, then run its test here among the answer's names."""
 
     def lost(problem: Malformed | None) -> NoReturn:
-        gone = {"ended": answer.exit_code()} if problem is None else {"failed": "answer", "why": f"it is no value: {problem}"}
+        gone: dict[str, object] = {"ended": answer.exit_code()}
+        if problem is not None:
+            gone = {"failed": "answer", "why": f"what it gave is no value: {problem}"}
         channel.send({"done": gone})
         os._exit(0)
 
@@ -188,13 +191,13 @@ def unit_test(job: dict[str, Any], channel: Channel, answer: AnswerProcess) -> d
         sys.modules[MODULE] = side.module
         side.begin(job["limits"])
         part = "test"
-        exec(code, vars(side.module))
+        exec(code, vars(side.module))  # noqa: S102 - this is what the process is for
         if side.failed_assertion is not None:
             raise side.failed_assertion
     except BaseException as problem:
         if part != "answer":
             with suppress(BaseException):
-                print("".join(trimmed_traceback(problem)), end="", file=sys.stderr)
+                sys.stderr.write("".join(trimmed_traceback(problem)))
         return {"failed": part, "why": _exception_text(problem)}
     return {"passed": True}
 

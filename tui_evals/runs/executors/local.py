@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui_evals.datasets.model import Item
+from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.asking import PricedTarget, TimedReply, cache_key, current_answer
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
@@ -127,18 +127,7 @@ class LocalExecutor:
 
     def request(self, cell: Cell, turn: int, chat: Chat) -> Request:
         """The request to the target of a cell for a turn."""
-        item, dataset = cell.item, self._plan.dataset
-        return Request(
-            messages=chat,
-            tools=tuple(item.tools or dataset.tools or ()),
-            response_format=item.response_format or dataset.response_format,
-            params=self._targets[cell.target].with_params({}),
-            item=cell.name,
-            position=cell.position,
-            turn=turn,
-            repeat=cell.repeat,
-            variables=item.variables or {},
-        )
+        return request_for_turn(self._plan.dataset, cell, turn, chat, self._targets[cell.target].with_params({}))
 
     def _key(self, cell: Cell, turn: int, chat: Chat | TemplateError | None, record: AnswerRecord) -> str | None:
         priced = self._targets[cell.target]
@@ -169,6 +158,22 @@ class LocalExecutor:
         finally:
             mark.cancel()
         return _answer_record(timed, sent)
+
+
+def request_for_turn(dataset: Dataset, cell: Cell, turn: int, chat: Chat, params: Mapping[str, Any]) -> Request:
+    """The request to a target for a turn of a cell."""
+    item = cell.item
+    return Request(
+        messages=chat,
+        tools=tuple(item.tools or dataset.tools or ()),
+        response_format=item.response_format or dataset.response_format,
+        params=params,
+        item=cell.name,
+        position=cell.position,
+        turn=turn,
+        repeat=cell.repeat,
+        variables=item.variables or {},
+    )
 
 
 def _demand_chat(chat: Chat | TemplateError) -> Chat:

@@ -16,6 +16,7 @@ from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.rows import Detail
+from tui_evals.text.chats import question_text
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.tui.answer_context import messages_of, unit_of
 
@@ -97,7 +98,7 @@ class ComparedItemFinder:
         scores = [self._scores(number, detail) for number, detail in enumerate(details)]
         keys = dict.fromkeys(key for own in scores for key in own)
         question = next(
-            (text for detail in reversed(details) if detail and (text := _last_question(messages_of(detail)))), ""
+            (text for detail in reversed(details) if detail and (text := question_text(messages_of(detail)))), ""
         )
         texts = tuple(None if detail is None else answer_as_text(detail.answer) for detail in details)
         judged = tuple(JudgedLine(key, tuple(own.get(key) for own in scores)) for key in keys)
@@ -129,10 +130,3 @@ def answer_as_text(answer: AnswerRecord | None) -> str:
 
 def _as_text(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-
-
-def _last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    """What the user said last."""
-    texts = [message.get("content") for message in messages if message.get("role") == "user"]
-    last = texts[-1] if texts else ""
-    return last if isinstance(last, str) else json.dumps(last, ensure_ascii=False)

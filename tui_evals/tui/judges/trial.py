@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,15 +17,17 @@ from tui_evals.datasets.paths import Data, get_at
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate
+from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
-from tui_evals.runs.prompting import PromptUnderTest, last_user_text, prompt_kept
+from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.targets.base import ConfigurationError, Request, TargetError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.replay import captured
+from tui_evals.text.chats import chat_to_text, split_at_question
 
 _PROMPTPEX = {"rules": "rules", "intent": "intent", "inputSpec": "input_spec", "groundtruth": "groundtruth"}
 _ASKS = ("prompt", "messages", "variables")
@@ -143,12 +145,11 @@ def _own_template(data: Data) -> str | None:
 
 
 def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> dict[str, Any]:
-    chat = tuple(answer.request.get("messages") or ())
+    chat = answer.request.get("messages") or ()
     tokens = [count for count in (answer.input_tokens, answer.output_tokens) if count is not None]
     return {
         **_about(place),
-        "prompt": last_user_text(chat) or place.unit.get("prompt"),
-        "history": list(chat[:-1]),
+        **_asked(chat or _question(place.unit)),
         "response": answer.text,
         "tool_calls": list(answer.tool_calls),
         "diagnostics": answer.diagnostics,
@@ -163,21 +164,32 @@ def _row_of_answer(place: _Unit, answer: AnswerRecord, template: str | None) -> 
 def _row_of_kept(here: CurrentPlace, unit: Data) -> dict[str, Any]:
     """A unit with the response that was kept in the dataset, after the turns before it."""
     item = _dict(get_at(here.data, here.where[:2]))
-    history: list[Any] = []
+    chat: list[Any] = []
     number = here.where[3] if len(here.where) > 2 else 0
     for turn in _list(item.get("turns"))[: number if isinstance(number, int) else 0]:
-        history.append({"role": "user", "content": _dict(turn).get("prompt")})
-        history.append({"role": "assistant", "content": _dict(turn).get("response")})
+        chat += _question(_dict(turn))
+        chat.append({"role": "assistant", "content": _dict(turn).get("response")})
     (kept,) = captured([{name: value for name, value in unit.items() if name != "turns"}], here.name)[0].turns
     return {
         **_about(_Unit(here.data, item, unit)),
-        "prompt": unit.get("prompt"),
-        "history": [*history, *_list(unit.get("messages"))],
+        **_asked([*chat, *_question(unit)]),
         "response": kept.text,
         "diagnostics": kept.diagnostics,
         "tool_calls": list(kept.tool_calls),
         "prompt_template": _own_template(here.data),
     }
+
+
+def _question(unit: Data) -> list[Any]:
+    """The messages that a unit adds to the chat."""
+    prompt = unit.get("prompt")
+    return [*_list(unit.get("messages")), *([] if prompt is None else [{"role": "user", "content": prompt}])]
+
+
+def _asked(chat: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What was asked and what came before it."""
+    history, request = split_at_question(chat)
+    return {"prompt": chat_to_text(request), "history": list(history), "request": list(request)}
 
 
 def _about(place: _Unit) -> dict[str, Any]:
@@ -304,7 +316,7 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
             raise CannotJudge("evaluatorError", f"the judge {name} gave no verdict: {problem}") from None
         if reply.scripted:
             scripted.append(True)
-        return reply.text
+        return whole_reply(reply.text, reply.finish_reason, config.name)
 
     try:
         yield ask, scripted

@@ -89,17 +89,9 @@ def _prompt(document: Document) -> PromptUnderTest | None:
 
 def _names(prompt: PromptUnderTest) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    for text in templates(prompt):
+    for text in prompt.templates:
         names |= dict.fromkeys(template_variables(text))
     return tuple(names)
-
-
-def templates(prompt: PromptUnderTest) -> list[str]:
-    """The texts of a prompt that are filled in."""
-    if prompt.prompty is not None:
-        return [section.text for section in prompt.prompty.sections]
-    texts = [message.get("content") for message in prompt.messages]
-    return [text for text in texts if isinstance(text, str) and "{" in text]
 
 
 def first_target(settings: Settings) -> TargetConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ def why_no_run(app: Desk) -> str | None:
     if editing is None:
         return "no dataset is open: o opens one, ctrl+n begins one"
     report = app.workspace.report
-    if report is not None and not report.valid:
+    if report is not None and report.dataset is None:
         problem = next(one for one in report.problems if one.severity == "error")
         return f"the dataset is not valid yet: {problem}"
     return None
@@ -228,7 +229,11 @@ async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, 
 
 async def _start_prepared(app: Desk, prepared: PreparedRun) -> bool:
     """Store a run and have a process of its own execute it."""
-    job = await app.writer.write(prepared.store)
+    try:
+        job = await app.writer.write(partial(prepared.store, apart=True))
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return False
     return await _execute_apart(app, job.run, ["resume", job.run.key], "runs")
 
 

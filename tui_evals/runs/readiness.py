@@ -1,0 +1,163 @@
+"""What keeps a planned run from beginning, found before it is recorded: no key, nobody there, no program, no price."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+
+from tui_evals.store.reader import Reader
+from tui_evals.targets.base import ConfigurationError, Target, TargetConfig, TargetContext
+from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.opening import Later, open_target, target_kind
+from tui_evals.targets.reaching import connection_problem, nobody_listens
+from tui_evals.text.box import TemplateError
+
+from .asking import cache_key
+from .budget import Budget
+from .executors.base import Cell
+from .executors.local import request_for_turn
+from .opening import demand_price, items_of, opened
+from .plan import Plan
+from .project import Project
+from .prompting import chat_for
+
+Problems = Mapping[str, ConfigurationError]
+
+
+def check_can_begin(
+    plan: Plan,
+    project: Project,
+    *,
+    ready: Mapping[str, Target],
+    max_cost: float | None,
+    use_cache: bool,
+    elsewhere: bool = False,
+    apart: bool = False,
+) -> dict[str, Target]:
+    """The targets that had to be opened to know that they answer; ConfigurationError says what is missing.
+
+    Where `apart` another process executes the run: then nothing is left open, and no module of the user's is imported
+    here. `elsewhere`, on a cluster, only what is decided here is checked. What the cache answers needs nobody there.
+    """
+    judges = judge_configs(plan, project.settings)
+    for config in (*plan.targets, *judges.values()):
+        demand_price(config, max_cost)
+    if elsewhere:
+        return {}
+    answering = {config.name: config for config in plan.targets if config.name not in ready}
+    needed = () if plan.without_judges else plan.judges_needed
+    judging = {config.name: config for key, config in judges.items() if key in needed and config.name not in ready}
+    check = _Check(project, apart)
+    problems = check.problems({**judging, **answering})
+    if problems and use_cache:
+        problems = _without_cached(problems, plan, project, judging.keys(), max_cost)
+    staying = set() if apart or problems else check.opened.keys() - judging.keys()
+    handed_over = {name: check.opened[name] for name in staying}
+    _close([target for name, target in check.opened.items() if name not in handed_over])
+    if problems:
+        raise ConfigurationError("\n".join(dict.fromkeys(map(str, problems.values()))))
+    return handed_over
+
+
+def judge_configs(plan: Plan, settings: Settings) -> dict[str | None, TargetConfig]:
+    """The judges of a run by the name that evaluators call them, None for its own; ConfigurationError if one is not."""
+    if plan.without_judges:
+        return {}
+    configs: dict[str | None, TargetConfig] = {}
+    for name in plan.judges_needed:
+        if name is not None:
+            configs[name] = find_target(name, settings)
+    if plan.judge is not None:
+        configs[None] = plan.judge
+    return configs
+
+
+class _Check:
+    """The check of some targets, and those of them that it opened."""
+
+    def __init__(self, project: Project, apart: bool) -> None:
+        self._context = TargetContext(
+            environment=project.environment, root=project.root, load_items=items_of, apart=apart
+        )
+        self.opened: dict[str, Target] = {}
+
+    def problems(self, configs: Mapping[str, TargetConfig]) -> Problems:
+        """Why targets would not answer, by name; every address is tried once, all at the same time."""
+        problems: dict[str, ConfigurationError] = {}
+        addresses: dict[str, str] = {}
+        for name, config in configs.items():
+            try:
+                if address := self._address(name, config):
+                    addresses[name] = address
+            except ConfigurationError as problem:
+                problems[name] = problem
+        reasons = _each(connection_problem, sorted(set(addresses.values())))
+        for name, address in addresses.items():
+            if (reason := reasons[address]) is not None:
+                problems[name] = nobody_listens(configs[name], address, reason)
+        return problems
+
+    def _address(self, name: str, config: TargetConfig) -> str | None:
+        kind = target_kind(config)
+        if kind.check is not None:
+            return kind.check(config, self._context)
+        self.opened[name] = kind.open(config, self._context)
+        return None
+
+
+def _each(step: Callable[[str], str | None], values: Sequence[str]) -> Mapping[str, str | None]:
+    """What a step gives for each value; threads are begun for several only."""
+    if len(values) < 2:
+        return {value: step(value) for value in values}
+    with ThreadPoolExecutor(len(values)) as pool:
+        return dict(zip(values, pool.map(step, values), strict=True))
+
+
+def _close(targets: Sequence[Target]) -> None:
+    """Close targets that nobody has asked, on a loop of their own, for there may be one here that goes on."""
+
+    async def close_all() -> None:
+        await asyncio.gather(*(target.close() for target in targets))
+
+    if targets:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, close_all()).result()
+
+
+def _without_cached(
+    problems: Problems, plan: Plan, project: Project, judging: Set[str], max_cost: float | None
+) -> Problems:
+    """The problems of those who will be asked, because the cache does not know what they would say.
+
+    What a judge will be asked is not known yet: it is taken as cached where every answer is, and verdicts of it are.
+    """
+    with Reader(project.store) as reader:
+        cached = {
+            config.name: _is_cached(number, plan, project, reader, max_cost)
+            for number, config in enumerate(plan.targets)
+            if target_kind(config).asks_model
+        }
+        silent = {name for name in judging & problems.keys() if all(cached.values()) and reader.cache_holds(name)}
+    names = [config.name for config in plan.targets if not cached.get(config.name)] + sorted(judging - silent)
+    return {name: problem for name, problem in problems.items() if name in names}
+
+
+def _is_cached(number: int, plan: Plan, project: Project, reader: Reader, max_cost: float | None) -> bool:
+    """Whether every conversation with a target begins with a question that the cache can answer."""
+    config = plan.targets[number]
+    unopened = Later(lambda: open_target(config, project.environment, project.root, items_of))
+    priced = opened(config, "target", Budget(max_cost), project.environment, project.root, target=unopened)
+    for planned in plan.answers():
+        if planned.target != number or planned.turn:
+            continue
+        item, prompt = plan.dataset.items[planned.item], plan.asked_prompts[planned.prompt]
+        try:
+            chat = chat_for(plan.dataset, item, 0, prompt, ())
+        except TemplateError:  # nobody is asked what cannot be put into words
+            continue
+        cell = Cell(item, planned.name, planned.item, planned.prompt, number, planned.repeat, (), {}, frozenset())
+        request = request_for_turn(plan.dataset, cell, 0, chat, priced.with_params({}))
+        if reader.cache_get(cache_key(priced.identity, request)) is None:
+            return False
+    return True
