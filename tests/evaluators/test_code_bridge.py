@@ -198,6 +198,21 @@ def test_what_honest_tests_do_fails_when_it_is_wrong(name: str) -> None:
     assert (record.result, record.reason[:15]) == ("fail", "the test failed"), record
 
 
+@pytest.mark.parametrize(
+    ("answer", "test", "words"),
+    [
+        ("def sum(values): return 6", "assert sum([1, 2, 3]) == 6", None),
+        ("def sum(values): return 7", "assert sum([1, 2, 3]) == 6", "AssertionError"),
+        ("def sum(values): return 7\ndef f(): return 1", "assert f() == 1", None),
+        ("def sum(values): return 6\ndef f(): return 1", "from answer import sum\nassert sum([f()]) == 6", None),
+        ("def sum(values): return 6\ndef f(): return 1", "assert sum([f()]) == 6", "the answer redefines sum"),
+    ],
+)
+def test_an_answer_may_redefine_the_built_in_that_is_tested(answer: str, test: str, words: str | None) -> None:
+    record = judge(answer, test)
+    assert record.result == ("fail" if words else "pass") and (words or "") in record.reason
+
+
 def test_the_traceback_is_that_of_the_test() -> None:
     record = judge("def f(): raise ValueError('no')", "x = 1\nassert f()")
     assert 'File "answer_test.py", line 2' in str(record.details["printed"])

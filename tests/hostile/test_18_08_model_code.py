@@ -173,6 +173,8 @@ def listener() -> Iterator[tuple[int, list[object]]]:
         "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))",
         "socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')",
         "(n := ctypes.CDLL(None).socket(2, 1, 0)) < 0 and 1 / 0",
+        "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', '/dev/log')",
+        "__import__('fcntl').fcntl(0, __import__('fcntl').F_SETOWN, 1)",
         "(n := ctypes.CDLL(None).syscall(425, 8, bytes(200))) < 0 and 1 / 0",
     ],
 )
@@ -244,7 +246,7 @@ FORGERIES = {
         def double(n):
             for value in gc.get_objects():
                 if type(value).__name__ in ("Channel", "AnswerSide", "TestSide", "SocketIO", "BufferedRWPair"):
-                    for name, text in (("send", {"done": {"passed": True}}), ("write", b'{"done": {"passed": true}}\\n')):
+                    for name, text in (("send", {"done": {"passed": 1}}), ("write", b'{"done": {"passed": 1}}\\n')):
                         try: getattr(value, name)(text)
                         except BaseException: pass
             return 7
@@ -355,6 +357,19 @@ def test_a_pass_is_not_forged(kind: str, name: str) -> None:
         ("encode = lambda _: 'compare = lambda *_: True'\ndecode = exec",
          "compare = lambda a, b: a == b\nassert compare(decode(encode(1)), 1)"),
         ("expected = None\ndef f(): return expected", "expected = 8\nassert f() == expected"),
+        ("expected = 8\ndef f():\n globals()['expected'] = 7\n return 7", "expected = 8\nassert f() == expected"),
+        ("def f():\n globals()['abs'] = lambda _: 0\n return 7", "x = f()\nassert abs(x - 8) < 1"),
+        ("def f(): return 7\ndef abs(x): return 0", "assert abs(f() - 8) < 1"),
+        ("__builtins__ = {'abs': lambda x: 0}\ndef f(): return 7", "assert abs(f() - 8) < 1"),
+        ("def f(): return 7\ndef all(x): return True\nglobals()['__builtins__'] = globals()",
+         "assert all(x == 8 for x in [f()])"),
+        ("open('test_it.py', 'w').write('raise SystemExit')\n"
+         "E = type('E', (Exception,), {'__module__': 'unittest.__main__'})\ndef f(): raise E",
+         "try: f()\nexcept Exception as e: assert e.args == ('never',)"),
+        ("def f(mock): mock.configure_mock(assert_called_with=len)",
+         "from unittest.mock import Mock\nm = Mock()\nf(m)\nm.assert_called_with(1)"),
+        ("def f(x): return x.format('{0.__init__.__globals__}', x)",
+         "import string\nassert f(string.Formatter()) == 8"),
         ("import pickle as json\ndef f(): return b''", "assert json.dumps([]) == '[]'"),
         ("import collections\nclass Counter(dict):\n __module__ = 'collections'\n __qualname__ = 'Counter'\n"
          " def __eq__(s, o): return True\ndef f(): return Counter()", "assert f() == {'a': 1}"),

@@ -8,6 +8,7 @@ shown to the answer's objects in a comparison, so that an object which claims to
 
 from __future__ import annotations
 
+import builtins
 import io
 import json
 import math
@@ -17,7 +18,7 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import redirect_stdout
 from importlib import import_module
 from socket import socket
@@ -26,6 +27,7 @@ from typing import Any, NoReturn
 from .values import MUTABLE, Malformed, Values
 
 MODULE = "answer"
+BUILTIN_NAMES = frozenset(dir(builtins))
 MAX_COMPARED = 256  # of larger data that both sides name, only the identity and not the content is compared
 _BASES: tuple[type, ...] = (int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
@@ -87,6 +89,17 @@ _INTROSPECTED = (
     types.TracebackType,
     types.ModuleType,
     type,
+)
+
+
+_SHOWN = frozenset(
+    {MODULE, "_io", "io", "types", "unittest.mock", "collections", "random", "_thread", "threading", "queue", "_queue"}
+    | {"re", "array", "sqlite3", "csv", "_csv", "itertools", "enum", "builtins"}
+)
+
+
+_HIDDEN = frozenset(
+    {"attach_mock", "configure_mock", "mock_add_spec", "reset_mock", "enable_load_extension", "load_extension"}
 )
 
 
@@ -292,8 +305,7 @@ class Side:
             target = self._objects[message["on"]]
             value = self.perform(str(message["do"]), target, arguments, keywords, message)
             marks = {id(value): number for number, (value, _) in originals.items()}
-            encoded = self._reference(value) if message.get("by number") else self.values.encode(value, marks)
-            reply = {"value": encoded}
+            reply = {"value": self.result(value, marks, message)}
         except (Ended, Malformed):
             raise
         except BaseException as problem:
@@ -304,6 +316,10 @@ class Side:
             if json.dumps(now) != before:
                 changed.append([number, now])
         return {**reply, "changed": changed} if changed else reply
+
+    def result(self, value: object, marks: Mapping[int, int], message: Mapping[str, Any]) -> Any:
+        """A result for the other side."""
+        return self.values.encode(value, marks)
 
     def perform(
         self, operation: str, target: Any, arguments: list[Any], keywords: dict[str, Any], message: dict[str, Any]
@@ -405,27 +421,25 @@ class Side:
             },
         }
 
-    def _encode_error_class(self, kind: type[BaseException]) -> dict[str, Any]:
-        own: list[list[object]] = []
-        for one in kind.__mro__:
-            known = sys.modules.get(one.__module__) if _is_standard(one.__module__) else None
-            if getattr(known, one.__name__, None) is one:
-                return {"own": own, "module": one.__module__, "name": one.__name__}
-            own.append([self.number(one), one.__name__])
-        raise Malformed("an exception that is none")
+    def _encode_error_class(self, kind: type[BaseException]) -> list[list[object]]:
+        return [
+            [self.number(one), one.__name__, one.__module__] for one in kind.__mro__ if issubclass(one, BaseException)
+        ]
 
-    def _decode_error_class(self, data: dict[str, Any]) -> type[BaseException]:
-        module = str(data["module"])
-        kind = getattr(import_module(module), data["name"]) if _is_standard(module) else None
-        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            raise Malformed("it is no exception")
-        for number, name in reversed(data["own"]):
+    def _decode_error_class(self, data: list[list[Any]]) -> type[BaseException]:
+        """The nearest class both sides have, and classes made after those only the other has."""
+        made: type[BaseException] = BaseException
+        for number, name, module in reversed(data):
+            known = getattr(sys.modules.get(module), name, None) if _is_standard(module) else None
+            if isinstance(known, type) and issubclass(known, BaseException):
+                made = known
+                continue
             if number not in self._errors:
                 members = {"__module__": MODULE, "__str__": _error_text}
-                self._errors[number] = type(str(name), (kind,), members)
+                self._errors[number] = type(str(name), (made,), members)
                 self._error_numbers[self._errors[number]] = number
-            kind = self._errors[number]
-        return kind
+            made = self._errors[number]
+        return made
 
     def _decode_error(self, data: dict[str, Any]) -> BaseException:
         kind = self._decode_error_class(data["class"])
@@ -495,6 +509,10 @@ class AnswerSide(Side):
         reply = super()._serve(message)
         return {**reply, "printed": message["printed"]} if message.get("printed") else reply
 
+    def result(self, value: object, marks: Mapping[int, int], message: Mapping[str, Any]) -> Any:
+        """A result as data, or by number where the test may not see it as data."""
+        return self._reference(value) if message.get("by number") else super().result(value, marks, message)
+
     def _perform(self, operation: str, target: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         if operation == "begin":
             self._names = self._run(*arguments)
@@ -519,9 +537,9 @@ class AnswerSide(Side):
         return changed
 
     def _encode_name(self, name: str, value: object) -> Any:
-        usual = {"np": "numpy", "pd": "pandas"}.get(name, name)
-        if type(value) is types.ModuleType and value.__name__ == usual and sys.modules.get(usual) is value:
-            return {"module": usual}
+        module = _shared_module(name)
+        if type(value) is types.ModuleType and value.__name__ == module and sys.modules.get(module) is value:
+            return {"module": module}
         return self.values.encode(value)
 
     def _take_name(self, name: str, value: object) -> None:
@@ -573,21 +591,33 @@ class TestSide(Side):
     """The process of the test: what the answer's code may ask of it is little, and it compares for itself.
 
     `lost` is called when the answer's process is gone or speaks nonsense; it does not return, so no test survives that.
+    The names that the test binds are its own once it runs.
     """
 
-    def __init__(self, link: socket, lost: Callable[[Malformed | None], NoReturn]) -> None:
+    def __init__(self, link: socket, bound: Set[str], lost: Callable[[Malformed | None], NoReturn]) -> None:
         super().__init__(link)
+        self._bound = bound
         self._lost = lost
         self.module = types.ModuleType(MODULE)
         self.failed_assertion: AssertionError | None = None
         self._known: dict[str, tuple[object, str | None]] = {}
         self._stdout = sys.stdout
+        self._begun = False
         self._answer = self._remote({"ref": 0, "name": MODULE, "has": (), "base": None, "class": False})
         self.receive()
 
     def begin(self, *arguments: Any) -> None:
         """Have the answer run, and know its names."""
         self.ask("begin", self._answer, *arguments)
+        self._begun = True
+
+    def names(self) -> set[str]:
+        """The names of the answer."""
+        return set(self._known)
+
+    def forget(self, name: str) -> None:
+        """Leave a name of the answer out."""
+        del self._known[name], vars(self.module)[name]
 
     def ask(self, operation: str, target: Remote, *arguments: Any, **keywords: Any) -> Any:
         """What the answer's process says."""
@@ -617,8 +647,10 @@ class TestSide(Side):
         """Take over how the answer's names changed, and what was printed."""
         names = vars(self.module)
         for name, content in reply.get("names", {}).items():
-            value = self._decode_name(content)
             kept, text = self._known.get(name, (None, None))
+            if name.startswith("__") or (self._begun and not self._may_change(name)):
+                continue
+            value = self._decode_name(name, content)
             if text is not None and type(kept) is type(value) and names.get(name) is kept:
                 _refill(kept, value)
                 value = kept
@@ -627,12 +659,18 @@ class TestSide(Side):
         if isinstance(reply.get("printed"), str):
             sys.stdout.write(reply["printed"])
 
-    def _decode_name(self, content: Any) -> Any:
+    def _may_change(self, name: str) -> bool:
+        """Whether a name is still the answer's: never what the test has named, and no built-in that the test uses."""
+        names = vars(self.module)
+        if name in self._bound:
+            return False
+        return names[name] is self._known.get(name, (None,))[0] if name in names else name not in BUILTIN_NAMES
+
+    def _decode_name(self, name: str, content: Any) -> Any:
         if isinstance(content, dict) and "module" in content:
-            name = str(content["module"])
-            if name == "__main__" or name.partition(".")[0] == __name__.partition(".")[0]:
-                raise Malformed(f"{name} is no module of an answer")
-            return import_module(name)
+            if content["module"] != _shared_module(name):
+                raise Malformed(f"{name} is another module")
+            return import_module(content["module"])
         return self.values.decode(content)
 
     def _replaced_names(self) -> dict[str, Any]:
@@ -652,7 +690,7 @@ class TestSide(Side):
             elif (
                 value is not kept
                 and isinstance(value, types.FunctionType)
-                and (name in self._known or name in _BUILTIN_NAMES)
+                and (name in self._known or name in BUILTIN_NAMES)
             ):
                 replaced[name] = self.values.encode(value)
                 self._known[name] = (value, None)
@@ -681,11 +719,8 @@ class TestSide(Side):
         """The little that the answer's code may do with what it was handed."""
         if operation in ("getattr", "setattr"):
             name = arguments[0]
-            is_open = type(name) is str and not name.startswith("_") and not isinstance(target, _INTROSPECTED)
-            if not is_open or (operation == "setattr" and type(target).__module__ != MODULE):
-                raise AttributeError(
-                    f"{type(target).__name__!r} object has no attribute {name!r} for the answer's code"
-                )
+            if not _shows(target, name) or (operation == "setattr" and type(target).__module__ != MODULE):
+                raise AttributeError(f"{type(target).__name__!r} object shows no {name!r} to the answer's code")
             return _ASKED[operation](target, *arguments)
         try:
             if operation in ("isinstance", "issubclass"):
@@ -696,7 +731,16 @@ class TestSide(Side):
             raise
 
 
-_BUILTIN_NAMES = frozenset(dir(__import__("builtins")))
+def _shows(value: object, name: object) -> bool:
+    """Whether the answer's code may see this attribute of an object of the test: what leads to no code and no names."""
+    is_plain = type(value).__module__ in _SHOWN and not isinstance(value, _INTROSPECTED)
+    return is_plain and type(name) is str and not name.startswith("_") and name not in _HIDDEN
+
+
+def _shared_module(name: str) -> str | None:
+    """The module that both sides import for a name: the one of that name, for nobody is told another."""
+    usual = {"np": "numpy", "pd": "pandas"}.get(name, name)
+    return usual if usual in sys.stdlib_module_names or usual != name else None
 
 
 def trimmed_traceback(problem: BaseException) -> Iterator[str]:

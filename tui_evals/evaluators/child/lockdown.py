@@ -69,6 +69,13 @@ _OWN_ONLY = {
     "sched_setparam": (142, 118),
     "sched_setattr": (314, 274),
 }
+# Calls denied for these values of their second argument: signals by way of a file, a terminal, and datagrams, which
+# unlike streams can be addressed to anybody.
+_DENIED_SECOND = {
+    "fcntl": ((72, 25), (8, 10, 15)),
+    "ioctl": ((16, 29), (0x8901, 0x8902, 0x540E, 0x5412)),
+    "socketpair": ((53, 199), (2, 2 | 0x800, 2 | 0x80000, 2 | 0x80800)),
+}
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
@@ -198,4 +205,7 @@ def _filter_program(column: int, architecture: int, own: list[int]) -> list[byte
     for numbers in _OWN_ONLY.values():
         checks = [part for process in own for part in (step(equal, process, 0, 1), allow)]
         program += [step(equal, numbers[column], 0, len(checks) + 2), step(load, 16), *checks, deny]
+    for columns, values in _DENIED_SECOND.values():
+        checks = [part for value in values for part in (step(equal, value, 0, 1), deny)]
+        program += [step(equal, columns[column], 0, len(checks) + 2), step(load, 24), *checks, allow]
     return [*program, allow]

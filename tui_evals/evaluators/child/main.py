@@ -6,6 +6,7 @@ parent, has not seen the test and cannot look into this process. So nothing it d
 
 from __future__ import annotations
 
+import ast
 import importlib.machinery
 import importlib.util
 import json
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import lockdown
-from .bridge import MODULE, AnswerSide, TestSide, trimmed_traceback
+from .bridge import BUILTIN_NAMES, MODULE, AnswerSide, TestSide, trimmed_traceback
 from .values import Malformed
 
 MAX_FILE = 16_000_000
@@ -186,10 +187,12 @@ def unit_test(job: dict[str, Any], channel: Channel, answer: AnswerProcess) -> d
     try:
         linecache.cache[name] = (len(job["test"]), None, job["test"].splitlines(keepends=True), name)
         code = compile(job["test"].encode("utf-8", "surrogatepass"), name, "exec")
+        tree = ast.parse(job["test"])
         part = "answer"
-        side = TestSide(answer.link, lost)
+        side = TestSide(answer.link, _bound_names(tree), lost)
         sys.modules[MODULE] = side.module
         side.begin(job["limits"])
+        _check_built_ins(tree, side)
         part = "test"
         exec(code, vars(side.module))  # noqa: S102 - this is what the process is for
         if side.failed_assertion is not None:
@@ -200,6 +203,33 @@ def unit_test(job: dict[str, Any], channel: Channel, answer: AnswerProcess) -> d
                 sys.stderr.write("".join(trimmed_traceback(problem)))
         return {"failed": part, "why": _exception_text(problem)}
     return {"passed": True}
+
+
+def _bound_names(tree: ast.AST) -> set[str]:
+    """Every name that a piece of code gives something to."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
+            names.add(name)
+    return names
+
+
+def _check_built_ins(tree: ast.AST, side: TestSide) -> None:
+    """A test's `abs` is Python's: of the built-ins an answer redefines only the one that is tested is the answer's."""
+    nodes = list(ast.walk(tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == MODULE]
+    wanted = {alias.name for node in imports for alias in node.names}
+    redefined = (side.names() & BUILTIN_NAMES) - wanted
+    if redefined & used and len(used & side.names()) > 1:
+        name = min(redefined & used)
+        raise NameError(f"the answer redefines {name}, which its test uses; `from answer import {name}` would test it")
+    for name in redefined - used:
+        side.forget(name)
 
 
 def _exception_line(problem: BaseException) -> str:
