@@ -1,6 +1,7 @@
 """Finding 8 of issue 18: code of models read the parent's keys from /proc, used the network, killed the run, forked
 through ctypes and forged a pass by walking frames. Each is refused under bubblewrap and under Landlock."""
 
+import json
 import os
 import socket
 import subprocess
@@ -13,10 +14,15 @@ from typing import Any
 
 import pytest
 
+from tests.cli.helpers import Shell
 from tests.evaluators.helpers import score
+from tui_evals import evaluate
 from tui_evals.evaluators import isolation
 from tui_evals.evaluators.base import Score
 from tui_evals.evaluators.unit_tests import PythonUnitTests
+from tui_evals.runs.project import load_project
+from tui_evals.runs.start import prepare
+from tui_evals.tui.runs.starting import RunOrder, price_words
 
 AVAILABLE = {
     "bubblewrap": isolation.isolation_kind() == "bubblewrap",
@@ -37,6 +43,11 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
         pytest.skip(f"this machine has no {request.param} that works here")
     monkeypatch.setattr(isolation, "isolation_kind", lambda: request.param)
     return str(request.param)
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
 
 
 @pytest.fixture
@@ -399,3 +410,76 @@ def test_an_approved_evaluator_sees_no_key_either(
     (folder / "mine.py").write_text(code)
     record = score(custom_evaluator("mine", folder, Trust(tmp_path / "state", always=True)), {}, response="x")
     assert record.reason == "(False, False)", record
+
+
+# what is said where a machine has neither
+
+
+@pytest.fixture
+def unisolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A project that runs code of a model, on a machine that cannot isolate it."""
+    monkeypatch.setattr(isolation, "isolation_kind", lambda: None)
+    monkeypatch.setattr("tui_evals.cli.lookup.manual.isolation_kind", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".evals").mkdir()
+    data = {"schemaVersion": "1.0.0", "default_evaluators": CHECK, "items": [{"prompt": "double"}]}
+    (tmp_path / "dataset.json").write_text(json.dumps(data))
+    (tmp_path / "unisolated_model.py").write_text("def reply(prompt): return 'def double(n): return 2 * n'")
+    return tmp_path
+
+
+CHECK = {"PythonUnitTests": {"test": "assert double(4) == 8"}}
+RUN = ("run", "dataset.json", "-t", "python:unisolated_model:reply")
+
+
+def test_a_run_says_that_it_is_not_isolated_before_it_starts(unisolated: Path, shell: Shell) -> None:
+    planned = shell(*RUN, "--plan")
+    assert (planned.code, planned.err) == (0, isolation.NOT_ISOLATED + "\n")
+    done = shell(*RUN)
+    assert done.code == 0 and done.err.startswith(isolation.NOT_ISOLATED)
+    again = shell("rescore", "last")
+    assert again.code == 0 and isolation.NOT_ISOLATED in again.err
+    assert done.err.index(isolation.NOT_ISOLATED) == 0 and "1 passed" in done.out + done.err
+
+
+def test_a_single_score_says_so_too(unisolated: Path, shell: Shell) -> None:
+    options = json.dumps({"test": "assert x == 1"})
+    done = shell("score", "PythonUnitTests", "--response", "x = 1", "--options", options, "--json")
+    assert done.err == isolation.NOT_ISOLATED + "\n"
+    record = json.loads(done.out)
+    assert (record["result"], record["details"]["isolation"]) == ("pass", "none")
+
+
+def test_doctor_says_so(unisolated: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isolation.NOT_ISOLATED in shell("doctor").out
+    monkeypatch.setattr("tui_evals.cli.lookup.manual.isolation_kind", lambda: "Landlock")
+    assert "isolated by Landlock" in shell("doctor").out
+
+
+def test_the_workbench_says_so_in_the_form_of_a_run(unisolated: Path) -> None:
+    data = json.loads((unisolated / "dataset.json").read_text())
+    order = RunOrder(data, unisolated / "dataset.json", None, {"targets": ["demo"]})
+    estimate = prepare(order.request(unisolated), load_project(unisolated)).estimate()
+    assert price_words(estimate) == f"1 call, free. {isolation.NOT_ISOLATED}"
+
+
+def test_the_library_says_so(unisolated: Path) -> None:
+    with pytest.warns(UserWarning, match="not isolated"):
+        run = evaluate([{"prompt": "double"}], lambda prompt: "def double(n): return 2 * n", evaluators=CHECK)
+    assert [score.result for score in run.answers[0].scores.values()] == ["pass"]
+
+
+def test_nothing_is_said_where_no_code_will_run(
+    unisolated: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TUI_EVALS_ALLOW_CODE")
+    assert "not isolated" not in shell(*RUN, "--plan").err
+    monkeypatch.setattr(isolation, "isolation_kind", lambda: "Landlock")
+    monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")
+    assert "not isolated" not in shell(*RUN, "--plan").err
+
+
+def test_even_without_isolation_no_pass_is_forged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "isolation_kind", lambda: None)
+    assert judge(FORGERIES["frames"]).result == "fail"
+    assert judge("def double(n): return n * 2").details["isolation"] == "none"
