@@ -439,7 +439,7 @@ def test_a_run_says_that_it_is_not_isolated_before_it_starts(unisolated: Path, s
     assert done.code == 0 and done.err.startswith(isolation.NOT_ISOLATED)
     again = shell("rescore", "last")
     assert again.code == 0 and isolation.NOT_ISOLATED in again.err
-    assert done.err.index(isolation.NOT_ISOLATED) == 0 and "1 passed" in done.out + done.err
+    assert done.err.startswith(isolation.NOT_ISOLATED) and "✓ 1 ✗ 0" in done.out
 
 
 def test_a_single_score_says_so_too(unisolated: Path, shell: Shell) -> None:
