@@ -3,6 +3,7 @@ through ctypes and forged a pass by walking frames. Each is refused under bubble
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from tests.cli.helpers import Shell
 from tests.evaluators.helpers import score
 from tui_evals import evaluate
-from tui_evals.evaluators import isolation
+from tui_evals.evaluators import isolation, sandbox
 from tui_evals.evaluators.base import Score
 from tui_evals.evaluators.unit_tests import PythonUnitTests
 from tui_evals.runs.project import load_project
@@ -28,6 +29,7 @@ AVAILABLE = {
     "bubblewrap": isolation.isolation_kind() == "bubblewrap",
     "Landlock": isolation.landlock_works(),
 }
+READABLE = isolation.readable_paths()
 CANARY = "sk-canary-0123456789"
 
 
@@ -377,6 +379,10 @@ def test_a_pass_is_not_forged(kind: str, name: str) -> None:
         ("open('test_it.py', 'w').write('raise SystemExit')\n"
          "E = type('E', (Exception,), {'__module__': 'unittest.__main__'})\ndef f(): raise E",
          "try: f()\nexcept Exception as e: assert e.args == ('never',)"),
+        ("import unittest\ndef f(): raise unittest.SkipTest",
+         "import unittest\nclass T(unittest.TestCase):\n def test(self): self.assertEqual(f(), 8)\n"
+         "assert unittest.main(module='answer', argv=['x'], exit=False).result.wasSuccessful()"),
+        ("def f(x): raise StopIteration", "for got, want in zip(map(f, [1]), [2]): assert got == want"),
         ("def f(mock): mock.configure_mock(assert_called_with=len)",
          "from unittest.mock import Mock\nm = Mock()\nf(m)\nm.assert_called_with(1)"),
         ("def f(x): return x.format('{0.__init__.__globals__}', x)",
@@ -483,3 +489,15 @@ def test_even_without_isolation_no_pass_is_forged(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(isolation, "isolation_kind", lambda: None)
     assert judge(FORGERIES["frames"]).result == "fail"
     assert judge("def double(n): return n * 2").details["isolation"] == "none"
+
+
+def test_code_that_cannot_be_confined_does_not_run(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    shutil.copytree(sandbox.CHILD, child)
+    with (child / "lockdown.py").open("a") as file:
+        file.write("\n\ndef filter_system_calls(own):\n    raise OSError('no')\n")
+    monkeypatch.setattr(sandbox, "CHILD", child)
+    monkeypatch.setattr(isolation, "readable_paths", lambda: (*READABLE, str(child)))
+    record = judge("def double(n): return 2 * n")
+    assert (record.result, record.details["code"]) == ("error", "evaluatorError")
+    assert "did not start" in record.reason

@@ -156,6 +156,7 @@ def start_answer_process(channel: Channel, options: Mapping[str, Any]) -> Answer
         here.close()
         channel.close()
         confine_model_code(options, [os.getpid()])
+        there.send(b"\n")
         AnswerSide(there, run_answer).serve()
     finally:
         os._exit(1)
@@ -303,6 +304,8 @@ def main() -> NoReturn:
     if options["kind"] == "unit_test":
         answer = start_answer_process(channel, options)
         confine_model_code(options, [os.getpid(), answer.pid])
+        if not answer.link.recv(1):  # it could not be confined
+            os._exit(1)
         work = partial(unit_test, channel=channel, answer=answer)
     else:
         confine_approved_code(options)
