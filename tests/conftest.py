@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.server import Server, running
+from tui_evals.text.safe import LOG_READERS
 
 # Without bytecode each worker and each of the hundreds of processes that tests start would compile the whole product;
 # git ignores the folders it is kept in.
@@ -51,5 +52,5 @@ def clean_world(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
     home.mkdir()
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB", *LOG_READERS):
         monkeypatch.delenv(name, raising=False)

@@ -43,6 +43,8 @@ class Behaviour:
     """The answer to everything, e.g. the verdict of a judge."""
     size: int = 0
     """Answers are filled up to this many characters."""
+    tokens: int | None = None
+    """The tokens of each answer as the server counts them, whatever it says."""
     markers: bool = True
     """Whether markers in questions count; not for a judge who reads the questions of others."""
 
@@ -73,6 +75,8 @@ def completion(call: Call, finish: str = "stop", usage: bool = True, **message: 
     message = {"role": "assistant", "content": call.answer(), **message}
     asked = sum(len(str(said.get("content")).split()) for said in call.body["messages"])
     answered = len(str(message["content"] or "").split()) or 1
+    if call.behaviour.tokens is not None:
+        answered = call.behaviour.tokens
     counted = {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
     choice = {"index": 0, "message": message, "finish_reason": finish}
     head = {"id": f"chatcmpl-{call.key}", "object": "chat.completion", "created": 0, "model": call.body["model"]}
@@ -102,6 +106,11 @@ async def answer(call: Call) -> web.StreamResponse:
     counted = {"input_tokens": whole["usage"]["prompt_tokens"], "output_tokens": whole["usage"]["completion_tokens"]}
     head = {"id": whole["id"], "type": "message", "role": "assistant", "model": whole["model"]}
     return web.json_response({**head, "content": parts, "stop_reason": "end_turn", "usage": counted})
+
+
+async def redirect(call: Call) -> web.StreamResponse:
+    """To an address of this server where nobody answers, so that whoever follows meets a 404."""
+    return web.Response(status=307, headers={"Location": f"{call.http.url.origin()}/elsewhere{call.http.path}"})
 
 
 async def tools(call: Call) -> web.StreamResponse:
@@ -167,6 +176,8 @@ async def stream(call: Call) -> web.StreamResponse:
 KINDS: dict[str, Answerer] = {
     "answer": answer,
     "length": plain(finish="length"),
+    "content_filter": plain(finish="content_filter"),
+    "redirect": redirect,
     "refusal": plain(content=None, refusal="I cannot help with that."),
     "no_usage": plain(usage=False),
     "empty_answer": plain(content=""),

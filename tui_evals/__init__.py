@@ -8,7 +8,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from tui_evals import bench as bench
-    from tui_evals.api.evaluating import RunStopped, aevaluate, evaluate
+    from tui_evals.api.evaluating import EveryCallFailed, RunStopped, aevaluate, evaluate
     from tui_evals.api.gating import GateResults, gate
     from tui_evals.api.importing import import_from
     from tui_evals.api.results import Answer, Run
@@ -38,6 +38,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "Evaluator",
+    "EveryCallFailed",
     "Evidence",
     "GateResults",
     "ImportFailed",
@@ -59,7 +60,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "api.evaluating": ("evaluate", "aevaluate", "RunStopped"),
+    "api.evaluating": ("evaluate", "aevaluate", "RunStopped", "EveryCallFailed"),
     "api.gating": ("gate", "GateResults"),
     "api.importing": ("import_from",),
     "api.results": ("Run", "Answer"),

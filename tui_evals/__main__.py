@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
 
+
+def _search_no_working_folder() -> None:
+    """Take the working folder from the places of imports, unless PYTHONPATH names it: it may be anybody's project.
+
+    `python -m` puts it there, and so does an empty entry of PYTHONPATH, as in `PYTHONPATH=$PYTHONPATH:/mine`.
+    """
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        folder = ""
+    if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] in ("", folder):
+        del sys.path[0]
+    given = os.environ.get("PYTHONPATH", "")
+    named = [place for place in given.split(os.pathsep) if place]
+    if given and os.pathsep.join(named) != given and not sys.flags.ignore_environment:
+        os.environ["PYTHONPATH"] = os.pathsep.join(named)  # the children of this process read it as well
+        if folder not in map(os.path.abspath, named):
+            sys.path[:] = [place for place in sys.path if place not in ("", folder)]
+
+
+_search_no_working_folder()  # before anything else is imported
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tui_evals.cli.opening import Opening
 
@@ -12,7 +35,9 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line, and open the workbench if that is what it asks for."""
     from tui_evals.cli.main import run
+    from tui_evals.interpreter import forbid_core_dumps
 
+    forbid_core_dumps()
     found = run(sys.argv[1:])
     sys.exit(found if isinstance(found, int) else _workbench(found))
 

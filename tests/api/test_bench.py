@@ -365,11 +365,15 @@ async def test_within_a_loop_runs_are_awaited_and_scorers_too():
 
 def test_unit_tests_are_one_for_each_case(monkeypatch):
     tests = {"python_unit_testing": {"unit_tests": ["assert x == 1", "assert x == 1"]}}
+    with pytest.raises(UserValueError, match="TUI_EVALS_ALLOW_CODE=1"):
+        TestSuite("s", tests, input_text_list=["p", "q"])
+    monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")
     with pytest.raises(UserValueError, match="2 unit tests and 3 cases"):
         TestSuite("s", tests, input_text_list=INPUTS)
     suite = TestSuite("s", tests, input_text_list=["p", "q"])
-    refused = suite.run("no", candidate_output_list=["x = 1", "x = 2"])
-    assert refused.scores == [None, None] and "TUI_EVALS_ALLOW_CODE" in (refused.problems[0] or "")
+    monkeypatch.delenv("TUI_EVALS_ALLOW_CODE")
+    with pytest.raises(UserValueError, match="TUI_EVALS_ALLOW_CODE=1"):
+        suite.run("no", candidate_output_list=["x = 1", "x = 2"])
     monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")
     assert suite.run("yes", candidate_output_list=["x = 1", "x = 2"]).categories == ["pass", "fail"]
 

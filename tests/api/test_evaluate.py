@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tui_evals
-from tui_evals import Dataset, Item, Reply, RunStopped, aevaluate, evaluate
+from tui_evals import Dataset, EveryCallFailed, Item, Reply, RunStopped, aevaluate, evaluate
 from tui_evals.api.evaluating import evaluator_of
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.runs.plan import CannotPlan
@@ -84,7 +84,9 @@ def test_a_function_that_raises_is_an_answer_without_text():
     def fails(prompt):
         raise ValueError("no idea")
 
-    run = evaluate(ITEMS[:1], fails, evaluators="ExactMatch")
+    with pytest.raises(EveryCallFailed) as caught:
+        evaluate(ITEMS[:1], fails, evaluators="ExactMatch")
+    run = caught.value.run
     assert run.answers[0].status == "error" and "no idea" in (run.answers[0].error or "")
 
 

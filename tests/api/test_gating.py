@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.server import hanging_up
-from tui_evals import CannotPlan, RunStopped, TargetError, evaluate, gate
+from tui_evals import CannotPlan, EveryCallFailed, RunStopped, TargetError, evaluate, gate
 from tui_evals.store.baselines import set_baseline
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
@@ -47,7 +47,7 @@ def test_a_run_is_measured_against_another_and_named_as_one_likes():
     for run, baseline in ((after, before), (after.key, before.key), ("after", "before")):
         results = gate(run, baseline=baseline, fail_on_regression=True)
         assert not results.met and results.baseline == before.key
-        assert "passes 10 fewer of 20 items" in results.checks[0].says[0]
+        assert "10 fewer of 20 items pass" in results.checks[0].says[0]
     assert gate(before, baseline=after, fail_on_regression=0.05).met
     compared = gate(after, baseline=before)
     assert compared.met and "10 fewer" in compared.verdict
@@ -82,7 +82,9 @@ def test_a_run_without_an_answer_meets_no_gate():
     def silent(prompt):
         raise TargetError("agentRequestFailed", "no")
 
-    assert not gate(evaluate(ITEMS[:1], silent, evaluators="Includes")).met
+    with pytest.raises(EveryCallFailed) as failed:
+        evaluate(ITEMS[:1], silent, evaluators="Includes")
+    assert not gate(failed.value.run).met
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,12 @@ def test_only_what_is_selected_is_asked(folder, words, asked):
         assert reader.find_run("last").total == asked
 
 
+def test_what_nothing_can_fail_is_skipped(folder):
+    (folder / "evals" / "evals.json").write_text(json.dumps({**DATA, "default_evaluators": {}}))
+    code, out = run(folder, *CALM, "-rs", ".")
+    assert code == 0 and "3 skipped" in out and "unjudged: nothing that judged this item" in out
+
+
 def test_a_broken_dataset_is_a_sentence(folder):
     (folder / "evals" / "evals.json").write_text('{"items": [{"prompt": 3}]}')
     code, out = run(folder, *CALM, "evals")

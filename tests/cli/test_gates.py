@@ -53,9 +53,11 @@ def test_a_run_that_got_worse_is_exit_1_and_every_number_that_did_is_named(asked
     assert shell("baseline", "set").code == 0
     done = asked(10, "--fail-on-regression")
     assert (done.code, done.out) == (1, "")
-    passes, evaluator = done.err.splitlines()
-    assert "passes 10 fewer of 20 items" in passes and "--fail-on-regression=0.05" in passes
-    assert "Includes: 1 in" in evaluator and "shown" in evaluator
+    (line,) = done.err.splitlines()
+    passes, evaluator = line.split("worse (")[1:]
+    assert line.startswith("not met: ") and "10 fewer of 20 items pass" in passes
+    assert "--fail-on-regression=0.05" in passes
+    assert "Includes: 1 in" in evaluator and "is worse than" in evaluator
 
 
 def test_what_chance_makes_too_is_no_regression_and_the_level_decides_what_that_is(asked, shell):
@@ -148,7 +150,10 @@ def test_answers_that_are_missing_are_not_passed_over(asked, shell, project):
     asked(0)
     shell("baseline", "set")
     done = asked(0, "--items", "1-15", "--fail-on-regression", quiet=())
-    assert done.code == 0 and "5 answers of" in done.out and "could not be compared" in done.out
+    assert done.code == 1 and "5 answers of" in done.out and "could not be compared" in done.out
+    assert "and not comparable now: 5 of 20 answers (25 %), more than 5 % (--max-missing)" in done.err
+    done = asked(0, "--items", "1-15", "--fail-on-regression", "--max-missing", "25", quiet=())
+    assert done.code == 0 and "met: --max-missing 25, --fail-on-regression=0.05" in done.out
 
 
 def test_the_last_event_holds_the_gates_and_the_comparison(asked, shell):

@@ -23,7 +23,7 @@ def together(run, item, turn, *records):
 def test_they_stand_below_the_scores_of_each_answer_and_say_what_they_are_of(shell):
     run = past(Said("a"), Said("a", repeat=1), Said("b"))
     together(run, 0, 0, judged("Best", 0.25, threshold=0.5, reason="the second is better"))
-    line = "  all answers to this item: ✗ Best 0.25 (threshold 0.5)  the second is better"
+    line = "  all answers to this item: ✗ Best 0.25 (at least 0.5)  the second is better"
     lines = shell("show", "last", "--item", "a").out.splitlines()
     assert lines.count(line) == 2
     assert lines[lines.index(line) - 1].startswith("  ✓ Match 1")

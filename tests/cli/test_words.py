@@ -8,7 +8,18 @@ from tui_evals.cli.lookup.manual import pages, word_meanings
 from tui_evals.compare.runs import KINDS
 
 USED = (
-    *("pass rate", "interval", "Wilson", "McNemar", "sign-flip test", "bootstrap", "p", "Holm", "power", "shown"),
+    *(
+        "pass rate",
+        "interval",
+        "Wilson",
+        "McNemar",
+        "sign-flip test",
+        "bootstrap",
+        "p",
+        "Holm",
+        "power",
+        "could be chance",
+    ),
     *("pass@k", "pass^k", "majority", "at least k", "flaky", "judge noise", "model noise", "score distribution"),
     *("kappa", "agreement", "blind label", "baseline", "regression", "win rate", "position bias", "Elo", "tie"),
 )

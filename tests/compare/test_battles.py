@@ -102,11 +102,11 @@ def test_the_verdict_is_a_plain_sentence():
     assert says() == "A and C have no pair of answers with a verdict."
     assert says(NONE) == "A and C have no pair of answers with a verdict."
     assert says(LEFT, RIGHT, TIE) == "A and C are preferred equally often over 3 items: no difference."
-    assert says(*[RIGHT] * 20).startswith("C is preferred to A, with a win rate of 100.0 % over 20 items; chance")
-    assert says(*[RIGHT] * 20).endswith(": shown.")
+    assert says(*[RIGHT] * 20).startswith("C is preferred to A, with a win rate of 100.0 % over 20 items (p")
+    assert says(*[RIGHT] * 20).endswith(" (p < 0.001).")
     short = says(LEFT, LEFT, RIGHT)
-    assert short.startswith("A is preferred to C, with a win rate of 66.7 % over 3 items;")
-    assert "not shown. About" in short
+    assert short.startswith("A is preferred to C, with a win rate of 66.7 % over 3 items: could be chance")
+    assert "could be chance (p = " in short and "; about" in short
 
 
 def test_no_verdict_is_made_of_equal_answers_and_none_is_final_before_its_end():
@@ -139,10 +139,10 @@ def test_a_judge_that_always_takes_the_first_leans_wholly():
 def test_a_judge_that_looks_at_the_answers_does_not_lean_whoever_wins():
     found = position_lean([Match(n, RIGHT) for n in range(50)])
     assert found.share == 0.5 and not found.real
-    assert "no leaning to a place is shown" in lean_sentence(found)
+    assert "could be chance (p = 1.00)" in lean_sentence(found)
 
 
-def test_a_leaning_over_a_few_items_is_not_shown():
+def test_a_leaning_over_a_few_items_could_be_chance():
     assert not position_lean([Match(n % 3, FIRST) for n in range(30)]).real
 
 

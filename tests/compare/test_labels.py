@@ -121,7 +121,7 @@ async def test_a_disagreement_is_told_with_both_sides_and_the_command_that_shows
     answers = [[score(value=2.0, result="fail", threshold=3.0, reason="too [/b] vague")], PASS]
     (found,) = await stood(tmp_path, answers, ("++", {"note": "it is clear"}))
     lines = [line.text for line in agreement_lines(found, "abc123")]
-    at = lines.index("t-0: people say good, it fails with 2 of at least 3")
+    at = lines.index("t-0: people say good, it fails with 2 (at least 3)")
     assert lines[at + 1 :] == ["it says: too [/b] vague", "ada says: it is clear", "tui-evals show abc123 --item t-0"]
 
 

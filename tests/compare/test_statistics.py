@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compare import theirs
-from tui_evals.compare.statistics import Interval, bootstrap, holm, items_needed, mcnemar, paired_test, percent, wilson
+from tui_evals.compare.statistics import (
+    Interval,
+    bootstrap,
+    holm,
+    items_needed,
+    mcnemar,
+    mean_interval,
+    paired_test,
+    percent,
+    wilson,
+)
 
 EXACTLY = 1e-6
 finite = st.floats(-5, 5)
@@ -420,3 +430,13 @@ def test_what_cannot_be_reckoned_with_is_refused(test):
     if test is not paired_test:
         with pytest.raises(ValueError, match=r"1\.0 is not a level"):
             test([0.5, 0.25], 1.0)
+
+
+@pytest.mark.parametrize(("n", "student"), [(2, 12.706), (3, 4.303), (4, 3.182), (5, 2.776), (11, 2.228), (101, 1.984)])
+def test_the_interval_of_a_mean_is_students(n, student):
+    values = [float(number) for number in range(n)]
+    mean, squares = sum(values) / n, sum(value * value for value in values) / n
+    ends = mean_interval(n, mean, squares)
+    half = student * (sum((value - mean) ** 2 for value in values) / (n - 1)) ** 0.5 / n**0.5
+    assert (ends.high - mean, mean - ends.low) == pytest.approx((half, half), rel=2e-3)
+    assert mean_interval(1, 2.0, 4.0) is None and mean_interval(3, 2.0, 4.0) is None

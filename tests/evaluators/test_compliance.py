@@ -161,13 +161,18 @@ def test_the_answer_cannot_give_the_verdict() -> None:
     ("evidence", "code"),
     [
         ({"response": None, "rules": RULES}, "agentRequestFailed"),
-        ({"response": " ", "rules": RULES}, "emptyAgentResponse"),
         ({"response": "NN"}, "evaluatorConfigurationError"),
         ({"response": "NN", "rules": ""}, "evaluatorConfigurationError"),
     ],
 )
 def test_compliance_without_evidence(evidence: dict[str, Any], code: str) -> None:
     assert score(Compliance, {}, Judge("OK"), **evidence).details["code"] == code
+
+
+def test_an_empty_answer_breaks_the_rules() -> None:
+    judge = Judge("OK")
+    record = score(Compliance, {"negate": True}, judge, response=" ", rules=RULES)
+    assert (record.score, record.result, record.reason, judge.questions) == (0.0, "fail", "the answer is empty", [])
 
 
 def test_compliance_negated_and_without_a_specification() -> None:

@@ -295,9 +295,9 @@ def test_only_the_end_of_a_flood_is_kept(project: Path) -> None:
 
 
 def test_a_traceback_is_kept(project: Path) -> None:
-    printed = judged_by(project, doing("raise KeyError('k')")).details["printed"]
-    assert 'File "mine.py", line' in str(printed) and "KeyError: 'k'" in str(printed)
-    assert judged_by(project, doing("raise KeyError('k')")).details["printed"] == printed
+    raised = judged_by(project, doing("raise KeyError('k')")).details["traceback"]
+    assert 'File "custom-evaluators/mine/mine.py", line' in str(raised) and "KeyError: 'k'" in str(raised)
+    assert judged_by(project, doing("raise KeyError('k')")).details["traceback"] == raised
 
 
 def test_no_key_can_be_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,7 +552,7 @@ def test_waiting_for_the_judge_is_not_its_time(project: Path, monkeypatch: pytes
 def test_without_a_judge_or_an_answer(project: Path) -> None:
     assert refused(judged_by(project, ASK, prompty="user:\nx"), "evaluatorConfigurationError", "needs a judge")
     empty = judged_by(project, ASK, prompty="user:\nx", judge=Judge("4"), response=" ")
-    assert refused(empty, "emptyAgentResponse")
+    assert (empty.score, empty.result, empty.reason) == (1.0, "fail", "the answer is empty")
 
 
 @pytest.mark.parametrize(

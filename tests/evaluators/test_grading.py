@@ -235,10 +235,14 @@ def test_absent_evidence(evaluator: type[Evaluator], needed: tuple[str, ...]) ->
         record = score(evaluator, None, Judge("1"), **{**texts, name: "" if name == "prompt" else None})
         assert record.details["code"] == "evaluatorConfigurationError"
     judge = Judge("1")
-    assert score(evaluator, None, judge, **{**texts, "response": " "}).details["code"] == "emptyAgentResponse"
+    empty = score(evaluator, None, judge, **{**texts, "response": " "})
+    assert (empty.score, empty.result, empty.reason) == (0.0, "fail", "the answer is empty")
     assert score(evaluator, None, judge, **{**texts, "response": None}).details["code"] == "agentRequestFailed"
     assert judge.questions == []
     assert "judge" in score(evaluator, None, None, **texts).reason
+    if evaluator is not Hallucination:  # the original asks its judge
+        score(evaluator, {"compat": True}, judge, **{**texts, "response": " "})
+        assert len(judge.questions) == 1
 
 
 @pytest.mark.parametrize("grade", [summary, correctness, hallucination])

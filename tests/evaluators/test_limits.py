@@ -39,9 +39,16 @@ def test_what_was_not_measured_is_skipped_and_never_zero(evaluator: type[Evaluat
     assert (record.result, record.score) == ("skipped", None)
 
 
-def test_latency_of_a_cached_answer_is_skipped() -> None:
-    assert score(Latency, {"threshold": 10}, response="x", latency_ms=1.0, from_cache=True).result == "skipped"
-    assert score(Cost, {"threshold": 10}, response="x", cost=1.0, from_cache=True).result == "pass"
+@pytest.mark.parametrize(("evaluator", "field"), [(Latency, "latency_ms"), (Cost, "cost")])
+def test_a_cached_answer_is_judged_by_the_call_that_first_gave_it(evaluator: type[Evaluator], field: str) -> None:
+    for value, result in ((1.0, "pass"), (11.0, "fail")):
+        record = score(evaluator, {"threshold": 10}, response="x", from_cache=True, **{field: value})
+        assert (record.result, record.score) == (result, value) and "cached" in record.reason
+
+
+def test_a_cached_answer_of_which_no_time_was_kept_is_skipped() -> None:
+    record = score(Latency, {"threshold": 10}, response="x", from_cache=True)
+    assert record.result == "skipped" and "cached" in record.reason
 
 
 @pytest.mark.parametrize(

@@ -484,8 +484,6 @@ def test_a_group_that_does_not_fit(options: dict[str, Any], completions: tuple[s
     ("options", "evidence", "problem"),
     [
         (INLINE, {"response": None}, "agentRequestFailed"),
-        (INLINE, {"response": " \n"}, "emptyAgentResponse"),
-        ({"spec": "diversity"}, {"completions": ("", " ")}, "emptyAgentResponse"),
         (INLINE, {"response": "x" * 10_000_000}, "responseTooLarge"),
         ({**INLINE, "prompt": "{completion}" * 100}, {"response": "x" * 100_000}, "evaluatorConfigurationError"),
         ({**INLINE, "metaeval": True}, {}, "evaluatorConfigurationError"),
@@ -495,6 +493,28 @@ def test_evidence_one_cannot_judge(options: dict[str, Any], evidence: dict[str, 
     judge = Judge("Yes")
     record = score(ModelGraded, options, judge, **{**ASKED, **evidence})
     assert (record.result, code(record), judge.questions) == ("error", problem, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "evidence", "lowest", "result"),
+    [
+        ({**INLINE, "choice_scores": {**SCORES, "No": 0.25}}, {"response": " \n"}, 0.25, "fail"),
+        ({**INLINE, "passing": ["Yes"], "negate": True}, {"response": " \n"}, None, "fail"),
+        ({"spec": "diversity"}, {"completions": ("", " ")}, 0.0, "fail"),
+    ],
+)
+def test_an_empty_answer_gets_the_lowest_score_unasked(options: Any, evidence: Any, lowest: Any, result: Any) -> None:
+    judge = Judge("Yes")
+    record = score(ModelGraded, options, judge, **{**ASKED, **evidence})
+    assert (record.score, record.result, record.reason) == (lowest, result, "the answer is empty")
+    assert judge.questions == []
+
+
+@pytest.mark.parametrize("more", [{"compat": True, "choice_scores": SCORES}, {}])
+def test_where_no_choice_is_the_worst_or_as_the_original_did_the_judge_grades_an_empty_answer(more: Any) -> None:
+    judge = Judge("Yes")
+    score(ModelGraded, {**INLINE, **more}, judge, **{**ASKED, "response": ""})
+    assert len(judge.questions) == 1
 
 
 def test_an_answer_among_the_variables_needs_no_other() -> None:

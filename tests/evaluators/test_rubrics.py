@@ -69,14 +69,12 @@ def test_the_judge_option_goes_with_the_question(evaluator: type[Evaluator]) -> 
 
 
 @pytest.mark.parametrize("evaluator", EVERY)
-@pytest.mark.parametrize(
-    ("evidence", "code"),
-    [({"response": None}, "agentRequestFailed"), ({"response": " \n"}, "emptyAgentResponse")],
-)
-def test_without_an_answer_no_judge_is_asked(evaluator: type[Evaluator], evidence: dict[str, Any], code: str) -> None:
+def test_without_an_answer_no_judge_is_asked_and_an_empty_one_is_the_worst(evaluator: type[Evaluator]) -> None:
     judge = Judge(GOOD)
-    record = score(evaluator, given_options(evaluator, negate=True), judge, **(EVIDENCE | evidence))
-    assert (record.result, record.details["code"], judge.questions) == ("error", code, [])
+    record = score(evaluator, given_options(evaluator, negate=True), judge, **(EVIDENCE | {"response": None}))
+    assert (record.result, record.details["code"], judge.questions) == ("error", "agentRequestFailed", [])
+    empty = score(evaluator, given_options(evaluator, negate=True), judge, **(EVIDENCE | {"response": " \n"}))
+    assert (empty.score, empty.result, empty.reason, judge.questions) == (1.0, "fail", "the answer is empty", [])
 
 
 @pytest.mark.parametrize(

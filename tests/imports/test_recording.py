@@ -39,8 +39,8 @@ def test_a_recording_becomes_a_finished_run_with_all_that_is_known_of_it(tmp_pat
         assert reader.snapshot(run.snapshot) == given.document
         assert [line[1:8] for line in table(reader, run)] == [
             ("one", 0, 0, 0, 0, "pass", 100.0),
-            ("talk", 0, 0, 0, 0, "pass", None),
-            ("talk", 1, 0, 0, 0, "pass", None),
+            ("talk", 0, 0, 0, 0, "unjudged", None),
+            ("talk", 1, 0, 0, 0, "unjudged", None),
         ]
         (number, record), *_ = reader.scores(run.id)
         assert (record, reader.detail(number).row.category) == (judged(), "sums")
@@ -127,7 +127,7 @@ def test_a_turn_that_was_not_recorded_is_an_error_of_its_conversation(tmp_path):
     with store(tmp_path) as (writer, reader):
         run, _ = keep(writer, reader, recording(answer(1, "only this", turn=1)))
         lost, there = table(reader, run)
-        assert (lost[6], there[6], run.config["only"]) == ("error", "pass", [1])
+        assert (lost[6], there[6], run.config["only"]) == ("error", "unjudged", [1])
         assert "no answer to this turn" in lost[8].message
 
 
@@ -166,7 +166,7 @@ def test_statuses_follow_from_the_scores_unless_they_were_recorded(tmp_path):
     with store(tmp_path) as (writer, reader):
         run, _ = keep(writer, reader, recording(*answers, document={"items": half}))
         assert [line[6:8] for line in table(reader, run)] == [
-            *(("pass", 50.0), ("partial", 100.0), ("fail", 0.0), ("pass", 0.0), ("error", 100.0), ("pass", None)),
+            *(("pass", 50.0), ("partial", 100.0), ("fail", 0.0), ("pass", 0.0), ("error", 100.0), ("unjudged", None)),
         ]
 
 
@@ -183,7 +183,9 @@ def test_the_run_is_shown_compared_reported_and_exported_like_any_other(tmp_path
     bad = recording(answer(0, "2", judged(score=0.0)), answer(1, "Hi"), answer(1, "No", turn=1), digest="d2")
     with store(tmp_path) as (writer, reader):
         first, second = (keep(writer, reader, one)[0] for one in (recording(), bad))
-        assert results.document(reader, first)["items"][1]["summary"]["turns_passed"] == 2
+        talk = results.document(reader, first)["items"][1]
+        assert "summary" not in talk  # the published format has no word for what nobody judged
+        assert [turn["extensions"]["tui_evals_status"] for turn in talk["turns"]] == ["unjudged"] * 2
     shown = shell("show", first.key)
     assert shown.code == 0 and "nightly" in shown.out, shown.err
     compared = shell("compare", first.key, second.key)

@@ -82,6 +82,9 @@ class Said:
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: str, score: float | None) -> None:
         self.scores[answer] = records, status, score
 
+    def waiting(self, wait: object, answer: int | None) -> None:
+        """Nobody watches."""
+
     def called(self, record: CallRecord) -> None:
         assert record.answer is not None
         self.calls.setdefault(record.answer, []).append(record)

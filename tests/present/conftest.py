@@ -129,6 +129,10 @@ def project(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterato
             "conversation": started(dataset("talk.json", [TALK, ITEMS[0]]), "--target", "second"),
             "scripted": started(one, "--target", "demo"),
             "unjudged": started(judged_data, "--target", "first", "--without-judges"),
+            "nothing judges": started(dataset("none.json", ITEMS[:2], default_evaluators={}), "--target", "first"),
+            "nothing can fail": started(
+                dataset("easy.json", ITEMS[:2], default_evaluators={"Readability": {}}), "--target", "first"
+            ),
             "dead target": hung_up,
             "budget spent": started(data, "--target", "dear", "--no-cache", "--max-cost", "0.15", code=1),
             "interrupted": killed(),

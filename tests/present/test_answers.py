@@ -71,7 +71,7 @@ def test_a_complaint_says_who_with_which_number_and_why():
         ScoreRecord(key="Judge", evaluator="Judge", score=None, result="error", reason=""),
     ]
     assert list(complaints(said(), scores)) == [
-        "Short 0 (threshold 0.5): too long",
+        "Short 0 (at least 0.5): too long",
         "Judge could not judge: no reason was given",
     ]
     assert list(complaints(said(None, code="timeout"), [])) == ["timeout: no more is known"]

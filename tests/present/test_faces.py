@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import unescape
+from typing import get_args
 
 import pytest
 
@@ -22,7 +23,7 @@ from tui_evals.present.runs import Cost
 from tui_evals.present.status import ANSWER_LOOKS, RUN_LOOKS, status_phrase
 from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import Totals
+from tui_evals.store.records import AnswerStatus, Totals
 from tui_evals.tui.answer.rows import AnswerView, answer_rows
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
 from tui_evals.tui.results.totals import totals_rows
@@ -39,6 +40,8 @@ STATES = {
     "conversation": ("finished", {"pass": 2, "partial": 1}, "$0 and 3 unpriced"),
     "scripted": ("finished", {"pass": 1}, "$0"),
     "unjudged": ("finished", {"pass": 1, "fail": 1}, "$0.140"),
+    "nothing judges": ("finished", {"unjudged": 2}, "$0.140"),
+    "nothing can fail": ("finished", {"scored": 2}, "$0.140"),
     "dead target": ("interrupted", {"pending": 1}, "$0"),
     "budget spent": ("interrupted", {"pass": 1, "pending": 2}, "$0.0700"),
     "interrupted": ("interrupted", {"pass": 1, "answered": 1, "pending": 2}, "$0.250 and 1 unpriced"),
@@ -47,7 +50,7 @@ STATES = {
 REASONS = {"dead target": "the connection broke", "budget spent": "resume with a larger --max-cost"}
 """Of what the store keeps about a run that was stopped, a part."""
 _WIDE = 600
-PHRASES = {status_phrase(status): status for status in ("partial", "error", "answered", "running", "pending")}
+PHRASES = {status_phrase(status): status for status in get_args(AnswerStatus)}
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,13 @@ class Shown:
 
 def counts_of(sentence: str) -> dict[str, int]:
     """Counts from "2 of 3 pass (…) · 1 pending"."""
-    first, *others = sentence.split(" · ")
-    passed, judged = map(int, re.match(r"(\d+) of (\d+) pass", first).groups())
-    counts = {"pass": passed, "fail": judged - passed}
-    for part in others:
+    parts = sentence.split(" · ")
+    counts = {}
+    if rate := re.match(r"(\d+) of (\d+) pass", parts[0]):
+        passed, judged = map(int, rate.groups())
+        counts = {"pass": passed, "fail": judged - passed}
+        del parts[0]
+    for part in (part for part in parts if part[0].isdigit()):
         count, _, phrase = part.partition(" ")
         counts[PHRASES[phrase]] = int(count)
     return {status: count for status, count in counts.items() if count}
@@ -104,7 +110,7 @@ def headline_of(text: str) -> tuple[str, str]:
 def by_command(shown: Shown) -> Stated:
     first, *lines = shown.shell("show", shown.key).out.splitlines()
     headline = first.rsplit("  ", 1)[1]
-    told = next(number for number, line in enumerate(lines) if re.search(r": \d+ of \d+ pass", line))
+    told = next(number for number, line in enumerate(lines) if re.search(r": .* · <?\$", line))
     reason = [line for line in lines[:told] if "goes on with it" not in line]
     summed = next((line for line in lines if line.startswith("all ")), lines[told])
     sentence, _, cost = summed.partition(": ")[2].rpartition(" · ")
@@ -115,7 +121,7 @@ def by_command(shown: Shown) -> Stated:
 def by_data(found: Mapping[str, object]) -> Stated:
     totals = Totals(**found["totals"])
     names = dict(zip(("pass", "fail", "error"), ("passed", "failed", "errored"), strict=True))
-    every = ("pass", "fail", "partial", "error", "answered", "running", "pending")
+    every = get_args(AnswerStatus)
     counts = {status: getattr(totals, names.get(status, status)) for status in every}
     return Stated(
         found["status"],

@@ -50,19 +50,21 @@ def test_what_a_run_was_asked_to_do_shows_before_it_obeys(status, control, shown
 
 
 def test_answers_without_a_verdict_and_those_without_a_text_are_counted_apart():
-    found = totals(passed=3, failed=2, partial=1, errored=1, answered=1, running=1, pending=1)
+    found = totals(passed=3, failed=2, partial=1, errored=1, answered=1, running=1, pending=1, unjudged=2, scored=3)
     assert [one.phrase for one in status_counts(found)] == [
         "3 pass",
         "2 fail",
         "1 could not be judged",
         "1 without an answer",
+        "2 unjudged",
+        "3 scored",
         "1 answered, not judged",
         "1 in flight",
         "1 pending",
     ]
-    assert short_counts(found) == "✓ 3 ✗ 2 ◐ 1 ! 1"
+    assert short_counts(found) == "✓ 3 ✗ 2 ◐ 1 ! 1 ○ 2 – 3"
     assert short_counts(totals(pending=10)) == "✓ 0 ✗ 0"
-    assert (final_count(found), waiting_count(found)) == (7, 3)
+    assert (final_count(found), waiting_count(found)) == (12, 3)
     assert {one.status for one in status_counts(found)} >= FINAL
 
 

@@ -67,7 +67,7 @@ def test_bad_answers_are_errors_and_warnings_with_the_reasons(tmp_path):
         (
             "error",
             {"file": "evals.json", "line": line_of(file, '"b"'), "title": "b: failed"},
-            "Match 0 (threshold 0.5): too short\nanswer: nope",
+            "Match 0 (at least 0.5): too short\nanswer: nope",
         ),
         (
             "warning",

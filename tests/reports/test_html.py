@@ -189,7 +189,7 @@ async def test_a_card_holds_everything_that_is_known_of_an_item(one):
         "target 1 · repeat 2",
         "Tool call look_up",
         '{"q": "0"}',
-        "Relevance 1 threshold 1 because of 0",
+        "Relevance 1 (at least 1) because of 0",
         "Exact ExactMatch 1 it is said",
         "✗ ann says fail I do not think so",
         "✓ bob says pass for Exact",

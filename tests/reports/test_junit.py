@@ -53,7 +53,7 @@ def test_each_status_becomes_what_a_build_server_calls_it(tmp_path, schema):
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("6", "1", "2")
     messages = {case.get("name"): child.get("message") for case in root.iter("testcase") for child in case}
     assert messages == {
-        "b": "Match 0 (threshold 0.5): too short",
+        "b": "Match 0 (at least 0.5): too short",
         "c": "timeout: nobody answered",
         "d": "Judge could not judge: the judge is silent",
         "e": "no answer yet",

@@ -102,7 +102,7 @@ def test_a_judge_that_reads_finds_the_better_run_in_both_orders(arena, two_runs,
     (duel,) = found["duels"]
     assert (duel["left_wins"], duel["right_wins"], duel["ties"]) == (0, 20, 0)
     assert duel["verdict"].startswith("B is preferred to A, with a win rate of 100.0 % over 20 items")
-    assert duel["verdict"].endswith("shown.")
+    assert duel["verdict"].endswith("(p < 0.001).")
     assert found["position"]["first_shown"] == 0.5 and not found["position"]["real"]
     assert found["runs"][1]["elo"] > 1000 > found["runs"][0]["elo"]
     back = told(*runs[::-1], "--judge", "longer")["duels"][0]

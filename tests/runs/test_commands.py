@@ -263,7 +263,7 @@ def test_filters_limits_and_several_columns(project):
         run = reader.find_run("last")
         assert [(row.name, row.target) for row in reader.all_rows(run.id)] == [("T-2", 0), ("T-2", 1)]
     plan = json.loads(project.do("run", "data.json", "--target", "main,other", "--plan", "--json", "--items", "1-3,6"))
-    known = {"items": 4, "targets": ["main", "other"], "judge": None}
+    known = {"items": 4, "targets": ["main", "other"], "judge": None, "unjudgeable": []}
     assert plan == {"answers": 8, "judge_calls": 0, "cost": None, **known}
 
 
@@ -297,7 +297,7 @@ def test_a_snapshot_stands_for_its_file(project):
     folder = project.folder / "sets"
     folder.mkdir()
     (folder / "p.prompty").write_text("user:\nTag {{word}}.\n")
-    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {"Includes": {}}}
+    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {}}
     document["items"] = [{"variables": {"word": "unsaved"}}]
     with Writer(open_store(project.database)) as writer:
         snapshot = writer.snapshot(document, "draft")
@@ -371,7 +371,7 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
     project.do("run", "data.json", "--target", "main", "--quiet")
     evaluators = ["-e", "Relevance,Coherence"]
     plan = json.loads(project.do("rescore", "last", *evaluators, "--plan", "--json"))
-    known = {"items": 3, "targets": ["main"], "judge": "judge"}
+    known = {"items": 3, "targets": ["main"], "judge": "judge", "unjudgeable": []}
     assert plan == {"answers": 0, "judge_calls": 4, "cost": None, **known}
     plan = json.loads(project.do("rescore", "last", *evaluators, "--without-judges", "--plan", "--json"))
     assert (plan["judge_calls"], plan["cost"]) == (0, 0.0)
@@ -480,7 +480,7 @@ def test_events_as_json_are_one_object_a_line(project):
 def test_a_prompt_under_test_is_rendered_for_each_item(project):
     (project.folder / "p.prompty").write_text("system:\nBe brief.\nuser:\nTag {{word}}.\n")
     items = [{"variables": {"word": "{{7*7}}"}}, {"variables": {}}]
-    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {"Includes": {}}}
+    document = {"schemaVersion": "1.11.0", "prompt_file": "p.prompty", "default_evaluators": {}}
     (project.folder / "data.json").write_text(json.dumps({**document, "items": items}))
     refused = project.do("run", "data.json", "--target", "main", "--quiet", code=2)
     assert "items[1]: the item has no value for {{ word }} of the prompt p" in refused

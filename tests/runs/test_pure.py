@@ -1,6 +1,7 @@
 """The arithmetic of runs: statuses, scores, columns, budgets and the gate, without a server."""
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -8,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
-from tui_evals.runs.limits import ATTEMPTS, TIMEOUT_ATTEMPTS, Gate, persistent
+from tui_evals.runs.limits import TIMEOUT_ATTEMPTS, Gate, persistent
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
 from tui_evals.store.records import AnswerRow, ScoreRecord
-from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError, Usage
+from tui_evals.targets.base import Price, Reply, Request, TargetConfig, TargetError, Usage
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,9 @@ class Judged:
         (["pass", "fail"], 0.5, "pass"),
         (["fail", "error"], 1.0, "partial"),
         (["error", "error"], 0.0, "partial"),
-        ([], 1.0, "pass"),
-        (["skipped", None], 1.0, "pass"),
+        ([], 1.0, "unjudged"),
+        (["skipped", None], 1.0, "scored"),
+        (["skipped"], 1.0, "unjudged"),
         (["fail", "skipped"], 1.0, "fail"),
         (["pass", "pass", "fail"], 2 / 3, "pass"),
     ],
@@ -44,6 +46,9 @@ def test_the_worst_turn_is_the_status_of_a_conversation():
     assert worst(["pass", "fail", "partial", "error"]) == "error"
     assert worst(["pass", "fail", "partial"]) == "partial"
     assert worst(["pass", "fail"]) == "fail"
+    assert worst(["pass", "unjudged", "scored"]) == "unjudged"
+    assert worst(["scored", "pass"]) == "pass"
+    assert worst([]) == "unjudged"
 
 
 def test_scores_are_weighted_and_absent_where_nothing_weighs():
@@ -113,22 +118,32 @@ def test_the_bound_of_a_call_counts_bytes_and_the_longest_answer():
     assert cost >= price.cost(Usage(200, 10))
 
 
+QUESTION = Request(messages=())
+UNSEEN = {"flight": nullcontext(), "note_wait": lambda wait: None}
+QUICK = TargetConfig(name="t", model="demo", timeout=0.01)
+
+
 def asked(gate: Gate, *outcomes: object) -> tuple[object, int]:
     """The end of persistent asking, and how many attempts it took, when asking meets these outcomes."""
     met = iter(outcomes)
     told = []
 
-    async def ask() -> Reply:
-        outcome = next(met)
-        if isinstance(outcome, Exception):
-            raise outcome
-        if outcome == "hang":
-            await asyncio.Event().wait()
-        return Reply(text=str(outcome))
+    class Meeting:
+        async def ask(self, request: Request) -> Reply:
+            outcome = next(met)
+            if isinstance(outcome, Exception):
+                raise outcome
+            if outcome == "hang":
+                await asyncio.Event().wait()
+            return Reply(text=str(outcome))
+
+        async def close(self) -> None: ...
 
     async def main() -> object:
         try:
-            reply, _ = await persistent(ask, gate, 0.01, lambda *attempt: told.append(attempt))
+            reply, _ = await persistent(
+                Meeting(), QUESTION, QUICK, gate, note_attempt=lambda *attempt: told.append(attempt), **UNSEEN
+            )
         except TargetError as problem:
             return problem.code
         return reply.text
@@ -146,7 +161,7 @@ def failure(code: str = "agentRequestFailed", *, retryable: bool = True) -> Targ
 
 def test_what_may_help_is_tried_again_and_what_may_not_is_not():
     assert asked(gate(), failure(), failure(), "yes") == ("yes", 3)
-    assert asked(gate(), *[failure()] * 9) == ("agentRequestFailed", ATTEMPTS)
+    assert asked(gate(), *[failure()] * 9) == ("agentRequestFailed", QUICK.retries + 1)
     assert asked(gate(), failure(retryable=False), "yes") == ("agentRequestFailed", 1)
     assert asked(gate(), "hang", "yes") == ("yes", 2)
     assert asked(gate(), *["hang"] * 9) == ("agentTimeout", TIMEOUT_ATTEMPTS)
@@ -165,15 +180,21 @@ def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
     async def main() -> int:
         limited, most, running = gate(3), 0, 0
 
-        async def ask() -> Reply:
-            nonlocal most, running
-            running += 1
-            most = max(most, running)
-            await asyncio.sleep(0)
-            running -= 1
-            return Reply(text="x")
+        class Counting:
+            async def ask(self, request: Request) -> Reply:
+                nonlocal most, running
+                running += 1
+                most = max(most, running)
+                await asyncio.sleep(0)
+                running -= 1
+                return Reply(text="x")
 
-        await asyncio.gather(*(persistent(ask, limited, 5, lambda *_: None) for _ in range(50)))
+            async def close(self) -> None: ...
+
+        calls = (
+            persistent(Counting(), QUESTION, QUICK, limited, note_attempt=lambda *_: None, **UNSEEN) for _ in range(50)
+        )
+        await asyncio.gather(*calls)
         assert limited.in_flight == 0
         return most
 

@@ -105,7 +105,8 @@ def test_a_run_of_the_library_is_rescored_by_the_metrics_beside_its_prompt(proje
 def test_a_custom_evaluator_that_was_deleted_is_a_sentence(project, shell):
     folder = project / "custom-evaluators" / "kind"
     folder.mkdir(parents=True)
-    (folder / "kind.py").write_text("def evaluate(response, **_):\n    return {'score': 1.0, 'result': 'pass'}\n")
+    code = "class Kind:\n    def __init__(self, **_): ...\n    def __call__(self, **_): return {'score': 1.0}\n"
+    (folder / "kind.py").write_text(code)
     document = json.loads((project / "data.json").read_text()) | {"default_evaluators": {"kind": {}}}
     (project / "data.json").write_text(json.dumps(document))
     assert shell("run", "data.json", "--target", "demo", "--trust", "--quiet").code == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.helpers import cells, new_run, process
+from tests.store.helpers import cells, judged, new_run, process, said
 from tui_evals.store import database, migrations
 from tui_evals.store.database import StoreError, StoreLock, connect, open_store, problems
 from tui_evals.store.reader import Reader
@@ -267,3 +267,49 @@ def test_a_run_lives_as_long_as_its_owner(path, writer, reader, monkeypatch):
     assert reader.find_run("last").status == "running"
     with hold(lock):
         assert alive(lock)
+
+
+async def test_answers_that_nothing_could_fail_are_no_passes_any_more(path, monkeypatch):
+    """Before version 6 they were stored as passed (issue 17, 2)."""
+    with Writer(path) as writer, Reader(path) as reader:
+        run = writer.plan(new_run(), cells(4))
+        ids = list(reader.ids(run.id))
+        given = [[judged()], [judged(result=None)], [judged(result="skipped", score=None)], []]
+        for answer, records in zip(ids, given, strict=True):
+            await writer.answered(answer, said(), "answered")
+            await writer.scored(answer, 1, records, "pass", None)
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("ALTER TABLE runs DROP COLUMN verdict")
+        connection.execute("ALTER TABLE answers DROP COLUMN ending")
+        connection.execute("PRAGMA user_version=5")
+    connection.close()
+    with Reader(open_store(path)) as reader:
+        assert [row.status for row in reader.rows(ids)] == ["pass", "scored", "unjudged", "unjudged"]
+
+
+def test_a_store_of_schema_4_learns_how_its_answers_ended(path, monkeypatch):
+    """What lay in the bodies only becomes a column; finding 16 of issue 17."""
+    path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "STEPS", migrations.STEPS[:4])
+        patch.setattr(migrations, "VERSION", 4)
+        open_store(path)
+        connection = connect(path, write=True)
+        fields = (
+            "key, name, suite, source, snapshot, status, control, targets, prompts, tags, created, total, config, note"
+        )
+        values = "'k', 'n', '', '', '', 'finished', '', '[]', '[]', '[]', 0, 3, '{}', ''"
+        connection.execute(f"INSERT INTO runs({fields}, scoring_pass) VALUES ({values}, 1)")
+        bodies = ('{"finish_reason":"length"}', '{"diagnostics":{"refusal":"no"}}', '{"finish_reason":"stop"}')
+        for n, rest in enumerate(bodies, 1):
+            connection.execute("INSERT INTO bodies VALUES (?,'{}','x',?)", [n, rest])
+            connection.execute(
+                "INSERT INTO answers(run, seq, pos, cell, item, turn, prompt, target, repeat, name, category, body) "
+                "VALUES (1,?,?,?,?,0,0,0,0,'a','',?)",
+                [n, n - 1, n, n, n],
+            )
+        connection.close()
+    open_store(path)
+    with Reader(path) as reader:
+        assert [row.ending for row in reader.window(1, 0, 9)] == ["length", "refusal", ""]

@@ -47,12 +47,21 @@ def filled(tmp_path_factory):
             if n % 7 == 6:
                 await writer.answered(row.id, said(None, code="agentTimeout", message="took too long"), "error")
                 continue
-            await writer.answered(
-                row.id, said(TEXTS[n % 5], cost=n / 10 if n % 3 else None, latency_ms=float(n * 37 % 11)), "answered"
+            answer = said(
+                TEXTS[n % 5],
+                cost=n / 10 if n % 3 else None,
+                latency_ms=float(n * 37 % 11),
+                finish_reason=("stop", "length", "max_tokens", "odd_one")[n % 4],
+                diagnostics={"refusal": "I would rather not"} if n % 9 == 1 else None,
             )
+            await writer.answered(row.id, answer, "answered")
             if n % 5 != 4:
                 passed = n * 13 % 3 != 0
                 record = judged("Match" if n % 2 else "Relevance", float(passed))
+                if n % 8 == 3:
+                    record = judged("Match", None, result="error", reason="the judge took a nap")
+                    await writer.scored(row.id, 1, [record], "partial", None)
+                    continue
                 await writer.scored(row.id, 1, [record], "pass" if passed else "fail", n * 17 % 101 / 1.0)
 
     with Writer(path) as writer, Reader(path) as reader:
@@ -130,8 +139,20 @@ def holds(key, value, row, detail, everyone):
             return same(value, TARGETS[row.target])
         case "turn":
             return row.turn == int(value) - 1
-        case "errored":
+        case "errored" | "error":
             return row.status == "error"
+        case "fail" | "pass" | "partial":
+            return row.status == key
+        case "empty":
+            return detail.answer is not None and detail.answer.text is not None and not row.preview
+        case "length" | "refusal":
+            return row.ending == key
+        case "ending":
+            return same(value, row.ending)
+        case "cause":
+            about = [detail.answer.code or "", detail.answer.message or ""] if detail.answer else []
+            about += [score.reason for score in scores if score.result == "error"]
+            return any(same(f"*{value}*", part) for part in about)
         case "failed":
             return row.status == "fail"
         case "flaky":
@@ -151,8 +172,9 @@ VALUES = {
     "id": ["MT-*", "MT-1", "#1", "mt-3"],
     "target": ["demo", "openai/*", "50%_off", "50%*"],
     "turn": ["1", "2", "3"],
-    "errored": [""],
-    "failed": [""],
+    **{word: [""] for word in ("errored", "failed", "error", "fail", "pass", "partial", "empty", "length", "refusal")},
+    "ending": ["length", "odd*", "stop"],
+    "cause": ["took", "Timeout", "nap", "nothing_of_it"],
     "flaky": [""],
     "text": ["paris", "%", "_", "it", "*star*", "~", "took too", "Ünï", "MT-", "nowhere"],
 }

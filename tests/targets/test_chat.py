@@ -8,7 +8,10 @@ from tui_evals.targets.chat import parse_completion
 
 @pytest.mark.parametrize(
     ("counted", "usage"),
-    [((2, 3), Usage(2, 3)), ((0, 0), None), ((1, 2**64), None), ((-(2**64), 1), None), (("2", 3), None)],
+    [
+        *[((2, 3), Usage(2, 3)), ((0, 0), None), ((1, 2**64), None), ((-(2**64), 1), None), (("2", 3), None)],
+        *[((-5, 3), None), ((5, -3), None), ((1, 200_000_000), None), ((True, 3), None)],
+    ],
 )
 def test_tokens_that_cannot_have_been_counted_are_not_counted(counted, usage):
     asked, answered = counted

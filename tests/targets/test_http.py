@@ -112,6 +112,21 @@ def keyed(reply, key):
 
 
 @both_ways
+async def test_a_redirect_is_the_fault_of_base_url_and_no_key_goes_along_it(way, server):
+    error = await outcome(way, server, "hello [[redirect]]")
+    assert (error.code, error.status, error.retryable) == (REQUEST, 307, False)
+    address = f"{server.origin}/elsewhere/v1"
+    assert f"it redirects to {address}/chat/completions" in str(error) and f"Set base_url to {address}" in str(error)
+    assert "question" not in str(error).partition("Set")[2]
+
+
+async def test_another_protocol_does_not_follow_a_redirect_either(server):
+    settings = {"model": "anthropic/claude-sonnet-4-5", "base_url": server.origin}
+    error = await outcome("litellm", server, "hello [[redirect]]", **settings)
+    assert error.status == 307 and "base_url" in str(error)
+
+
+@both_ways
 @pytest.mark.parametrize("kind", REPLIES)
 async def test_replies(way, kind, server):
     reply = await outcome(way, server, f"hello [[{kind}]]")
@@ -337,6 +352,11 @@ async def test_litellm_knows_prices_and_does_not_invent_them(server):
     priced = await outcome("litellm", server, "hello", model="openai/gpt-4o-mini")
     assert priced.cost == pytest.approx(price_of("openai/gpt-4o-mini").cost(priced.usage))
     assert (await outcome("litellm", server, "hello")).cost is None
+
+
+async def test_litellm_reports_how_long_the_network_took(server):
+    server.behave(latency=0.05)
+    assert 0.05 <= (await outcome("litellm", server, "hello")).seconds < 0.5
 
 
 async def test_another_protocol_through_litellm(server):

@@ -154,7 +154,7 @@ async def test_a_failed_answer_is_told_from_its_facts_to_its_attempts(project):
         "Lyon is the capital.",
         "Scores",
         "✗ ada says it is bad: a classic",
-        "✗ fail    Match 0.25 of at least 0.50 · wrong",
+        "✗ fail    Match 0.25 (at least 0.5) · wrong",
         "not the city",
         "seen: Lyon",
         "Tool calls",
@@ -223,7 +223,7 @@ async def test_what_was_found_of_all_answers_to_an_item_stands_below_the_answers
         "Scores\n",
         "✗ fail    Match 0\n",
         "All answers to this item; it counts into the status of none of them:\n",
-        "✗ fail    Best 0.25 of at least 0.50\n",
+        "✗ fail    Best 0.25 (at least 0.5)\n",
         "the second is better",
     ]
     places = [text.find(part) for part in order]
@@ -777,7 +777,7 @@ async def test_the_details_of_a_score_are_lines_and_those_that_say_nothing_are_l
     details = {"found": [], "reply": '{"score": 2}', "scripted": True, "seen": None, "kept": {"a": 1}}
     await project.answer(0, answered("Lyon"), judged("Match", 2.0, threshold=3.0, details=details))
     text = project.text(0)
-    assert "Match 2 of at least 3" in text
+    assert "Match 2 (at least 3)" in text
     assert '  reply: {"score": 2}\n  scripted: true\n  kept: {"a": 1}\n' in text
     assert "found" not in text and "seen" not in text
 

@@ -145,7 +145,7 @@ async def test_a_run_that_is_over_is_told_with_what_came_of_it_or_why_it_stopped
     spent = replace(cut, message="the budget is spent", code="budget")
     asked = replace(cut, message="stopped before the end", code="asked")
     assert [told_ending(path, one) for one in (done, spent, asked)] == [
-        ("done is finished: 1 of 2 passed; R asks the other 1 again", True),
+        ("done is finished: 1 of 2 passed; R asks the other 1 again; rests on all 2 answers", True),
         ("cut stopped: the budget is spent; p lets it go on", False),
         ("cut stopped with 1 of 2 answered; p lets it go on", False),
     ]

@@ -247,6 +247,7 @@ class TestSuite:
             self._suite = self._opened(stored_suite, scoring_method)
             return
         method = _method(scoring_method, self._known)
+        suite.refuse_unjudgeable(method, self._known)
         data = cases.cases_from(
             frame=reference_data,
             path=reference_data_path,

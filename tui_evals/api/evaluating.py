@@ -16,10 +16,12 @@ from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.evaluators.base import Evaluator, Evidence, Score, measured_score, verdict_score
+from tui_evals.present.causes import cause_sentence
 from tui_evals.runs.project import load_project
-from tui_evals.runs.start import RunRequest, execute, prepare
+from tui_evals.runs.start import RunOutcome, RunRequest, execute, prepare
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
+from tui_evals.store.records import ENDINGS
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.function import given_function
@@ -85,6 +87,10 @@ class RunStopped(Exception):
         self.run = run
 
 
+class EveryCallFailed(RunStopped):
+    """No call of a run was answered, all for the same reason; `run` holds what there is. Its note says where."""
+
+
 def evaluate(
     dataset: DatasetLike,
     target: TargetLike | Sequence[TargetLike] | None = None,
@@ -101,6 +107,7 @@ def evaluate(
     max_cost: float | None = None,
     use_cache: bool = True,
     trust: bool = False,
+    allow_unjudged: bool = False,
     project: str | Path | None = None,
 ) -> Run:
     """Ask every item of every target, judge the answers, and return the run, which is kept in the store.
@@ -110,10 +117,11 @@ def evaluate(
     of names to options, classes of evaluators or functions that judge. `judge` is what judges, where a model does, and
     `without_judges` leaves out the evaluators that need one. `prompts` are prompt files under test, `repeats` how often
     each item is asked, `only` the positions of the items that are asked, from 0. `max_cost` is in US dollars, `trust`
-    lets code of the project run unasked, and `project` is the folder whose `.evals/` is used.
+    lets code of the project run unasked, `allow_unjudged` goes on though an evaluator lacks what it needs to judge (a
+    library, code you trust) and is refused else, and `project` is the folder whose `.evals/` is used.
 
     DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
-    run ended early.
+    run ended early, and EveryCallFailed why nothing was answered, where that is one reason for all.
     """
     work = aevaluate(
         dataset,
@@ -130,14 +138,22 @@ def evaluate(
         max_cost=max_cost,
         use_cache=use_cache,
         trust=trust,
+        allow_unjudged=allow_unjudged,
         project=project,
     )
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_a_loop():
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own already
         return pool.submit(asyncio.run, work).result()
+
+
+def _in_a_loop() -> bool:
+    """Whether this thread runs a loop; asked apart, so that what is raised later has no error of asyncio before it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def aevaluate(
@@ -156,6 +172,7 @@ async def aevaluate(
     max_cost: float | None = None,
     use_cache: bool = True,
     trust: bool = False,
+    allow_unjudged: bool = False,
     project: str | Path | None = None,
 ) -> Run:
     """`evaluate` for async code."""
@@ -177,6 +194,7 @@ async def aevaluate(
         ready={
             config.name: target_object for config, target_object in [*targets, *judges] if target_object is not None
         },
+        allow_unjudged=allow_unjudged,
         prompts=tuple(Path(prompt) for prompt in prompts),
         repeats=repeats,
         items=frozenset(only) if only is not None else None,
@@ -193,7 +211,19 @@ async def aevaluate(
         run = read_run(reader, outcome.run)
     if not outcome.finished:
         raise RunStopped(f"{run.key} stopped: {outcome.message}", run)
+    _demand_answer(run, outcome)
     return run
+
+
+def _demand_answer(run: Run, outcome: RunOutcome) -> None:
+    """Raise when one error is all that came of a run; code that reads only its score would take it for a result."""
+    missing = [cause for cause in outcome.causes if not cause.evaluator and cause.code not in (*ENDINGS, "turnSkipped")]
+    if not run.totals.errored or run.totals.errored != run.totals.total or len(missing) != 1:
+        return
+    failure = EveryCallFailed(f"all calls of {run.key} failed: {cause_sentence(missing[0])}", run)
+    if traceback := next((answer.traceback for answer in run.answers if answer.traceback), None):
+        failure.add_note(traceback)
+    raise failure
 
 
 def _document(dataset: DatasetLike, root: Path) -> Document:

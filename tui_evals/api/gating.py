@@ -25,6 +25,7 @@ def gate(
     fail_on: Literal["fail", "partial", "error"] | None = None,
     baseline: Run | str | None = None,
     fail_on_regression: float | bool | None = None,
+    max_missing: float | None = None,
     project: str | Path | None = None,
 ) -> GateResults:
     """Whether a run is good enough, as the options of `tui-evals run` with the same names decide it.
@@ -33,9 +34,11 @@ def gate(
     column, from 0 to 100; `fail_on` the mildest result of an answer that is not let pass. `fail_on_regression` refuses
     a run that is worse than `baseline` (else the baseline set for its dataset) beyond chance: True where chance alone
     would make such a gap in 5 % of cases at most, or another share from 0 to 1. `baseline` alone compares and refuses
-    nothing. `project` is the folder whose `.evals/` holds the runs.
+    nothing. No gate is met where more than `max_missing` percent (5) of the answers are missing or were not judged, or
+    of what the baseline judged cannot be compared. `project` is the folder whose `.evals/` holds the runs.
 
-    The results say which gates were met (`met`, `checks`) and how the run compares (`verdict`). A run that has not
+    The results say which gates were met (`met`, `checks`; `line` in a sentence) and how the run compares (`verdict`).
+    A run that has not
     finished meets none. CannotPlan says that there is no such run, or nothing to measure against.
     """
     level = _level(fail_on_regression)
@@ -43,11 +46,13 @@ def gate(
         raise ValueError(f"fail_under is a score from 0 to 100, not {fail_under:g}")
     if fail_on not in (None, "fail", "partial", "error"):
         raise ValueError(f"fail_on is 'fail', 'partial' or 'error', not {fail_on!r}")
+    if max_missing is not None and not 0 <= max_missing <= 100:
+        raise ValueError(f"max_missing is a percentage from 0 to 100, not {max_missing:g}")
     against = baseline.key if isinstance(baseline, Run) else baseline
     root = project_root(Path(project) if project is not None else Path.cwd())
     with Reader(store_of(root)) as reader:
         row = find_run(reader, run.key if isinstance(run, Run) else run)
-        gates = with_baseline(Gates(fail_under, fail_on, against, level), reader, row.source, row)
+        gates = with_baseline(Gates(fail_under, fail_on, against, level, max_missing), reader, row.source, row)
         if row.status != "finished":
             reason = stop_reason(row)
             return GateResults((Check("finished", (f"{row.key} is {row.status}" + f": {reason}" * bool(reason),)),))

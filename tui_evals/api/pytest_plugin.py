@@ -27,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tui-evals-target", metavar="NAME", help="What answers; by the configuration when absent.")
     group.addoption("--tui-evals-judge", metavar="NAME", help="What judges; by the configuration when absent.")
     group.addoption("--tui-evals-without-judges", action="store_true", help="Leave evaluators out that need a judge.")
+    group.addoption(
+        "--tui-evals-allow-unjudged",
+        action="store_true",
+        help="Go on though an evaluator lacks here what it needs to judge.",
+    )
     group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before more is spent on a dataset.")
 
 
@@ -35,7 +40,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not parent.config.getoption("--tui-evals") or not file_path.name.lower().endswith(_SUFFIXES):
         return None
     is_argument = any(file_path == Path(word.split("::")[0]).absolute() for word in parent.config.args)
-    return DatasetFile.from_parent(parent, path=file_path) if is_argument or _is_dataset(file_path) else None
+    if not (is_argument or _is_dataset(file_path)):
+        return None
+    from tui_evals.text.safe import safe_line
+
+    inside = file_path.relative_to(parent.config.rootpath) if file_path.is_relative_to(parent.config.rootpath) else None
+    name = safe_line((inside or file_path).as_posix())
+    return DatasetFile.from_parent(parent, path=file_path, name=name, nodeid=name)
 
 
 def _is_dataset(file: Path) -> bool:
@@ -67,17 +78,17 @@ class DatasetFile(pytest.File):
         """A test for each item, marked with its category and its tags."""
         from tui_evals.datasets.document import load
         from tui_evals.datasets.problems import DatasetError
+        from tui_evals.text.safe import safe, safe_line
 
         try:
             items = load(self.path).data["items"]
         except DatasetError as problem:
-            raise self.CollectError(str(problem)) from None
+            raise self.CollectError(safe(str(problem))) from None
         test_ids = [item.get("testId") for item in items]
         for position, item in enumerate(items):
-            name = test_ids[position]
-            test = ItemTest.from_parent(
-                self, name=name if name and test_ids.count(name) == 1 else f"#{position + 1}", position=position
-            )
+            test_id = test_ids[position]
+            item_name = test_id if test_id and test_ids.count(test_id) == 1 else f"#{position + 1}"
+            test = ItemTest.from_parent(self, name=safe_line(item_name), item=item_name, position=position)
             for mark in _marks(item):
                 self.config.addinivalue_line("markers", f"{mark}: items of this category, or with this tag")
                 test.add_marker(mark)
@@ -97,7 +108,7 @@ class DatasetFile(pytest.File):
         if self.problem is not None:
             raise self.problem
         assert self.run is not None
-        answers = [answer for answer in self.run.answers if answer.item == test.name]
+        answers = [answer for answer in self.run.answers if answer.item == test.item]
         if not answers and hasattr(self.config, "workerinput"):
             answers = list(self._evaluate([test.position]).answers)
         return answers
@@ -113,6 +124,7 @@ class DatasetFile(pytest.File):
                 judge=option("--tui-evals-judge"),
                 without_judges=option("--tui-evals-without-judges"),
                 max_cost=option("--tui-evals-max-cost"),
+                allow_unjudged=option("--tui-evals-allow-unjudged"),
                 only=positions,
                 project=self.path.parent,
                 tags=("pytest",),
@@ -134,8 +146,9 @@ class NotPassed(Exception):
 class ItemTest(pytest.Item):
     """One item of a dataset."""
 
-    def __init__(self, *, position: int, **more: Any) -> None:
+    def __init__(self, *, item: str, position: int, **more: Any) -> None:
         super().__init__(**more)
+        self.item = item
         self.position = position
 
     def runtest(self) -> None:
@@ -144,7 +157,9 @@ class ItemTest(pytest.Item):
         answers = self.parent.answers(self)
         if not answers:
             raise NotPassed("the run ended before this item was asked")
-        wrong = [answer for answer in answers if not answer.passed]
+        wrong = [answer for answer in answers if answer.status not in ("pass", "scored", "unjudged")]
+        if not wrong and not any(answer.passed for answer in answers):
+            pytest.skip("unjudged: nothing that judged this item can pass or fail")
         if wrong:
             expected = _references(self.parent.path, self.position)
             raise NotPassed("\n\n".join(_failure_text(answer, expected.get(answer.turn, "")) for answer in wrong))
@@ -155,14 +170,18 @@ class ItemTest(pytest.Item):
         from tui_evals.runs.plan import CannotPlan
         from tui_evals.store.database import StoreError
         from tui_evals.targets.base import ConfigurationError
+        from tui_evals.text.safe import log_is_read, safe
 
         if isinstance(excinfo.value, NotPassed | DatasetError | CannotPlan | StoreError | ConfigurationError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+            return safe(str(excinfo.value))
+        representation = super().repr_failure(excinfo, style)
+        return safe(str(representation)) if log_is_read() else representation
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """The file, and the item's name."""
-        return self.path, None, self.name
+        from tui_evals.text.safe import safe_line
+
+        return Path(safe_line(str(self.path))), None, self.name
 
 
 def _references(file: Path, position: int) -> dict[int, str]:
@@ -183,9 +202,11 @@ def _failure_text(answer: Answer, expected: str) -> str:
 
     where = f"{answer.target}, turn {answer.turn + 1}" if answer.turn else answer.target
     lines = [f"{where}: {answer.status}" + (f": {answer.error}" if answer.error else "")]
+    lines += (f"  {line}" for line in (answer.traceback or "").splitlines())
     for key, record in answer.scores.items():
         if record.result not in ("pass", "skipped", None):
             lines.append(f"  {key}: {record.result}: {record.reason}")
+            lines += (f"    {line}" for line in str(record.details.get("traceback") or "").splitlines())
     if answer.text is not None and expected:
         lines.append("  expected (-) and answered (+):")
         lines += (f"  {line.rstrip()}" for line in ndiff(expected.splitlines(), answer.text.splitlines()))

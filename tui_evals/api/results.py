@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tui_evals.present.causes import cause_texts
 from tui_evals.present.runs import stop_reason
 from tui_evals.runs.scoring import column_scores
+from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord, Totals
 
@@ -26,10 +29,18 @@ class Answer:
     text: str | None
     scores: Mapping[str, ScoreRecord]
     error: str | None = None
+    traceback: str | None = None
+    """Where the code of the target raised, where it did."""
+    ending: str = ""
+    """Why the target ended the answer, where that is unusual: length, content_filter, refusal, …"""
     latency_ms: float | None = None
+    """How long the call took; of an answer from the cache, how long it took when it was asked."""
     cost: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    from_cache: bool = False
+    id: int = field(default=0, repr=False, compare=False)
+    """Its number in the store."""
 
     @property
     def passed(self) -> bool:
@@ -50,16 +61,27 @@ class Run:
     """The score of each column, from 0 to 100, by its target, and its prompt where there are several; None: n/a."""
     message: str = ""
     """Why it stopped; empty where it is finished."""
+    causes: tuple[str, ...] = ()
+    """Why answers are missing, cut or not judged, each with how many, the most frequent first."""
+    store: Path = field(default=Path(), repr=False, compare=False)
+    """The database it is kept in."""
 
     @property
     def passed(self) -> bool:
-        """Whether all answers passed."""
-        return self.status == "finished" and all(answer.passed for answer in self.answers)
+        """Whether the run is finished and every answer that something can fail passed, one at least."""
+        rated = [answer for answer in self.answers if answer.status != "scored"]
+        return self.status == "finished" and bool(rated) and all(answer.passed for answer in rated)
 
     @property
     def failures(self) -> tuple[Answer, ...]:
-        """The answers that did not pass."""
-        return tuple(answer for answer in self.answers if not answer.passed)
+        """The answers that did not pass, those that nobody judged among them; what nothing can fail is none."""
+        return tuple(answer for answer in self.answers if answer.status not in ("pass", "scored"))
+
+    def only(self, words: str) -> tuple[Answer, ...]:
+        """The answers that a filter finds, such as `error` or `fail score:<50`, in the words of `show --only`."""
+        with Reader(self.store) as reader:
+            ids = set(reader.ids(reader.find_run(self.key).id, parse_filter(words)))
+        return tuple(answer for answer in self.answers if answer.id in ids)
 
     @property
     def score(self) -> float | None:
@@ -85,8 +107,8 @@ class Run:
 
 
 _PLAIN = (
-    *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error"),
-    *("latency_ms", "cost", "input_tokens", "output_tokens"),
+    *("item", "turn", "target", "prompt", "repeat", "status", "score", "text", "error", "ending"),
+    *("latency_ms", "cost", "input_tokens", "output_tokens", "from_cache"),
 )
 
 
@@ -100,7 +122,17 @@ def read_run(reader: Reader, run: RunRow) -> Run:
     by_column = column_scores(rows, scores, items)
     answers = tuple(_answer(reader, run, row, scores.get(row.id, ())) for row in rows)
     named = {_column(run, *column): score for column, score in by_column.items()}
-    return Run(run.key, run.name, run.status, answers, reader.totals(run.id), named, stop_reason(run))
+    return Run(
+        key=run.key,
+        name=run.name,
+        status=run.status,
+        answers=answers,
+        totals=reader.totals(run.id),
+        scores=named,
+        message=stop_reason(run),
+        causes=tuple(told.text for told in cause_texts(run, reader.causes(run.id))),
+        store=reader.path,
+    )
 
 
 def _column(run: RunRow, prompt: int, target: int) -> str:
@@ -121,8 +153,12 @@ def _answer(reader: Reader, run: RunRow, row: AnswerRow, scores: Iterable[ScoreR
         text=record.text if record is not None else None,
         scores={record.key: record for record in scores},
         error=record.message if record is not None else None,
+        traceback=record.traceback if record is not None else None,
+        ending=row.ending,
         latency_ms=row.latency_ms,
         cost=row.cost,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
+        from_cache=row.from_cache,
+        id=row.id,
     )

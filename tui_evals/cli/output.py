@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,8 +15,9 @@ from typing import IO, Any
 import click
 
 from tui_evals.present.status import Tone
-from tui_evals.text.safe import safe, safe_line
+from tui_evals.text.safe import log_is_read, safe, safe_line, without_log_commands
 
+_ORDER_IN_JSON = re.compile("#(?=#)|s(?=ection_(?:start|end):)")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
@@ -102,13 +104,12 @@ def rewind(lines: int) -> None:
 
 def say_json(value: object) -> None:
     """Print JSON, with control characters as escapes, so that the data stays the same."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    click.echo(_UNSAFE_IN_JSON.sub(_spelled, text), own_output())
+    click.echo(_spelled_json(json.dumps(value, ensure_ascii=False, indent=2)), own_output())
 
 
 def say_json_line(value: object) -> None:
     """Print one line of JSON, spelled as in `say_json`."""
-    click.echo(_UNSAFE_IN_JSON.sub(_spelled, json.dumps(value, ensure_ascii=False)), own_output())
+    click.echo(_spelled_json(json.dumps(value, ensure_ascii=False)), own_output())
 
 
 def say_end(run: str | None, status: str, message: str, exit_code: int, **more: object) -> None:
@@ -121,8 +122,33 @@ def say_end(run: str | None, status: str, message: str, exit_code: int, **more: 
 
 
 def say_data(text: str) -> None:
-    """Print data another program will read: to the byte, unless a person's terminal would read it."""
-    click.echo(safe(text) if own_output().isatty() else text, own_output(), nl=False)
+    """Print data another program will read: to the byte, unless a person's terminal or a CI runner would read it.
+
+    A runner is obeyed by nothing that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
+    """
+    if own_output().isatty():
+        text = safe(text)
+    elif log_is_read() and not _into_file():
+        text = without_log_commands(click.unstyle(text))
+    click.echo(text, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
+
+
+def say_annotation(command: str) -> None:
+    """Print an order to the CI runner, which is ours: no text in it can end it or begin another."""
+    click.echo(command, own_output())
+
+
+def _into_file() -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(own_output().fileno()).st_mode)
+    except (OSError, ValueError):  # no file at all, as where the output is captured
+        return False
+
+
+def _spelled_json(text: str) -> str:
+    text = _UNSAFE_IN_JSON.sub(_spelled, text)
+    # A line of JSON begins with no order; what counts anywhere in a line is escaped, which leaves the data the same.
+    return _ORDER_IN_JSON.sub(_spelled, text) if log_is_read() else text
 
 
 def _spelled(match: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import DATABASE, Project, load_project, store_of
 from tui_evals.store.database import StoreError
+from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.redact import secrets_of
@@ -71,6 +72,14 @@ def run_named(reader: Reader, word: str) -> RunRow:
         return reader.find_run(word)
     except LookupError as problem:
         raise Stop(str(problem.args[0])) from None
+
+
+def filter_or_stop(text: str | None) -> Filter | None:
+    """The filter that a person typed, None for none, or the end of the command with what is wrong with it."""
+    try:
+        return parse_filter(text) if text else None
+    except FilterError as problem:
+        raise Stop(str(problem)) from None
 
 
 def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:

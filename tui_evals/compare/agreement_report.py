@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from tui_evals.store.records import AnswerRow
+from tui_evals.text.measures import score_figures
 from tui_evals.text.safe import safe_line
 
 from .labels import Agreement, Disagreement, EvaluatorAgreement, kappa_in_words
@@ -167,8 +168,9 @@ def _good_or_bad(person: bool) -> str:
 
 def _verdict_text(disagreement: Disagreement) -> str:
     verdict = disagreement.verdict
-    limit = "" if verdict.threshold is None else f" of at least {verdict.threshold:.3g}"
-    score = "" if verdict.score is None else f" with {verdict.score:.3g}{limit}"
+    result = "pass" if verdict.passes else "fail"
+    figures = score_figures(verdict.score, verdict.threshold, result, verdict.measure)
+    score = f" with {figures}" if figures else ""
     return f"it {'passes' if verdict.passes else 'fails'}{score}"
 
 

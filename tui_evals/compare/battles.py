@@ -13,7 +13,7 @@ from tui_evals.store.bouts import Bout, Winner
 
 from .measures import LEVEL, MeasuredDifference
 from .statistics import Interval, bootstrap, holm, items_needed, paired_test, percent
-from .verdicts import chance_phrase, power_sentence
+from .verdicts import chance, chance_phrase, power_phrase
 
 MEAN = 1000.0
 _ELO_PER_UNIT = 400 / log(10)
@@ -307,7 +307,8 @@ def battle_sentence(tally: Tally, left: str = "A", right: str = "B") -> str:
         return f"{so_far}{left} and {right} are preferred equally often over {items}: no difference."
     better, worse, share = (right, left, test.after) if test.difference > 0 else (left, right, test.before)
     rate = f"with a win rate of {percent(share)} over {items}"
-    return f"{so_far}{better} is preferred to {worse}, {rate}; {chance_phrase(test)}.{power_sentence(test)}"
+    joint = " " if test.shown else ": "
+    return f"{so_far}{better} is preferred to {worse}, {rate}{joint}{chance_phrase(test)}{power_phrase(test)}."
 
 
 def lean_sentence(lean: PositionLean) -> str:
@@ -315,7 +316,7 @@ def lean_sentence(lean: PositionLean) -> str:
     low, high = percent(lean.interval.low), percent(lean.interval.high)
     share = f"{percent(lean.share)} of the verdicts (95 % interval {low} to {high})"
     if not lean.real:
-        return f"The answer shown first was preferred in {share}: no leaning to a place is shown."
+        return f"The answer shown first was preferred in {share}, which could be chance (p = {chance(lean.p)})."
     place = "first" if lean.share > 0.5 else "second"
     return (
         f"The judge leans to the answer shown {place}: the first was preferred in {share}, where 50 % is fair. Asking "

@@ -17,7 +17,7 @@ SAMPLE = 50
 """How many answers are drawn by default."""
 
 _SYSTEM_ROLES = ("system", "developer")
-_ANSWERED = ("answered", "pass", "fail", "partial")
+_ANSWERED = ("answered", "pass", "fail", "partial", "unjudged", "scored")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 
 from .runs import Comparison, RunSide
 from .sides import shared_numbers
-from .verdicts import NAMES
+from .verdicts import JUDGED_OTHERWISE, NAMES
 
 
 def caveats(comparison: Comparison) -> Iterator[str]:
@@ -29,6 +30,9 @@ def caveats(comparison: Comparison) -> Iterator[str]:
     placed = len({line.item for line in comparison.lines if line.how == "position"})
     if placed:
         yield f"{_items(placed)} matched by position only; check that they are the same, or give them a testId."
+    for (name, side), difference in zip(named[1:], comparison.against, strict=True):
+        if difference.judged_otherwise:
+            yield _rescore_offer(comparison.sides[0], name, side, difference.judged_otherwise)
     edited = len({line.item for line in comparison.lines if line.edited})
     if edited:
         yield f"{_items(edited)} edited between the runs."
@@ -57,6 +61,15 @@ def _judged_differently(first: RunSide, name: str, later: RunSide) -> Iterator[s
     if parts and first.scores and later.scores:
         difference = " and ".join(parts)
         yield f"{difference[0].upper()}{difference[1:]}: to pass may mean something else in each."
+
+
+def _rescore_offer(first: RunSide, name: str, later: RunSide, count: int) -> str:
+    """How to make answers comparable that were judged by another expectation: judge the older verdicts again."""
+    letter, old, new = ("A", first, later) if first.judged_since <= later.judged_since else (name, later, first)
+    source = f" --dataset {shlex.quote(new.run.source)}" if new.run.source else ""
+    answers = "1 answer was" if count == 1 else f"{count:,} answers were"
+    command = f"`tui-evals rescore {old.run.key}{source}` judges {letter} by what is expected now."
+    return f"{answers} {JUDGED_OTHERWISE} in {name} than in A: {command}"
 
 
 def _items(count: int) -> str:

@@ -105,6 +105,7 @@ class Judgement:
     score: float | None
     threshold: float | None
     certainty: float
+    measure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def _evaluator_judgements(judged: Iterable[Judged], key: str) -> dict[int, Judge
         if one.result in _VERDICTS:
             limit = (low + high) / 2 if one.threshold is None else one.threshold
             certainty = abs(one.score - limit) / (high - low) if one.score is not None and high > low else 0.0
-            judgements[one.answer] = Judgement(one.result == "pass", one.score, one.threshold, certainty)
+            judgements[one.answer] = Judgement(one.result == "pass", one.score, one.threshold, certainty, one.measure)
     return judgements
 
 

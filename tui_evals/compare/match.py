@@ -13,6 +13,7 @@ Kind = Literal["fixed", "broken", "changed", "same", "new", "gone", "not compara
 How = Literal["testId", "content", "position"]
 Verdict = Literal["pass", "fail", "unjudged", "errored"]
 
+_WHOLE: frozenset[AnswerStatus] = frozenset(("pass", "fail", "answered", "unjudged", "scored"))
 _WEAKNESS: dict[How, int] = {"testId": 0, "content": 1, "position": 2}
 
 
@@ -61,8 +62,8 @@ def item_verdict(outcomes: Sequence[Outcome]) -> Verdict:
     repeats: dict[int, set[AnswerStatus]] = defaultdict(set)
     for outcome in outcomes:
         repeats[outcome.repeat].add(outcome.status)
-    complete = [statuses for statuses in repeats.values() if statuses <= {"pass", "fail", "answered"}]
-    judged = [statuses for statuses in complete if statuses != {"answered"}]
+    complete = [statuses for statuses in repeats.values() if statuses <= _WHOLE]
+    judged = [statuses for statuses in complete if statuses & {"pass", "fail"}]
     if judged:
         return "pass" if 2 * sum("fail" not in statuses for statuses in judged) > len(judged) else "fail"
     return "unjudged" if complete else "errored"

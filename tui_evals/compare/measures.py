@@ -9,14 +9,16 @@ from math import isclose
 from statistics import fmean
 
 from tui_evals.store.figures import Judged
+from tui_evals.text.measures import Measure, parse_measure
 
 from .match import Kind, Outcome, Verdict, item_verdict, repeat_verdicts
 from .sides import Answer, CellKey, RunAnswers
 from .statistics import Interval, bootstrap, holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
+PLAIN = Measure()
 LEVEL = 0.05
-"""Below this chance a difference is called shown."""
+"""A difference that equal runs make as often as this, or more often, could be chance."""
 
 Column = tuple[int, int]
 ItemAnswers = tuple[Mapping[CellKey, Answer], Mapping[CellKey, Answer]]
@@ -44,6 +46,8 @@ class MeasuredDifference:
     """How many items would show a difference of this size; None when there is none."""
     direction: int
     """1 when more is better, -1 when less is, 0 when that is unknown."""
+    measure: Measure = PLAIN
+    """What the numbers of an evaluator are in."""
 
     @property
     def difference(self) -> float:
@@ -81,6 +85,10 @@ class RunDifference:
     """Each evaluator, and each column where there are several."""
     counts: Mapping[Kind, int] = field(default_factory=dict)
     """How many lines are of each kind."""
+    judged_otherwise: int = 0
+    """How many lines are not comparable because they were judged by another expectation."""
+    scored: int = 0
+    """Lines that both runs only scored: nothing that judged them can fail."""
 
     def worse(self, level: float = LEVEL) -> tuple[MeasuredDifference, ...]:
         """What got worse, beyond chance."""
@@ -99,7 +107,7 @@ def run_difference(items: Sequence[ItemAnswers], first: RunAnswers, later: RunAn
         if shares:
             item_shares.append(_mean_pair(shares.values()))
     family = [
-        _difference(scores, key, "", _direction(first, later, key))
+        _difference(scores, key, "", *_direction(first, later, key))
         for key, scores in _by_evaluator(items, first, later)
     ]
     if len(columns) > 1:
@@ -176,8 +184,14 @@ def judged_value(judged: Judged) -> float:
     return judged.score if judged.score is not None else float(judged.result == "pass")
 
 
-def _direction(first: RunAnswers, later: RunAnswers, key: str) -> int:
-    """Whether more is better, as the verdicts show it: what passes lies above the threshold, or below it."""
+def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Measure]:
+    """Whether more is better, and what the scores are in.
+
+    Where the evaluator does not say it, the verdicts do: what passes lies above the threshold, or below it.
+    """
+    measure = parse_measure(max(first.measures.get(key, ""), later.measures.get(key, "")))
+    if measure.better:
+        return measure.better, measure
     above: Counter[bool] = Counter()
     verdicts = False
     for side in (first, later):
@@ -187,7 +201,7 @@ def _direction(first: RunAnswers, later: RunAnswers, key: str) -> int:
                     verdicts = True
                     if record.score is not None and record.threshold is not None:
                         above[(record.result == "pass") == (record.score >= record.threshold)] += 1
-    return 0 if not verdicts else -1 if above[False] > above[True] else 1
+    return (0 if not verdicts else -1 if above[False] > above[True] else 1), measure
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -202,7 +216,9 @@ def _mean_pair(pairs: Collection[tuple[float, float]]) -> tuple[float, float]:
     return fmean(before), fmean(after)
 
 
-def _difference(pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int) -> MeasuredDifference:
+def _difference(
+    pairs: Sequence[tuple[float, float]], what: str, column: str, direction: int, measure: Measure = PLAIN
+) -> MeasuredDifference:
     # The means of one and of three equal scores may differ by a rounding, and all to the same side.
     pairs = [(before, before if isclose(before, after, rel_tol=_ROUNDING) else after) for before, after in pairs]
     differences = [after - before for before, after in pairs]
@@ -220,4 +236,5 @@ def _difference(pairs: Sequence[tuple[float, float]], what: str, column: str, di
         adjusted=p,
         needed=items_needed(differences),
         direction=direction,
+        measure=measure,
     )

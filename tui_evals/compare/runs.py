@@ -7,7 +7,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import get_args
 
@@ -16,7 +16,7 @@ from tui_evals.store.records import AnswerStatus, RunRow
 
 from .match import Group, How, Kind, Outcome, Verdict, item_verdict, match_items
 from .measures import ItemAnswers, RunDifference, judged_value, run_difference
-from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, shared_numbers
+from .sides import Answer, CellKey, ComparedRun, Rate, RunAnswers, defaults_differ, same_expectations, shared_numbers
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MAX_RUNS = 4
@@ -45,6 +45,10 @@ class ComparedLine:
     how: How | None
     edited: bool
     """The item itself was changed between the runs."""
+    otherwise: tuple[bool, ...] = ()
+    """Of each later run, whether it is not comparable because it was judged by another expectation than the first.
+
+    Empty where no run is."""
 
     @property
     def kind(self) -> Kind:
@@ -60,6 +64,12 @@ class RunSide:
     rate: Rate
     scores: Mapping[str, Sequence[float]]
     """All scores of each evaluator."""
+    measures: Mapping[str, str] = field(default_factory=dict)
+    """What the scores of an evaluator are in, where it says so."""
+    judged_since: float = 0.0
+    """Since when its answers are judged as they are."""
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each evaluator gave each label that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +93,31 @@ def compare_runs(
     sides = [RunAnswers(ran, *columns) for ran, *columns in zip(runs, prompts, targets, strict=True)]
     one_column = all(len(side.columns) == 1 for side in sides)
     same_document = all(one.document is other.document for one, other in pairwise(runs))
+    expected_alike = all(same_expectations(one, other) for one, other in pairwise(sides))
+    all_otherwise = [not expected_alike and defaults_differ(sides[0], later) for later in sides[1:]]
     lines: list[ComparedLine] = []
     items: tuple[list[ItemAnswers], ...] = tuple([] for _ in runs[1:])
     for group in match_items([side.item_keys(same_document) for side in sides]):
         cells = [side.cells[key.position] if key else {} for side, key in zip(sides, group.keys, strict=True)]
-        lines += _lines(group, cells, sides, one_column)
+        otherwise = all_otherwise
+        if not expected_alike:
+            otherwise = [
+                bool(cells[0] and cells[number])
+                and (all_otherwise[number - 1] or _expects_otherwise(group, sides, number))
+                for number in range(1, len(sides))
+            ]
+        lines += _lines(group, cells, sides, one_column, otherwise)
         for number, later in enumerate(cells[1:]):
-            if cells[0] and later:
+            if cells[0] and later and not otherwise[number]:
                 items[number].append((cells[0], later))
     final_lines = _reread_same(lines, differing)
     differences = [
-        replace(run_difference(both, sides[0], later), counts=_count_kinds(line.kinds[number] for line in final_lines))
+        replace(
+            run_difference(both, sides[0], later),
+            counts=_count_kinds(line.kinds[number] for line in final_lines),
+            judged_otherwise=sum(line.otherwise[number] for line in final_lines if line.otherwise),
+            scored=sum(_only_scored(line, number + 1) for line in final_lines),
+        )
         for number, (both, later) in enumerate(zip(items, sides[1:], strict=True))
     ]
     names = sorted({name for side in sides for name in side.categories.values()})
@@ -107,7 +131,17 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
     with _garbage_collection_paused():
         documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
         return compare_runs(
-            [ComparedRun(row, reader.all_rows(row.id), documents[row.snapshot], reader.judged(row.id)) for row in rows],
+            [
+                ComparedRun(
+                    row,
+                    reader.all_rows(row.id),
+                    documents[row.snapshot],
+                    reader.judged(row.id),
+                    reader.judged_by(row, documents[row.snapshot]),
+                    labels=reader.label_counts(row.id),
+                )
+                for row in rows
+            ],
             reader.differing,
         )
 
@@ -124,8 +158,19 @@ def _garbage_collection_paused() -> Iterator[None]:
             gc.enable()
 
 
+def _expects_otherwise(group: Group, sides: Sequence[RunAnswers], number: int) -> bool:
+    first, later = group.keys[0], group.keys[number]
+    if first is None or later is None:
+        return False
+    return sides[0].expects_otherwise(first.position, sides[number], later.position)
+
+
 def _lines(
-    group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], one_column: bool
+    group: Group,
+    cells: Sequence[Mapping[CellKey, Answer]],
+    sides: Sequence[RunAnswers],
+    one_column: bool,
+    otherwise: Sequence[bool],
 ) -> Iterable[ComparedLine]:
     key, side = next((key, side) for key, side in zip(group.keys, sides, strict=True) if key)
     name, category = side.names[key.position], side.categories[key.position]
@@ -136,6 +181,15 @@ def _lines(
         repeat, prompt, target, turn = cell
         answers = tuple(side_cells.get(cell) for side_cells in cells)
         columns = next((side.columns for side in sides if (prompt, target) in side.columns), {})
+        judged_otherwise: tuple[bool, ...] = ()
+        kinds = tuple(_kind(answers[0], later) for later in answers[1:])
+        if True in otherwise:
+            judged_otherwise = tuple(
+                other and _both_judged(answers[0], later) for other, later in zip(otherwise, answers[1:], strict=True)
+            )
+            kinds = tuple(
+                "not comparable" if other else kind for other, kind in zip(judged_otherwise, kinds, strict=True)
+            )
         column = "" if one_column else columns[prompt, target]
         yield ComparedLine(
             name,
@@ -144,10 +198,20 @@ def _lines(
             column,
             category,
             answers,
-            tuple(_kind(answers[0], later) for later in answers[1:]),
+            kinds,
             group.how if sum(answer is not None for answer in answers) > 1 else None,
             edited,
+            judged_otherwise,
         )
+
+
+def _both_judged(before: Answer | None, after: Answer | None) -> bool:
+    return all(one is not None and _VERDICTS[one.status] in ("pass", "fail") for one in (before, after))
+
+
+def _only_scored(line: ComparedLine, later: int) -> bool:
+    """Whether both runs gave an answer values that neither pass nor fail."""
+    return all(answer is not None and answer.status == "scored" for answer in (line.answers[0], line.answers[later]))
 
 
 def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
@@ -194,4 +258,11 @@ def _side(answers: RunAnswers) -> RunSide:
     for records in answers.judged.values():
         for record in records:
             scores[record.key].append(judged_value(record))
-    return RunSide(answers.run, answers.rate(), dict(sorted(scores.items())))
+    return RunSide(
+        answers.run,
+        answers.rate(),
+        dict(sorted(scores.items())),
+        answers.measures,
+        answers.judged_by.since,
+        answers.labels,
+    )

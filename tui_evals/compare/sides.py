@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
 from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
+from tui_evals.store.rows import JudgedBy, references
 
 from .match import ItemKey
 from .statistics import Interval, wilson
@@ -31,6 +32,9 @@ _CONTENT = (
 )
 
 
+_NO_EXPECTATION = ("judge", "weight")
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
     """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
@@ -39,6 +43,10 @@ class ComparedRun:
     rows: Iterable[AnswerRow]
     document: Mapping[str, Any]
     judged: Iterable[Judged] = ()
+    judged_by: JudgedBy | None = None
+    """What the answers are judged by, where that is not the dataset that was asked."""
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each evaluator gave each label that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +87,15 @@ class RunAnswers:
 
     def __init__(self, ran: ComparedRun, prompts: Mapping[int, int], targets: Mapping[int, int]) -> None:
         run = self.run = ran.run
+        self.labels = ran.labels
         self.items: Sequence[Mapping[str, Any]] = ran.document["items"]
+        self.judged_by = ran.judged_by or JudgedBy(ran.document, run.created)
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
         self.cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
         self.judged: defaultdict[int, list[Judged]] = defaultdict(list)
+        self.measures: dict[str, str] = {}
+        """What the scores of each evaluator are in."""
         self.columns = {
             (prompts[p], targets[t]): column_name(run, p, t)
             for p in range(len(run.prompts))
@@ -99,6 +111,8 @@ class RunAnswers:
         for score in ran.judged:
             if score.score is None or isfinite(score.score):  # an endless score has no mean
                 self.judged[score.answer].append(score)
+                if score.measure:
+                    self.measures[score.key] = score.measure
 
     def rate(self, category: str | None = None) -> Rate:
         """How many answers pass, of all or of a category."""
@@ -106,6 +120,13 @@ class RunAnswers:
         for (name, status), count in self.statuses.items():
             counts[status] += count if category in (None, name) else 0
         return Rate(counts["pass"], counts["pass"] + counts["fail"])
+
+    def expects_otherwise(self, position: int, later: RunAnswers, place: int) -> bool:
+        """Whether the answers to an item are judged by another expectation in a later run."""
+        own, other = (
+            _expectation(side.judged_by.document["items"][at]) for side, at in ((self, position), (later, place))
+        )
+        return own != other
 
     def item_keys(self, same_document: bool) -> list[ItemKey]:
         """What each item that was asked is recognised by; its position where all runs have the same document."""
@@ -117,6 +138,19 @@ class RunAnswers:
     def _test_id(self, number: int) -> str | None:
         test_id = self.items[number].get("testId")
         return test_id if isinstance(test_id, str) else None
+
+
+def same_expectations(one: RunAnswers, other: RunAnswers) -> bool:
+    """Whether two runs are judged by the same dataset, which need not be looked into then."""
+    if one.judged_by.digest:
+        return one.judged_by.digest == other.judged_by.digest
+    return one.judged_by.document is other.judged_by.document
+
+
+def defaults_differ(one: RunAnswers, other: RunAnswers) -> bool:
+    """Whether an evaluator that judges every item of both runs does so by other options."""
+    own, others = (_evaluators(side.judged_by.document.get("default_evaluators")) for side in (one, other))
+    return any(own[key] != others[key] for key in own.keys() & others.keys())
 
 
 def shared_numbers(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
@@ -133,6 +167,26 @@ def shared_numbers(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
             name_counts[name] += 1
         mappings.append(mapping)
     return mappings
+
+
+def _expectation(item: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    """What is expected of the answers to an item: the texts that are right, its own evaluators, and its threshold."""
+    turns = item.get("turns")
+    return [
+        (sorted(set(references(unit))), _evaluators(unit.get("evaluators")), unit.get("threshold"))
+        for unit in (item, *(turns if isinstance(turns, list) else ()))
+    ]
+
+
+def _evaluators(chosen: object) -> dict[str, dict[str, Any]]:
+    """The options of evaluators that change what passes."""
+    if not isinstance(chosen, Mapping):
+        return {}
+    return {
+        key: {name: value for name, value in (options or {}).items() if name not in _NO_EXPECTATION}
+        for key, options in chosen.items()
+        if isinstance(options, Mapping | None)
+    }
 
 
 def _content_hash(item: Mapping[str, Any]) -> str:

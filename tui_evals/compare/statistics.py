@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, comb, erfc, floor, frexp, fsum, isfinite, ldexp, log2, sqrt
+from math import ceil, comb, erfc, floor, frexp, fsum, isfinite, ldexp, log2, pi, sqrt, tan
 from operator import add
 from random import Random
 from statistics import NormalDist
@@ -81,6 +81,32 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
     half = z / shrink * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     # At the ends the formula gives 0 and 1 exactly; rounding would give a share just outside of them.
     return Interval(0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half)
+
+
+def mean_interval(n: int, mean: float, squares: float, level: float = 0.95) -> Interval | None:
+    """Student's interval of a mean of n numbers, from it and the mean of their squares; None where they are too few."""
+    spread = sqrt(max(squares - mean * mean, 0.0) * n / (n - 1)) if n > 1 else 0.0
+    if not spread:
+        return None
+    half = _student(n - 1, level) * spread / sqrt(n)
+    return Interval(mean - half, mean + half)
+
+
+def _student(freedom: int, level: float) -> float:
+    """The quantile of Student's distribution for a two-sided level, by the exact forms or Hill's expansion."""
+    tail = (1 - level) / 2
+    if freedom == 1:
+        return 1 / tan(pi * tail)
+    if freedom == 2:
+        return (1 - 2 * tail) * sqrt(2 / (4 * tail * (1 - tail)))
+    z = NormalDist().inv_cdf(1 - tail)
+    terms: tuple[float, ...] = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(z + sum(term / freedom**power for power, term in enumerate(terms, 1)))
 
 
 def mcnemar(broken: int, fixed: int) -> float:

@@ -12,6 +12,7 @@ from tui_evals.store.filters import Filter, Term
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
+from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.text.nearest import did_you_mean
 
 from .match import Outcome, Verdict, item_verdict
@@ -94,7 +95,7 @@ class Trend:
 
     def format_value(self, value: float | None) -> str:
         """A value as text."""
-        return percent(value) if self.evaluator is None else "n/a" if value is None else f"{value:.3g}"
+        return percent(value) if self.evaluator is None else "n/a" if value is None else self._measure.texts(value)[0]
 
     def format_change(self, first: float | None, last: float | None) -> str:
         """How much more the last one is, rates in points."""
@@ -102,7 +103,14 @@ class Trend:
             return ""
         if self.evaluator is None:
             return signed_number(100 * (last - first), ".1f") + " pts"
-        return signed_number(last - first, ".3g")
+        change = round(last - first, 9)  # Sums of floats leave a trace where nothing changed.
+        number, *_ = self._measure.texts(abs(change), first, last)
+        return f"{'+' if change > 0 else '-' if change else ''}{number}"
+
+    @property
+    def _measure(self) -> Measure:
+        """What the mean scores are in."""
+        return parse_measure(max((mean.measure for mean in self.means if mean), default=""))
 
     def first_and_last(self, reader: Reader, runs: Sequence[RunRow]) -> Iterator[FirstAndLast]:
         """The last run against the first one, for each column that two runs have; none for an item."""
@@ -125,7 +133,8 @@ class Trend:
         )
         judged = reader.judged(run.id) if self.evaluator else ()
         scores = [score for score in judged if score.key == self.evaluator]
-        return ComparedRun(run, rows, reader.snapshot(run.snapshot), scores)
+        document = reader.snapshot(run.snapshot)
+        return ComparedRun(run, rows, document, scores, reader.judged_by(run, document))
 
 
 def pass_rate_trend(reader: Reader, runs: Sequence[RunRow]) -> Trend:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from tui_evals.text.safe import safe_line
+
 from .layout import Path
 
 
@@ -46,8 +48,8 @@ class DatasetError(Exception):
 
 def problem_with_place(source: str, problem: Problem) -> str:
     """The problem with its file and line before it."""
-    place = source if problem.line is None else f"{source}:{problem.line}"
-    return f"{place}: {problem}"
+    name = safe_line(source)  # whoever makes a file may put line breaks into its name
+    return f"{name}: {problem}" if problem.line is None else f"{name}:{problem.line}: {problem}"
 
 
 def path_text(path: Path) -> str:

@@ -6,6 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tui_evals.private_files import make_private_folder
+
 from .layout import pretty_json
 from .model import CURRENT_VERSION
 from .save import write_atomically
@@ -62,7 +64,7 @@ def write_starter(file: Path, template: str = "basic") -> None:
 def make_project(root: Path) -> Path:
     """The project's `.evals/`, readable by its owner only, with a `.gitignore` that keeps the configuration."""
     folder = root / ".evals"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_private_folder(folder)
     ignore = folder / ".gitignore"
     if not ignore.exists():
         write_atomically(ignore, _GITIGNORE.encode("utf-8"))

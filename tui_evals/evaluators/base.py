@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from inspect import isawaitable
 from typing import Any, ClassVar, Literal
 
@@ -12,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tui_evals.text import strictjson
 from tui_evals.text.jsonpath import PathError, find_by_path
+from tui_evals.text.measures import Measure
+from tui_evals.text.tracebacks import last_frames
 
 Result = Literal["pass", "fail", "error", "skipped"]
+EMPTY_ANSWER = "the answer is empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,8 @@ class Score:
     label: str | None = None
     reason: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
+    measure: str = ""
+    """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it."""
 
 
 def verdict_score(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
@@ -116,6 +123,14 @@ def negated_score(record: Score) -> Score:
 
 class NoValueToJudge(Exception):
     """There is no value to judge (invalid JSON, a path without a match): a fail that negate does not turn."""
+
+
+class EmptyAnswer(Exception):
+    """Raised inside `score` where there is nothing to ask a judge about; negate does not turn the record."""
+
+    def __init__(self, score: Score) -> None:
+        super().__init__(score.reason)
+        self.score = score
 
 
 class CannotJudge(Exception):
@@ -191,7 +206,11 @@ class Evaluator:
     groups: ClassVar[bool] = False
     """Whether options can make it judge the answers of a group together."""
     judged: ClassVar[bool] = False
+    lowest: ClassVar[float] = 0.0
+    """The score of the worst answer, where a judge gives the scores."""
     may_ask: ClassVar[bool] = False
+    measure: ClassVar[Measure] = Measure()
+    """The unit of its scores, and which of them pass; without a direction those from the threshold upwards."""
     Options: ClassVar[type[Options]] = Options
     example: ClassVar[Mapping[str, object]] = {}
 
@@ -216,9 +235,24 @@ class Evaluator:
         """What a user should know before this judges on this machine, if there is something."""
         return None
 
+    def obstacle(self) -> str | None:
+        """Why it can judge nothing on this machine, and what mends that; None where it can, as far as one knows."""
+        return None
+
+    def empty_score(self) -> Score | None:
+        """What an empty answer gets without a judge being asked; None where the judge is asked all the same."""
+        return Score(self.lowest, "fail", getattr(self.options, "threshold", None), None, EMPTY_ANSWER)
+
     def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
         """Judge the evidence."""
         raise NotImplementedError
+
+
+def is_installed(library: str) -> bool:
+    """Whether a library could be imported; nothing of it is."""
+    if library in sys.modules:
+        return sys.modules[library] is not None
+    return find_spec(library) is not None
 
 
 class JudgingStopped(Exception):
@@ -229,9 +263,18 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
     """The record of one evaluator on one answer; a failure inside becomes an error record."""
     if absent := _missing_evidence(evaluator, evidence):
         return absent
+    if (
+        _is_empty(evidence)
+        and evaluator.judged
+        and "response" in evaluator.needs
+        and (empty := evaluator.empty_score())
+    ):
+        return empty
     try:
         outcome = evaluator.score(evidence)
         record = await outcome if isawaitable(outcome) else outcome
+    except EmptyAnswer as empty_answer:
+        return empty_answer.score
     except NoValueToJudge as no_value:
         return verdict_score(False, str(no_value))
     except CannotJudge as refusal:
@@ -239,8 +282,17 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
     except JudgingStopped:
         raise
     except Exception as failure:  # a broken evaluator must not end a run
-        return error_score("evaluatorError", f"Evaluator failed: {str(failure) or type(failure).__name__}")
+        reason = f"Evaluator failed: {str(failure) or type(failure).__name__}"
+        return error_score("evaluatorError", reason, traceback=last_frames(failure))
+    if evaluator.measure.direction or evaluator.measure.unit:
+        measure = evaluator.measure.negated() if evaluator.options.negate else evaluator.measure
+        record = replace(record, measure=str(measure))
     return negated_score(record) if evaluator.options.negate else record
+
+
+def _is_empty(evidence: Evidence) -> bool:
+    """Whether the answer says nothing and calls no tool."""
+    return evidence.response is not None and not evidence.response.strip() and not evidence.tool_calls
 
 
 _EVIDENCE_WORDS = {
@@ -260,8 +312,6 @@ def _missing_evidence(evaluator: Evaluator, evidence: Evidence) -> Score | None:
         if need == "response":
             if evidence.response is None:
                 return error_score("agentRequestFailed", f"{evaluator.name} has no answer to judge")
-            if evaluator.judged and not evidence.response.strip():
-                return error_score("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
             continue
         value = evidence.references if need == "expected" else getattr(evidence, need)
         if value is None or value == "" or (value == () and need != "tool_calls"):

@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 from pydantic import AliasChoices, Field
 
-from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
+from tui_evals.text.measures import Measure
+
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, is_installed, measured_score
 from .readability import answer_text
 
 READ_CHARS = 20_000
@@ -95,6 +97,13 @@ def load_scorer(model: str, num_layers: int | None) -> Any:
     return scorer
 
 
+def missing_library(model: str) -> str | None:
+    """Why no text can be likened by a model here; None where the library is there."""
+    if is_installed("bert_score"):
+        return None
+    return f"the bert-score library that loads {model} is not installed: pip install 'tui-evals[bertscore]'"
+
+
 class BertScoreOptions(ModelOptions):
     """The options of BertScore."""
 
@@ -122,6 +131,7 @@ class BertScore(Evaluator):
     name = "BertScore"
     aliases = ("bertscore",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     needs = ("response", "expected")
     Options = BertScoreOptions
     example: ClassVar = {
@@ -129,6 +139,10 @@ class BertScore(Evaluator):
         "response": "The shop shuts at six.",
         "expected": "The shop closes at 6 pm.",
     }
+
+    def obstacle(self) -> str | None:
+        """The library that is not there."""
+        return missing_library(self.options.model)
 
     async def score(self, evidence: Evidence) -> Score:
         """The weighted likeness to the reference the answer is most like."""

@@ -16,6 +16,7 @@ from tui_evals.text.prompty import Prompty, PromptyError, parse_prompty
 from tui_evals.text.templates import template_variables
 
 from .base import (
+    EMPTY_ANSWER,
     CannotJudge,
     Evaluator,
     Evidence,
@@ -158,6 +159,18 @@ class MetricEvaluator(Evaluator):
     judged = True
     Options = MetricOptions
     path: ClassVar[Path]
+
+    def obstacle(self) -> str | None:
+        """That its file cannot be read."""
+        try:
+            _read_prompty(self.path)
+        except (OSError, UnicodeError, PromptyError) as problem:
+            return f"the metric {self.path} cannot be used: {problem}"
+        return None
+
+    def empty_score(self) -> Score | None:
+        """The lowest score, which fails where a threshold is given."""
+        return measured_score(self.lowest, self.options.threshold, EMPTY_ANSWER)
 
     async def score(self, evidence: Evidence) -> Score:
         """Fill the metric, ask, and read a score or OK/ERR from the reply."""

@@ -43,6 +43,7 @@ MAX_ASKS = 100
 MAX_REASON = 2_000
 LIMITS = sandbox.Limits()
 _JUDGE_WORDS = ("load_flow", "promptflow", "model_config", ".prompty")
+_OWN_FILE = re.compile(r'File "(?![/<])')
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -109,8 +110,17 @@ class CustomEvaluator(Evaluator):
     """Passes when the score of code from the project reaches the threshold."""
 
     family = "custom"
+    lowest = 1.0
     folder: ClassVar[Path]
     trust: ClassVar[Trust]
+
+    def obstacle(self) -> str | None:
+        """That its files are missing, or not trusted."""
+        try:
+            load_trusted_files(self.name, self.folder, self.trust)
+        except CannotJudge as problem:
+            return str(problem)
+        return None
 
     async def score(self, evidence: Evidence) -> Score:
         """Run the code once, in a process of its own."""
@@ -139,6 +149,8 @@ class CustomEvaluator(Evaluator):
         return self._record(outcome, details)
 
     def _record(self, outcome: Mapping[str, Any], details: Mapping[str, object]) -> Score:
+        if raised := outcome.get("traceback"):
+            details = {**details, "traceback": _OWN_FILE.sub(f'File "{FOLDER}/{self.name}/', str(raised))}
         if "unloadable" in outcome:
             reason = f"Custom evaluator '{self.name}' failed to import: {outcome['unloadable']}"
             return error_score("evaluatorLoadError", reason, **details)

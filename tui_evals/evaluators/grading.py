@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
 from tui_evals.text.tokens import estimate_tokens
 
 from .base import (
@@ -51,6 +52,14 @@ def read_word(reply: str, words: Mapping[str, str]) -> str:
     return words[word]
 
 
+class _Grader(Evaluator):
+    """A judge who replies with one word."""
+
+    def empty_score(self) -> Score | None:
+        """The lowest score; judged as the original does, an empty answer is put to the judge."""
+        return None if self.options.compat else super().empty_score()
+
+
 async def ask_grader(
     evaluator: Evaluator, question: Question, words: Mapping[str, str], read_as_original: Callable[[str], str]
 ) -> tuple[str, str]:
@@ -89,7 +98,7 @@ class SummaryQualityOptions(GradedOptions):
     )
 
 
-class SummaryQuality(Evaluator):
+class SummaryQuality(_Grader):
     """Passes when the judge finds the answer at least as good a summary of the prompt as the reference is.
 
     Labels and scores: `reference` (0, the reference is better), `equal` (0.5), `candidate` (1, the answer is better);
@@ -101,6 +110,7 @@ class SummaryQuality(Evaluator):
     name = "SummaryQuality"
     aliases = ("summary_quality",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     needs = ("response", "prompt", "expected")
     judged = True
     Options = SummaryQualityOptions
@@ -145,7 +155,7 @@ class SummaryQuality(Evaluator):
         return question_about(text[:fitting_length]), estimate_tokens(text) - estimate_tokens(text[:fitting_length])
 
 
-class QACorrectness(Evaluator):
+class QACorrectness(_Grader):
     """Passes when the judge finds the answer to the prompt right, going by the context.
 
     Labels and scores: `incorrect` (0), `correct` (1, passes), and `invalid` when the judge cannot tell (NA) or gives

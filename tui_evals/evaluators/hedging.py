@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Literal
 import re2
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, Score
-from .bertscore import ModelOptions, bert_similarity
+from .bertscore import ModelOptions, bert_similarity, missing_library
 from .readability import answer_text
 
 DISCLAIMER = "As an AI language model, I don't have personal opinions, emotions, or beliefs"
@@ -131,8 +133,13 @@ class HedgingLanguage(Evaluator):
     name = "HedgingLanguage"
     aliases = ("hedging_language",)
     family = "Arthur Bench"
+    measure = Measure("at most")
     Options = HedgingLanguageOptions
     example: ClassVar = {"response": "Rye bread keeps longer than wheat bread.", "options": {"method": "lexical"}}
+
+    def obstacle(self) -> str | None:
+        """The library that the method bertscore lacks."""
+        return missing_library(self.options.model) if self.options.method == "bertscore" else None
 
     async def score(self, evidence: Evidence) -> Score:
         """How much the answer hedges, by the method chosen or at hand."""

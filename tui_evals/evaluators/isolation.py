@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from tui_evals.interpreter import python_command
+
 IsolationKind = Literal["bubblewrap", "Landlock"]
 
 _SYSTEM = (
@@ -47,7 +49,7 @@ def landlock_works() -> bool:
 
 def readable_paths() -> tuple[str, ...]:
     """What an interpreter needs to read, outermost first."""
-    interpreter = Path(sys.executable).resolve().parent
+    interpreter = Path(python_command()[0]).resolve().parent
     prefixes = (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix, str(interpreter))
     package = str(Path(__file__).with_name("child"))
     return tuple(sorted({*_SYSTEM, *prefixes, package}, key=len))
@@ -55,7 +57,7 @@ def readable_paths() -> tuple[str, ...]:
 
 def launcher(folder: Path, *, approved: bool) -> Sequence[str]:
     """What to put before the command that runs in this folder; code the user approved keeps files and network."""
-    program = shutil.which("bwrap") if isolation_kind() == "bubblewrap" else None
+    program = _installed_bubblewrap() if isolation_kind() == "bubblewrap" else None
     return _bubblewrap(program, folder, approved=approved) if program else ()
 
 
@@ -64,6 +66,12 @@ def hide_this_process() -> None:
     from .child import lockdown
 
     lockdown.hide_from_others()
+
+
+def _installed_bubblewrap() -> str | None:
+    """Where bubblewrap is, unless that is the folder one happens to stand in."""
+    program = shutil.which("bwrap") if sys.platform == "linux" else None
+    return program if program is not None and os.path.isabs(program) else None
 
 
 def _bubblewrap(program: str, folder: Path, *, approved: bool) -> list[str]:
@@ -80,12 +88,12 @@ def _bubblewrap(program: str, folder: Path, *, approved: bool) -> list[str]:
 @cache
 def _bubblewrap_works() -> bool:
     """Whether there is a bubblewrap that may make namespaces and start this Python in them."""
-    program = shutil.which("bwrap")
-    if program is None or sys.platform != "linux":
+    program = _installed_bubblewrap()
+    if program is None:
         return False
     folder = Path(os.devnull).parent
     for approved in (False, True):
-        command = [*_bubblewrap(program, folder, approved=approved), sys.executable, "-I", "-S", "-c", ""]
+        command = [*_bubblewrap(program, folder, approved=approved), *python_command("-S", "-c", "", isolated=True)]
         if not approved:
             bind = command.index("--bind")
             del command[bind : bind + 3]

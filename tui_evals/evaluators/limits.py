@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
 from tui_evals.text.tokens import estimate_tokens
 
 from .base import Evaluator, Evidence, Options, Score, measured_score, skipped_score
@@ -23,47 +24,54 @@ class LimitOptions(Options):
     )
 
 
-def _limit_score(value: float, threshold: float | None, value_text: str) -> Score:
-    record = measured_score(value, None, value_text)
-    if threshold is None or record.result == "error":
+def _limit_score(value: float, threshold: float | None, measure: Measure, note: str = "") -> Score:
+    record = measured_score(value, None)
+    if record.result == "error":
         return record
+    if threshold is None:
+        return replace(record, reason=measure.texts(value)[0] + note)
     below = value < threshold
-    reason = f"{value_text}, {'below' if below else 'not below'} the limit of {threshold:g}"
+    number, limit = measure.texts(value, threshold)
+    reason = f"{number}{note}, {'below' if below else 'not below'} the limit of {limit}"
     return replace(record, result="pass" if below else "fail", threshold=threshold, reason=reason)
+
+
+_CACHED = " (cached: the call that first gave this answer)"
 
 
 class Latency(Evaluator):
     """Passes when the answer took less time than the threshold, in milliseconds.
 
-    Exactly the threshold fails. Skipped for an answer from the cache, and where no time was measured (answers that
-    were captured earlier).
+    Exactly the threshold fails. An answer from the cache is judged by the time its call once took. Skipped where no
+    time was measured (answers that were captured earlier).
     """
 
     name = "Latency"
     aliases = ("LATENCY",)
     family = "limits"
+    measure = Measure("at most", "ms")
     Options = LimitOptions
     example: ClassVar = {"options": {"threshold": 2000}, "response": "Hello", "latency_ms": 350.0}
 
     def score(self, evidence: Evidence) -> Score:
         """Compare the time."""
-        if evidence.from_cache:
-            return skipped_score("the answer came from the cache, so its time says nothing about the target")
         if evidence.latency_ms is None:
-            return skipped_score("no time was measured for this answer")
-        return _limit_score(evidence.latency_ms, self.options.threshold, f"{evidence.latency_ms:.0f} ms")
+            return skipped_score(f"no time was measured for this {'cached ' if evidence.from_cache else ''}answer")
+        note = _CACHED if evidence.from_cache else ""
+        return _limit_score(evidence.latency_ms, self.options.threshold, self.measure, note)
 
 
 class Cost(Evaluator):
     """Passes when the answer cost less than the threshold, in US dollars.
 
-    Exactly the threshold fails. Skipped for a target without a known price: unpriced is not free. Give the target a
-    `price` to have it judged.
+    Exactly the threshold fails. An answer from the cache is judged by what its call once cost. Skipped for a target
+    without a known price: unpriced is not free. Give the target a `price` to have it judged.
     """
 
     name = "Cost"
     aliases = ("COST",)
     family = "limits"
+    measure = Measure("at most", "USD")
     Options = LimitOptions
     example: ClassVar = {"options": {"threshold": 0.01}, "response": "Hello", "cost": 0.0004}
 
@@ -71,7 +79,8 @@ class Cost(Evaluator):
         """Compare the cost."""
         if evidence.cost is None:
             return skipped_score("unpriced: no price is known for this answer; give its target a price")
-        return _limit_score(evidence.cost, self.options.threshold, f"${evidence.cost:.6f}")
+        note = _CACHED if evidence.from_cache else ""
+        return _limit_score(evidence.cost, self.options.threshold, self.measure, note)
 
 
 class Tokens(Evaluator):
@@ -83,6 +92,7 @@ class Tokens(Evaluator):
 
     name = "Tokens"
     family = "limits"
+    measure = Measure("at most", "tokens")
     Options = LimitOptions
     example: ClassVar = {"options": {"threshold": 100}, "response": "Hello", "tokens": 2}
 
@@ -90,5 +100,6 @@ class Tokens(Evaluator):
         """Compare the count, or the estimate."""
         estimated = evidence.tokens is None
         count = estimate_tokens(evidence.response or "") if evidence.tokens is None else evidence.tokens
-        count_text = f"{'about ' if estimated else ''}{count} tokens"
-        return replace(_limit_score(count, self.options.threshold, count_text), details={"estimated": estimated})
+        record = _limit_score(count, self.options.threshold, self.measure)
+        reason = f"about {record.reason}" if estimated else record.reason
+        return replace(record, reason=reason, details={"estimated": estimated})

@@ -7,6 +7,8 @@ from typing import ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, Score, ValueOptions, measured_score, verdict_score
 from .references import overlap_f1
 from .values import quoted_list, response_texts
@@ -73,6 +75,7 @@ class PartialMatch(Evaluator):
 
     name = "PartialMatch"
     family = "M365"
+    measure = Measure("at least")
     needs = ("response", "expected")
     Options = PartialMatchOptions
     example: ClassVar = {"response": "OAuth 2.0 or client credentials", "expected": "OAuth 2.0"}
@@ -118,6 +121,7 @@ class Citations(Evaluator):
 
     name = "Citations"
     family = "M365"
+    measure = Measure("at least", "citations")
     Options = CitationsOptions
     example: ClassVar = {"options": {"citation_format": "bracket"}, "response": "Water boils at 100 °C [1]."}
 

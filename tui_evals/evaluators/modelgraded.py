@@ -9,8 +9,21 @@ from typing import Any, ClassVar, Literal
 from pydantic import AliasChoices, Field, model_validator
 
 from tui_evals.text.chats import chat_to_text, is_chat
+from tui_evals.text.measures import Measure
 
-from .base import Ask, CannotJudge, Evaluator, Evidence, JudgedOptions, Misconfigured, Result, Score, as_text
+from .base import (
+    EMPTY_ANSWER,
+    Ask,
+    CannotJudge,
+    EmptyAnswer,
+    Evaluator,
+    Evidence,
+    JudgedOptions,
+    Misconfigured,
+    Result,
+    Score,
+    as_text,
+)
 from .choices import (
     INVALID,
     NUMBERED,
@@ -166,6 +179,7 @@ class ModelGraded(Evaluator):
     name = "ModelGraded"
     aliases = ("ModelBasedClassify",)
     family = "model-graded"
+    measure = Measure("at least")
     needs = ()  # the spec decides which evidence is needed
     judged = True
     groups = True
@@ -189,6 +203,15 @@ class ModelGraded(Evaluator):
             self.passing = self.spec.passing
             if self.passing is None and isinstance(self.spec.choice_scores, Mapping):
                 self.threshold = max(self.spec.choice_scores.values())
+
+    def empty_score(self) -> Score | None:
+        """The lowest score of a choice, a fail where some pass; None where the judge is asked all the same."""
+        scores = choice_scores(self.spec.choices(2), self.spec.choice_scores)
+        verdict = self.passing is not None or self.threshold is not None
+        if self.options.compat or self.options.metaeval or not (scores or verdict):
+            return None
+        lowest = min(scores.values()) if scores else None
+        return Score(lowest, "fail" if verdict else None, self.threshold, None, EMPTY_ANSWER)
 
     async def score(self, evidence: Evidence) -> Score:
         """Ask the judge once for every combination of args."""
@@ -238,8 +261,8 @@ class ModelGraded(Evaluator):
             number = "at least 2" if expected == "from_models" else expected
             reason = f"{self.spec.name} judges {number} answers of a group together, and there are {len(answers)}"
             raise Misconfigured(reason)
-        if not any(answer.strip() for answer in answers):
-            raise CannotJudge("emptyAgentResponse", "the answer is empty, so there is nothing for a judge to read")
+        if not any(answer.strip() for answer in answers) and (empty := self.empty_score()):
+            raise EmptyAnswer(empty)
         if one_field_each:
             return {output: (answer,) for output, answer in zip(self.outputs, answers, strict=True)}
         return dict.fromkeys(("completion", *self.outputs), answers)

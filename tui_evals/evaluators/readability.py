@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.text.measures import Measure
+
 from .base import CannotJudge, Evaluator, Evidence, Score, ValueOptions, measured_score
 from .values import response_texts
 
@@ -205,6 +207,7 @@ class WordCountMatch(Evaluator):
     name = "WordCountMatch"
     aliases = ("word_count_match",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     needs = ("response", "expected")
     Options = WordCountMatchOptions
     example: ClassVar = {

@@ -9,6 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tui_evals.text.measures import Measure
+
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Options, Score, measured_score
 from .judging import ask_judge, judge_question, required_verdict
 from .values import quoted, quoted_list
@@ -98,6 +100,7 @@ class RetrievalQuery(Evaluator):
 
     name = "RetrievalQuery"
     family = "M365"
+    measure = Measure("exactly")
     needs = ("response", "diagnostics")
     Options = RetrievalQueryOptions
     example: ClassVar = {
@@ -209,6 +212,7 @@ class RetrievalResult(Evaluator):
 
     name = "RetrievalResult"
     family = "M365"
+    measure = Measure("exactly")
     may_ask = True
     needs = ("response", "diagnostics")
     Options = RetrievalResultOptions

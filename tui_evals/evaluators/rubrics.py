@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from tui_evals.text.chats import chat_to_text
+from tui_evals.text.measures import Measure
 
 from .base import Evaluator, Evidence, JudgedOptions, Misconfigured, Score, measured_score
 from .judging import UnreadableReply, ask_judge, judge_question, reply_text, score_line, verdict_object
@@ -93,8 +94,10 @@ class Relevance(Evaluator):
 
     name = "Relevance"
     family = "M365"
+    measure = Measure("at least")
     needs = ("response", "prompt")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "options": {"threshold": 4},
@@ -117,7 +120,9 @@ class Coherence(Evaluator):
 
     name = "Coherence"
     family = "M365"
+    measure = Measure("at least")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "How do I file expenses?",
@@ -139,7 +144,9 @@ class Groundedness(Evaluator):
 
     name = "Groundedness"
     family = "M365"
+    measure = Measure("at least")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "How many days may I work from home?",
@@ -167,8 +174,10 @@ class Similarity(Evaluator):
 
     name = "Similarity"
     family = "M365"
+    measure = Measure("at least")
     needs = ("response", "expected")
     judged = True
+    lowest = 1.0
     Options = RatingOptions
     example: ClassVar = {
         "prompt": "When does the shop close?",
@@ -191,7 +200,9 @@ class Rubric(Evaluator):
 
     name = "Rubric"
     family = "model-graded"
+    measure = Measure("at least")
     judged = True
+    lowest = 1.0
     Options = RubricOptions
     example: ClassVar = {
         "options": {"criteria": "Names a price and a currency."},

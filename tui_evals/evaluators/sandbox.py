@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 from weakref import WeakKeyDictionary
 
+from tui_evals.interpreter import python_command
+
 from . import isolation
 from .base import CannotJudge
 
@@ -159,9 +161,10 @@ async def _start_child(
     channel = child_end.fileno()
     how = await asyncio.to_thread(isolation.isolation_kind)
     options = {"kind": kind, "isolation": how, "readable": isolation.readable_paths()}
+    arguments = (str(CHILD), str(channel), json.dumps(options))
     return await asyncio.create_subprocess_exec(
         *isolation.launcher(folder, approved=kind == "custom"),
-        *(sys.executable, "-I", "-B", "-u", "-X", "utf8", "-c", _BEGIN, str(CHILD), str(channel), json.dumps(options)),
+        *python_command("-B", "-u", "-X", "utf8", "-c", _BEGIN, *arguments, isolated=True),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=printed,
         stderr=printed,

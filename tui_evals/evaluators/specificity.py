@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, measured_score
+from tui_evals.text.measures import Measure
+
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, is_installed, measured_score
 from .readability import answer_text, count_distinct_words, is_word_character, map_characters, word_count
 
 _VAGUE = (  # "most" stands twice, as in the original, which counts it twice
@@ -18,6 +20,7 @@ _VAGUE = (  # "most" stands twice, as in the original, which counts it twice
     " most might usually typically like sure"
 )
 _COMMON_FREQUENCY = 0.001
+_MISSING = "Specificity needs the wordfreq library: pip install 'tui-evals[specificity]'"
 
 
 def not_vague(text: str, words: int) -> float:
@@ -73,8 +76,7 @@ def _load_word_frequency() -> Callable[[str], float]:
     try:
         wordfreq: Any = import_module("wordfreq")
     except ImportError:
-        reason = "Specificity needs the wordfreq library: pip install 'tui-evals[specificity]'"
-        raise Misconfigured(reason) from None
+        raise Misconfigured(_MISSING) from None
     return lambda word: float(wordfreq.word_frequency(word.encode("utf-8", "replace").decode(), "en"))
 
 
@@ -98,11 +100,16 @@ class Specificity(Evaluator):
     name = "Specificity"
     aliases = ("specificity",)
     family = "Arthur Bench"
+    measure = Measure("at least")
     Options = SpecificityOptions
     example: ClassVar = {
         "response": "Marie Curie isolated 0.1 g of radium in Paris in 1902.",
         "options": {"threshold": 0.7},
     }
+
+    def obstacle(self) -> str | None:
+        """The library that is not there."""
+        return None if is_installed("wordfreq") else _MISSING
 
     def score(self, evidence: Evidence) -> Score:
         """A third of each part."""

@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tui_evals.text.measures import Measure
+
 from .base import (
     CannotJudge,
     Evaluator,
@@ -108,6 +110,7 @@ class ToolCallSelection(Evaluator):
 
     name = "ToolCallSelection"
     family = "M365"
+    measure = Measure("exactly")
     Options = ToolCallSelectionOptions
     example: ClassVar = {
         "options": {"calls": [{"tool": {"plugin_name": "crm", "function_name": "find"}}]},
@@ -152,6 +155,7 @@ class ToolCallExecution(Evaluator):
 
     name = "ToolCallExecution"
     family = "M365"
+    measure = Measure("exactly")
     Options = ToolCallExecutionOptions
     example: ClassVar = {
         "options": {"calls": [{"tool": {"plugin_name": "crm", "function_name": "find"}}]},

@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions
+from tui_evals.text.measures import Measure
+
+from .base import Evaluator, Evidence, Misconfigured, Score, ValueOptions, is_installed
 from .values import response_texts
 
+_MISSING = "BLEU is computed by the library sacrebleu, which is not installed: pip install sacrebleu"
 READ_CHARS = 100_000
 """How much of a text is compared; the library takes minutes over megabytes."""
 
@@ -40,6 +43,7 @@ class Translate(Evaluator):
 
     name = "Translate"
     family = "OpenAI basic"
+    measure = Measure("at least")
     needs = ("response", "expected")
     Options = TranslateOptions
     example: ClassVar = {
@@ -47,12 +51,15 @@ class Translate(Evaluator):
         "expected": "The cat sits on the mat.",
     }
 
+    def obstacle(self) -> str | None:
+        """The library that is not there."""
+        return None if is_installed("sacrebleu") else _MISSING
+
     def score(self, evidence: Evidence) -> Score:
         """The best BLEU of any text of the answer."""
         bleu = load_bleu()
         if bleu is None:
-            reason = "BLEU is computed by the library sacrebleu, which is not installed: pip install sacrebleu"
-            raise Misconfigured(reason)
+            raise Misconfigured(_MISSING)
         references = [reference[:READ_CHARS] for reference in evidence.references]
         texts = response_texts(evidence, self.options.json_path)
         best = max(float(bleu.sentence_score(text[:READ_CHARS], references).score) for text in texts)

@@ -65,14 +65,19 @@ class PythonUnitTests(Evaluator):
         """That the code is not isolated, where it will run."""
         return isolation.NOT_ISOLATED if cls.is_allowed() and isolation.isolation_kind() is None else None
 
+    def obstacle(self) -> str | None:
+        """That nobody has allowed it to run code."""
+        if self.is_allowed():
+            return None
+        return (
+            f"{self.name} would run code that a model wrote, on this machine and with your rights; "
+            f"set {ALLOW_CODE_VARIABLE}=1 to allow it"
+        )
+
     async def score(self, evidence: Evidence) -> Score:
         """Run the answer and its test, once."""
-        if not self.is_allowed():
-            return error_score(
-                "evaluatorConfigurationError",
-                f"{self.name} would run code that a model wrote, on this machine and with your rights; "
-                f"set {ALLOW_CODE_VARIABLE}=1 to allow it",
-            )
+        if obstacle := self.obstacle():
+            return error_score("evaluatorConfigurationError", obstacle)
         test = self._test(evidence)
         files = {"answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass")}
         limits = sandbox.Limits(seconds=self.options.timeout, memory=MAX_MEMORY, processes=0)

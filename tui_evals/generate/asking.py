@@ -12,8 +12,9 @@ from typing import Any
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.judging import fence_mark, fenced_text, with_fence_notice
+from tui_evals.private_files import UnsafeFile, check_private
 from tui_evals.runs.asking import PricedTarget, recalled
-from tui_evals.runs.executors.base import Ledger
+from tui_evals.runs.executors.base import Ledger, WaitCut
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
@@ -77,8 +78,9 @@ class Prompts:
         if name not in self._read:
             file = self._file(name)
             try:
-                self._read[name] = load_prompt(file) if file.exists() else parse_prompty(shipped_prompt(name))
-            except DatasetError as problem:
+                own = check_private(file).exists()
+                self._read[name] = load_prompt(file) if own else parse_prompty(shipped_prompt(name))
+            except (DatasetError, UnsafeFile) as problem:
                 raise CannotGenerate(str(problem)) from None
         return self._read[name]
 
@@ -105,10 +107,13 @@ class ModelAsker:
         self.scripted: set[str] = set()
         """The models whose replies are scripted."""
         self._room: dict[int, asyncio.Semaphore] = {}
+        self._models: dict[int, PricedTarget] = {}
 
     def halt(self) -> None:
-        """Ask nothing new any more; what is in flight is let finish and kept."""
+        """Ask nothing new any more; what is in flight is let finish and kept, what waits is not."""
         self._halted = True
+        for model in self._models.values():
+            model.room.gate.halt()
 
     async def ask(
         self,
@@ -131,8 +136,11 @@ class ModelAsker:
         async with self._room.setdefault(id(model), asyncio.Semaphore(model.config.concurrency)):
             if self._halted:
                 raise Halted
+            self._models[id(model)] = model
             try:
                 answer = await recalled(model, request, self._ledger, scope, lambda text: _usable(text) and worth(text))
+            except WaitCut:
+                raise Halted from None
             except TargetError as problem:
                 raise CannotGenerate(f"{model.config.name} gave no answer: {problem}") from None
         if answer.scripted:

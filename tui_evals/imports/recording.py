@@ -264,10 +264,16 @@ async def _filled(
 ) -> None:
     """Commit every answer with its scores; what is there already stays as it is."""
     ids = [row.id for row in reader.all_rows(run.id)]
+    together = {(group.item, group.turn) for group in recording.together}
     pairs = list(zip(ids, answers, strict=True))
     for start in range(0, len(pairs), _AT_ONCE):
         page = pairs[start : start + _AT_ONCE]
-        await asyncio.gather(*(_commit(writer, number, run.scoring_pass, one, dataset) for number, one in page))
+        await asyncio.gather(
+            *(
+                _commit(writer, number, run.scoring_pass, one, dataset, (one.item, one.turn) in together)
+                for number, one in page
+            )
+        )
     await asyncio.gather(
         *(
             writer.group_scored(run.id, run.scoring_pass, group.item, group.turn, group.score)
@@ -276,19 +282,21 @@ async def _filled(
     )
 
 
-async def _commit(writer: Writer, number: int, scoring_pass: int, one: RecordedAnswer, dataset: Dataset) -> None:
+async def _commit(
+    writer: Writer, number: int, scoring_pass: int, one: RecordedAnswer, dataset: Dataset, together: bool
+) -> None:
     if one.answer.text is None:
         await writer.answered(number, one.answer, "error")
         if one.scores:
             await writer.scored(number, scoring_pass, one.scores, "error", score_of(one.scores))
         return
     await writer.answered(number, one.answer, "answered")
-    await writer.scored(number, scoring_pass, one.scores, *_judgement(one, dataset.items[one.item]))
+    await writer.scored(number, scoring_pass, one.scores, *_judgement(one, dataset.items[one.item], together))
 
 
-def _judgement(one: RecordedAnswer, item: Item) -> tuple[Status, float | None]:
+def _judgement(one: RecordedAnswer, item: Item, together: bool) -> tuple[Status, float | None]:
     """What the scores make of an answer, which fails whole where it has not the form that was asked for."""
     if any(score.key == FORMAT_KEY and score.result == "fail" for score in one.scores):
         return one.status or "fail", 0.0
     threshold = 1.0 if item.threshold is None else item.threshold
-    return one.status or status_of(one.scores, threshold), score_of(one.scores)
+    return one.status or status_of(one.scores, threshold, together=together), score_of(one.scores)

@@ -10,8 +10,11 @@ from typing import Any
 from tui_evals.store.records import AnswerRecord, AnswerRow, ScoreRecord
 from tui_evals.store.rows import Label, references
 from tui_evals.text.chats import question_text
+from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
+from tui_evals.text.safe import safe_line
 
+from .causes import plain_reason
 from .figures import duration, tokens
 
 Unit = Mapping[str, Any]
@@ -58,16 +61,17 @@ def answer_facts(row: AnswerRow, record: AnswerRecord | None, calls: int = 0) ->
     if record is None:
         return AnswerFacts(attempts=_several(row.attempts, "attempts"))
     asked = not row.from_cache and row.latency_ms is not None
+    ending = row.ending or ("" if record.finish_reason in _USUAL_ENDINGS else record.finish_reason)
     return AnswerFacts(
         scripted="scripted, not a model" if row.scripted else "",
         cached="from the cache" if row.from_cache else "",
         duration=duration(row.latency_ms / 1000) if asked and row.latency_ms is not None else "",
-        tokens=tokens(row.input_tokens, row.output_tokens),
+        tokens=tokens(row.input_tokens, row.output_tokens) or _uncounted(record),
         cost=_paid(row),
         model=f"answered by {record.model}" if record.model and not row.scripted else "",
         attempts=_several(row.attempts, "attempts"),
         calls=_several(calls, "calls in all"),
-        ending="" if record.finish_reason in _USUAL_ENDINGS else f"ended with {record.finish_reason}",
+        ending=f"ended with {ending}" if ending else "",
     )
 
 
@@ -79,6 +83,12 @@ def _paid(row: AnswerRow) -> str:
     return "" if row.code else "unpriced"
 
 
+def _uncounted(record: AnswerRecord) -> str:
+    """That the provider stated counts which cannot be any."""
+    note = (record.diagnostics or {}).get("usage")
+    return f"tokens {note}" if isinstance(note, str) else ""
+
+
 def _several(count: int, what: str) -> str:
     return f"{count:,} {what}" if count > 1 else ""
 
@@ -86,7 +96,9 @@ def _several(count: int, what: str) -> str:
 def answer_name(row: AnswerRow, conversation: bool, repeated: bool, joint: str = " ") -> str:
     """The item, with the turn of a conversation, and the repeat where items are asked several times."""
     turn = f"turn {row.turn + 1}" if conversation else ""
-    return joint.join(part for part in (row.name, turn, f"repeat {row.repeat + 1}" if repeated else "") if part)
+    return joint.join(
+        part for part in (safe_line(row.name), turn, f"repeat {row.repeat + 1}" if repeated else "") if part
+    )
 
 
 def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:
@@ -124,6 +136,12 @@ def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
     return "The answer is empty." if record.text is not None and not record.text.strip() else ""
 
 
+def preview_text(row: AnswerRow) -> str:
+    """The beginning of an answer for a list; an empty one is said to be."""
+    given = row.status not in ("pending", "running") and row.code is None
+    return row.preview if row.preview.strip() or not given else "(empty)"
+
+
 def error_text(record: AnswerRecord | None) -> str:
     """The error that there is instead of an answer; empty where there is none."""
     if record is None or not (record.code or record.message):
@@ -133,9 +151,21 @@ def error_text(record: AnswerRecord | None) -> str:
 
 def score_text(record: ScoreRecord) -> str:
     """An evaluator with its number and what that was held against."""
-    number = "" if record.score is None else f" {record.score:g}"
-    limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
-    return f"{record.key}{number}{limit}"
+    return f"{record.key} {figures_text(record)}".rstrip()
+
+
+def figures_text(record: ScoreRecord) -> str:
+    """A score with what was wanted of it; empty where there is no number."""
+    return score_figures(record.score, record.threshold, record.result, record.measure)
+
+
+def answer_reason(message: str, scores: Iterable[ScoreRecord]) -> str:
+    """Why an answer did not pass, in a line: its error, else what could not judge it, else what failed it first."""
+    if message:
+        return plain_reason(message)
+    by_result = {score.result: score for score in reversed(list(scores))}
+    score = by_result.get("error") or by_result.get("fail")
+    return "" if score is None else next(complaints(None, [score]))
 
 
 def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> Iterator[str]:
@@ -145,7 +175,7 @@ def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> It
     for score in scores:
         if score.result in ("fail", "error"):
             failed = " could not judge" if score.result == "error" else ""
-            number = score_text(score).removeprefix(score.key)
+            number = f" {figures_text(score)}".rstrip()
             yield f"{score.key}{failed}{number}: {score.reason or 'no reason was given'}"
 
 

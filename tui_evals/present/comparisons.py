@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS
+from tui_evals.compare.runs import KINDS, ComparedLine, RunSide
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES
+from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, chance
 from tui_evals.store.records import RunRow
 
+from .measures import label_counts
 from .runs import stop_reason
 from .status import Look, Tone
 
@@ -29,7 +30,27 @@ KIND_LOOKS: Mapping[Kind, Look] = {
 
 def kind_counts(against: RunDifference) -> list[str]:
     """How many answers are of which kind, those that there are."""
-    return [f"{count:,} {kind}" for kind in KINDS if (count := against.counts.get(kind, 0))]
+    counts = [f"{count:,} {kind}" for kind in KINDS if (count := against.counts.get(kind, 0))]
+    if (otherwise := against.judged_otherwise) and counts[-1].endswith("not comparable"):
+        every = otherwise == against.counts["not comparable"]
+        counts[-1] += f" ({JUDGED_OTHERWISE})" if every else f" ({otherwise:,} {JUDGED_OTHERWISE})"
+    return counts
+
+
+def kind_text(line: ComparedLine) -> str:
+    """What became of a line, as glyph and words, with why it cannot be compared."""
+    look = KIND_LOOKS[line.kind]
+    return f"{look.text}: {JUDGED_OTHERWISE}" if line.kind == "not comparable" and any(line.otherwise) else look.text
+
+
+def label_lines(sides: Sequence[RunSide]) -> Iterator[str]:
+    """How often evaluators that cannot fail an answer gave each label in each run."""
+    for key in dict.fromkeys(key for side in sides for key in side.labels):
+        spread = (
+            f"{label_counts(side.labels.get(key, {})) or 'none'} in {name}"
+            for name, side in zip(NAMES, sides, strict=False)
+        )
+        yield f"{key}: {'; '.join(spread)}"
 
 
 def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
@@ -40,23 +61,17 @@ def stop_notes(runs: Iterable[RunRow]) -> Iterator[str]:
 
 
 def direction(test: MeasuredDifference) -> str:
-    """Whether a shown difference is for the better or the worse; empty where it is not shown or nobody can tell."""
+    """Whether a difference is for the better or the worse; empty where it could be chance or nobody can tell."""
     if not test.shown:
         return ""
     return "better" if test.side > 0 else "worse" if test.side < 0 else ""
 
 
 def difference_verdict(test: MeasuredDifference) -> str:
-    """Whether a difference is shown, and to which side."""
+    """What a difference comes to, in a word or three."""
     if test.shown:
-        side = direction(test)
-        return f"shown: {side}" if side else "shown"
-    return "not shown" if test.difference else "equal"
-
-
-def chance(p: float) -> str:
-    """A p value, never rounded to nothing."""
-    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+        return direction(test) or "differs"
+    return COULD_BE_CHANCE if test.difference else "equal" if test.items else "nothing to compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +94,14 @@ class DifferenceText:
 def difference_text(test: MeasuredDifference) -> DifferenceText:
     """A difference in words; a rate is in percent, so that its difference is in points."""
     rated, ends = not test.what, test.interval
-    decimals = 1 if rated else _decimals(test)
-    factor, unit = (100, " pts") if rated else (1, "")
+    factor, sign, unit = (100, "", " pts") if rated else test.measure.scale((test.before, test.after))
+    decimals = 1 if rated else _decimals(test, factor)
 
     def number(value: float) -> str:
         return f"{round(value * factor, decimals) + 0.0:.{decimals}f}"  # + 0.0 takes the sign from a zero
 
-    before, after = (percent(value) if rated else number(value) for value in (test.before, test.after))
+    values = (test.before, test.after)
+    before, after = (percent(value) if rated else f"{sign}{number(value)}{unit}" for value in values)
     tones: Mapping[str, Tone] = {"better": "ok", "worse": "bad"}
     return DifferenceText(
         name=test.what or test.column or "passes",
@@ -100,9 +116,9 @@ def difference_text(test: MeasuredDifference) -> DifferenceText:
     )
 
 
-def _decimals(test: MeasuredDifference) -> int:
+def _decimals(test: MeasuredDifference, factor: float) -> int:
     """Three, fewer of large scores, and as many as it takes to see small ones and small differences."""
-    high, gap = max(abs(test.before), abs(test.after)), abs(test.difference)
+    high, gap = factor * max(abs(test.before), abs(test.after)), factor * abs(test.difference)
     usual = 3 if high < 10 else 2 if high < 100 else 1
     small = 2 - floor(log10(high)) if 0 < high < 0.1 else 0
     # Sums of floats leave a trace where nothing changed.

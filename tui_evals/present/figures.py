@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
+from tui_evals.text.measures import parse_measure
 from tui_evals.text.money import money
 
 
@@ -24,6 +26,8 @@ def estimate_sentence(answers: int, judge_calls: int, cost: float | None) -> str
 
 def duration(seconds: float) -> str:
     """A time span in at most seven cells."""
+    if 0 < seconds < 0.0005:
+        return "<1 ms"
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
@@ -33,6 +37,13 @@ def duration(seconds: float) -> str:
         return f"{minutes}m {rest:02}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02}m" if hours < 100 else f"{hours // 24} days"
+
+
+def rough_duration(seconds: float) -> str:
+    """A time span as one says it of what is still to come: in whole seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{max(math.ceil(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
 
 
 def per_second(rate: float) -> str:
@@ -77,8 +88,10 @@ def short_number(value: float | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def mean_text(value: float | None) -> str:
-    """The mean of scores."""
+def mean_text(value: float | None, measure: str = "") -> str:
+    """The mean of scores, with their unit."""
+    if value is not None and (known := parse_measure(measure)).unit:
+        return known.texts(value)[0]
     return "n/a" if value is None else f"{value:.3f}" if abs(value) < 10 else short_number(value)
 
 

@@ -1,10 +1,13 @@
-"""How fast a run goes, and how long the rest of it will take."""
+"""How fast a run goes, how long the rest of it will take, and what it waits for."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
-from .figures import duration, per_second
+from tui_evals.store.records import RunRow
+
+from .figures import duration, per_second, rough_duration
 
 _SECONDS = 10.0
 _ENOUGH = 5
@@ -16,9 +19,12 @@ class Pace:
     def __init__(self) -> None:
         self._samples: deque[tuple[float, int]] = deque()
 
-    def note(self, now: float, count: int) -> None:
-        """Remember how many were final by now."""
+    def note(self, now: float, count: int, going: bool = True) -> None:
+        """Remember how many were final by now; what came before a time in which it did not go on counts no more."""
         samples = self._samples
+        if not going:
+            samples.clear()
+            return
         if samples and count < samples[-1][1]:
             samples.clear()
         if len(samples) > 1 and samples[-1][1] == count == samples[-2][1]:
@@ -40,3 +46,16 @@ def pace_parts(rate: float | None, left: int) -> list[str]:
     if not rate:
         return []
     return [per_second(rate), *([f"{duration(left / rate)} left"] if left else [])]
+
+
+_WAIT_REASONS: Mapping[str, str] = {"agentRateLimited": "rate limited", "agentTimeout": "no answer in time"}
+
+
+def wait_sentence(run: RunRow, now: float) -> str:
+    """Why a run asks nothing at the moment and when it will again; empty where it does not wait."""
+    wait = run.waiting
+    if wait is None or run.status not in ("running", "paused") or wait.until <= now:
+        return ""
+    who = "" if run.targets == (wait.target,) else f"{wait.target} "
+    reason = _WAIT_REASONS.get(wait.code, "call failed")
+    return f"{who}{reason}, next try in {rough_duration(wait.until - now)}, attempt {wait.attempt} of {wait.attempts}"

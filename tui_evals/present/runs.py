@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import interval_percent
-from tui_evals.runs.status import GENERATION
+from tui_evals.runs.status import GENERATION, resume_command
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.money import money
 
@@ -66,6 +66,8 @@ class RunFacts:
     """How long it took; empty where it has no end."""
     next_step: str
     """The command that goes on with it; empty where nothing is left to do."""
+    verdict: str = ""
+    """Whether it met its gates and why not; empty where none were set."""
 
     @property
     def headline(self) -> str:
@@ -78,17 +80,18 @@ class RunFacts:
         return f"{self.counts} · {self.cost.text}"
 
 
-def run_facts(run: RunRow, totals: Totals, unpriced: int = 0) -> RunFacts:
-    """The facts of a run; `unpriced` are all its calls without a price."""
+def run_facts(run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> RunFacts:
+    """The facts of a run; `unpriced` are all its calls without a price, `measures` what it has instead of a rate."""
     return RunFacts(
         key=run.key,
         name=run.name,
         look=run_look(run),
         reason=stop_reason(run),
-        counts=counts_sentence(totals),
+        counts=counts_sentence(totals, measures),
         cost=run_cost(totals, unpriced),
         duration=run_duration(run),
         next_step=next_step(run),
+        verdict=run.verdict,
     )
 
 
@@ -112,12 +115,48 @@ def next_step(run: RunRow) -> str:
     """What goes on with a run that did not come to its end."""
     if run.status not in ("planned", "interrupted") or GENERATION in run.config:
         return ""
-    return f"`tui-evals resume {run.key}` goes on with it"
+    return f"`{resume_command(run)}` goes on with it"
+
+
+def overshoot_sentence(run: RunRow, totals: Totals) -> str:
+    """By how much a run has exceeded what it may spend; empty where it has not."""
+    limit, spent = (run.config.get("terms") or {}).get("max_cost"), run_cost(totals).amount
+    return f"{money(spent - limit)} over the limit of {money(limit)}" if limit and spent > limit else ""
+
+
+def basis_sentence(totals: Totals) -> str:
+    """Of how many of its answers the verdict of a run is made, and what became of the others."""
+    judged = totals.passed + totals.failed + totals.scored
+    if judged == totals.total:
+        return f"rests on all {totals.total:,} answers"
+    others = [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail", "scored")]
+    return f"rests on {judged:,} of {totals.total:,} answers: {', '.join(others)}"
+
+
+def look_sentence(run: RunRow, totals: Totals) -> str:
+    """The command that shows what is worst in a run; never one that finds nothing."""
+    worst = {
+        "fail": totals.failed,
+        "error": totals.errored,
+        "partial": totals.partial,
+        "unjudged": totals.unjudged,
+    }
+    word = next((word for word, count in worst.items() if count), "")
+    if not word:
+        return f"`tui-evals show {run.key}` shows its answers"
+    what = {
+        "fail": "what failed",
+        "error": "what has no answer",
+        "partial": "what could not be judged",
+        "unjudged": "what nothing judged",
+    }[word]
+    return f"`tui-evals show {run.key} --only {word}` shows {what}"
 
 
 def run_data(run: RunRow) -> dict[str, Any]:
     """A run as plain data, with null where it did not stop."""
-    return {**asdict(run), "message": stop_reason(run) or None, "code": run.code or None}
+    nothing = {name: getattr(run, name) or None for name in ("message", "code", "verdict")}
+    return {**asdict(run), **nothing}
 
 
 def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, Any]:
@@ -129,24 +168,28 @@ def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, A
         "seconds": run_seconds(run),
         "cost": cost.amount,
         "unpriced": cost.unpriced,
+        "verdict": run.verdict or None,
         "totals": asdict(totals),
     }
 
 
-def counts_sentence(totals: Totals) -> str:
-    """How many of the judged answers passed, with the interval of the rate, and what else happened."""
+def counts_sentence(totals: Totals, measures: Sequence[str] = ()) -> str:
+    """How many of the judged answers passed, with the interval of the rate, and what else happened.
+
+    Where nothing could pass or fail the `measures` stand in the place of the rate.
+    """
     judged = totals.passed + totals.failed
-    parts = [f"{totals.passed:,} of {judged:,} pass"]
+    parts = [f"{totals.passed:,} of {judged:,} pass"] if judged else list(measures)
     if (interval := wilson(totals.passed, judged)) is not None:
         rate = 100 * totals.passed / judged
         parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
     parts += [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
-    return " · ".join(parts)
+    return " · ".join(parts or ["no answers"])
 
 
-def totals_sentence(totals: Totals, unpriced: int = 0) -> str:
+def totals_sentence(totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> str:
     """The same with what it cost."""
-    return f"{counts_sentence(totals)} · {run_cost(totals, unpriced).text}"
+    return f"{counts_sentence(totals, measures)} · {run_cost(totals, unpriced).text}"
 
 
 def target_names(run: RunRow) -> tuple[str, ...]:

@@ -29,11 +29,13 @@ LIVE = LIVE_STATUSES
 """Somebody executes such a run."""
 OVER = OVER_STATUSES
 """Nothing comes of such a run any more unless it is resumed; `planned` is neither live nor over."""
-FINAL: frozenset[AnswerStatus] = frozenset(("pass", "fail", "partial", "error"))
+FINAL: frozenset[AnswerStatus] = frozenset(("pass", "fail", "partial", "error", "unjudged", "scored"))
 """Such an answer changes no more."""
 BAD: tuple[AnswerStatus, ...] = ("error", "fail", "partial")
 """Answers that somebody has to look at, the worst first."""
-WORST_FIRST: tuple[AnswerStatus, ...] = ("error", "partial", "fail", "running", "pending", "answered", "pass")
+WORST_FIRST: tuple[AnswerStatus, ...] = (
+    *("error", "partial", "fail", "running", "pending", "answered", "unjudged", "pass", "scored"),
+)
 """Which status stands for several answers together."""
 
 ANSWER_LOOKS: Mapping[AnswerStatus, Look] = {
@@ -41,6 +43,8 @@ ANSWER_LOOKS: Mapping[AnswerStatus, Look] = {
     "fail": Look("✗", "fail", "bad"),
     "partial": Look("◐", "partial", "warn"),
     "error": Look("!", "error", "error"),
+    "unjudged": Look("○", "unjudged", "warn"),
+    "scored": Look("–", "scored", "dim"),
     "answered": Look("…", "answered", "busy"),
     "running": Look("▸", "running", "busy"),
     "pending": Look("·", "pending", "dim"),
@@ -110,6 +114,8 @@ def status_counts(totals: Totals) -> tuple[StatusCount, ...]:
         "fail": totals.failed,
         "partial": totals.partial,
         "error": totals.errored,
+        "unjudged": totals.unjudged,
+        "scored": totals.scored,
         "answered": totals.answered,
         "running": totals.running,
         "pending": totals.pending,
@@ -118,14 +124,20 @@ def status_counts(totals: Totals) -> tuple[StatusCount, ...]:
 
 
 def short_counts(totals: Totals) -> str:
-    """What became of the answers that are final, by glyphs; pass and fail always stand."""
+    """What became of the answers that are final, by glyphs; pass and fail stand unless nothing can pass or fail."""
     counts = (one for one in status_counts(totals) if one.status in FINAL)
-    return " ".join(one.short for one in counts if one.count or one.status in ("pass", "fail"))
+    shown = () if rateless(totals) else ("pass", "fail")
+    return " ".join(one.short for one in counts if one.count or one.status in shown)
+
+
+def rateless(totals: Totals) -> bool:
+    """Whether answers are final and none of them could pass or fail, so that there is no rate to speak of."""
+    return not totals.passed + totals.failed and bool(totals.unjudged + totals.scored)
 
 
 def final_count(totals: Totals) -> int:
     """How many answers are judged, or will never be."""
-    return totals.passed + totals.failed + totals.partial + totals.errored
+    return totals.passed + totals.failed + totals.partial + totals.errored + totals.unjudged + totals.scored
 
 
 def waiting_count(totals: Totals) -> int:

@@ -36,7 +36,7 @@ def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path
     run = runs[-1]
     rows = list(reader.all_rows(run.id))
     repeated = any(row.repeat for row in rows)
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     bad = sorted(_bad_rows(reader, runs, rows), key=lambda row: BAD.index(row.status))
     places = _places(run, items, root)
     counts: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_comparison
 from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import Interval
-from tui_evals.compare.verdicts import NAMES, difference_sentence
+from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, difference_sentence
 from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -91,6 +91,7 @@ def _lines(reader: Reader, comparison: Comparison) -> Iterator[dict[str, Any]]:
             "kinds": dict(zip(NAMES[1:], line.kinds, strict=False)),
             "matched_by": line.how,
             "edited": line.edited,
+            "why_not_comparable": JUDGED_OTHERWISE if any(line.otherwise) else None,
             "answers": dict(zip(NAMES, _answers(reader, line), strict=False)),
         }
 
@@ -123,7 +124,8 @@ def _run_json(reader: Reader, side: RunSide, name: str) -> dict[str, Any]:
         "status": run.status,
         "message": stop_reason(run) or None,
         **_rate_json(side.rate),
-        "not_judged": totals.partial,
+        "labels": side.labels,
+        "not_judged": totals.partial + totals.unjudged,
         "without_answer": totals.errored,
         "cost": cost.amount,
         "unpriced": cost.unpriced,
@@ -149,6 +151,7 @@ def _difference_json(difference: RunDifference) -> dict[str, Any]:
         "broken": difference.broken,
         "fixed": difference.fixed,
         "lines": dict(difference.counts),
+        "judged_by_another_expectation": difference.judged_otherwise,
         "passes": _test_json(difference.passes),
         "tests": [_test_json(test) for test in difference.tests],
     }
@@ -167,6 +170,7 @@ def _test_json(test: MeasuredDifference) -> dict[str, Any]:
         "adjusted_p": test.adjusted,
         "shown": test.shown,
         "items_needed": test.needed,
+        "unit": test.measure.unit or None,
         "more_is": {1: "better", -1: "worse", 0: "unknown"}[test.direction],
     }
 

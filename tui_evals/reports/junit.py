@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from tui_evals.compare.diff import DiffGap, DiffRow, side_by_side, unified_diff
 from tui_evals.compare.sides import column_name
 from tui_evals.present.answers import answer_name, complaints, prompt_text, reference_text, shortened
+from tui_evals.present.measures import column_measures, run_measures
 from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_facts
 from tui_evals.present.status import status_phrase
 from tui_evals.store.reader import Reader
@@ -25,6 +26,11 @@ from .results import AnswerEntry, read
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 20_000
 _MESSAGE = 300
+_WHY_SKIPPED = {
+    "answered": status_phrase("answered"),
+    "unjudged": "unjudged: no evaluator gave a result",
+    "scored": "scored: nothing that judged it can pass or fail",
+}
 _OUTCOMES = {"fail": "failure", "error": "error", "partial": "error", "pass": ""}
 
 
@@ -33,15 +39,17 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> str:
     run = runs[-1]
     broken = broken_in(reader, runs) if len(runs) > 1 else frozenset()
     since = f"broken since {runs[0].name} ({runs[0].key}): "
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     totals = reader.totals_by(run.id, "column")
-    about = run_facts(run, reader.totals(run.id), reader.spent(run.id)[1])
+    whole = reader.totals(run.id)
+    about = run_facts(run, whole, reader.spent(run.id)[1], run_measures(reader, run, whole))
+    measures = column_measures(reader, run, whole)
     rows = sorted(reader.all_rows(run.id), key=_column)
     repeated = any(row.repeat for row in rows)
     root = ET.Element("testsuites", name=_xml_line(f"{run.name} ({run.key})"))
     for key, group in groupby(rows, key=_column):
         suite = ET.SubElement(root, "testsuite", name=_xml_line(column_name(run, *key)))
-        properties = {**_facts(run, about, *key, totals[key]), **_comparison_facts(runs)}
+        properties = {**_facts(run, about, *key, totals[key], measures.get(key, ())), **_comparison_facts(runs)}
         _properties(suite, properties)
         for row in group:
             answered = read(reader, run, row, items[row.item])
@@ -59,12 +67,15 @@ def _column(row: AnswerRow) -> tuple[int, int]:
     return row.prompt, row.target
 
 
-def _facts(run: RunRow, about: RunFacts, prompt: int, target: int, totals: Totals) -> dict[str, str]:
+def _facts(
+    run: RunRow, about: RunFacts, prompt: int, target: int, totals: Totals, measures: Sequence[str]
+) -> dict[str, str]:
     """What is known of the run as a whole, then of one column of it."""
     facts = {"run": run.key, "name": run.name, "status": about.look.word, "reason": about.reason}
-    facts |= {"duration": about.duration, "run counts": about.counts, "run cost": about.cost.text}
+    facts |= {"gates": about.verdict, "duration": about.duration}
+    facts |= {"run counts": about.counts, "run cost": about.cost.text}
     facts |= {"dataset": run.source, "target": run.targets[target], "prompt": run.prompts[prompt]}
-    facts |= {"counts": counts_sentence(totals), "cost": run_cost(totals).text}
+    facts |= {"counts": counts_sentence(totals, measures), "cost": run_cost(totals).text}
     return {name: value for name, value in facts.items() if value}
 
 
@@ -95,11 +106,11 @@ def _case(answered: AnswerEntry, run: RunRow, repeated: bool, since: str) -> ET.
         "testcase",
         name=_xml_line(answer_name(row, "turns" in answered.item, repeated)),
         classname=_xml_line(".".join(part for part in (dataset, row.category) if part)),
-        time=f"{(row.latency_ms or 0.0) / 1000:.3f}",
+        time=f"{(0.0 if row.from_cache else row.latency_ms or 0.0) / 1000:.3f}",
     )
     outcome = _OUTCOMES.get(row.status, "skipped")
     if outcome == "skipped":
-        ET.SubElement(case, outcome, message=status_phrase(row.status) if row.status == "answered" else "no answer yet")
+        ET.SubElement(case, outcome, message=_WHY_SKIPPED.get(row.status, "no answer yet"))
     elif outcome:
         why = list(complaints(answered.record, answered.scores))
         element = ET.SubElement(case, outcome, type=row.status, message=_xml_line(since + "; ".join(why), _MESSAGE))

@@ -15,9 +15,11 @@ from tui_evals.compare.sides import Rate, column_name
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.present.answers import answer_name, complaints, expected_text, prompt_text, shortened
-from tui_evals.present.comparisons import difference_text, kind_counts, stop_notes
+from tui_evals.present.causes import cause_texts
+from tui_evals.present.comparisons import difference_text, kind_counts, label_lines, stop_notes
 from tui_evals.present.figures import counted, mean_text
-from tui_evals.present.runs import run_cost, run_facts
+from tui_evals.present.measures import distribution, run_measures
+from tui_evals.present.runs import RunFacts, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
@@ -65,6 +67,7 @@ LIMIT = 65_000
 """Characters that the body of a comment may hold, and a few less."""
 
 _MOST = 20
+_MOST_CAUSES = 5
 _ROWS = 30
 _LONGEST = 1_200
 
@@ -76,28 +79,31 @@ def summary(reader: Reader, runs: Sequence[RunRow]) -> str:
 
 def _run_summary(reader: Reader, run: RunRow) -> str:
     totals = reader.totals(run.id)
-    about = run_facts(run, totals, reader.spent(run.id)[1])
+    measures = run_measures(reader, run, totals)
+    about = run_facts(run, totals, reader.spent(run.id)[1], measures)
     rows = []
     for (prompt, target), column_totals in reader.totals_by(run.id, "column").items():
         rate = Rate(column_totals.passed, column_totals.passed + column_totals.failed)
         cells = [
             *_rate_cells(rate),
-            str(column_totals.partial),
+            str(column_totals.partial + column_totals.unjudged),
             str(column_totals.errored),
             run_cost(column_totals).text,
         ]
         rows.append([code(column_name(run, prompt, target)), *cells])
     head = [
-        f"## {code(run.name)}: {totals.passed:,} of {totals.passed + totals.failed:,} pass",
-        f"Run {code(run.key)} · {about.headline}: {about.sentence}.",
+        f"## {code(run.name)}: {_headline(totals)}",
+        f"Run {code(run.key)} · {about.headline}: {_sentence(about, measures)}.",
+        *([f"**Gates** {code(about.verdict, 1_000)}"] if about.verdict else []),
         *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
+        *([_causes_text(reader, run)] if reader.causes(run.id) else []),
         table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
     ]
     if means := reader.evaluator_means(run.id):
         scores = [
             [
                 _evaluator_name(mean),
-                mean_text(mean.mean),
+                code(distribution(mean)) if mean.labels else mean_text(mean.mean, mean.measure),
                 *_rate_cells(Rate(mean.passed, mean.passed + mean.failed)),
                 str(mean.errored),
             ]
@@ -107,13 +113,37 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
     every = list(reader.all_rows(run.id))
     repeated = any(row.repeat for row in every)
     bad = sorted((row for row in every if row.status in BAD), key=lambda row: BAD.index(row.status))
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     cases = (read(reader, run, row, items[row.item]) for row in bad)
     title = (
         f"### What failed: {counted(len(bad), 'answer')}" if bad else f"### Nothing failed{_unfinished_note(totals)}"
     )
     command = f"tui-evals show {run.key} --only '!status:pass'"
     return _fit_to_limit([*head, title], (_case(case, run, repeated) for case in cases), len(bad), command)
+
+
+def _headline(totals: Totals) -> str:
+    """How many answers pass, or how many there are of which none could."""
+    judged = totals.passed + totals.failed
+    if judged:
+        return f"{totals.passed:,} of {judged:,} pass"
+    return f"{counted(totals.scored, 'answer')} scored, none can fail" if totals.scored else "nothing was judged"
+
+
+def _sentence(about: RunFacts, measures: Sequence[str]) -> str:
+    """The sentence of a run; what evaluators and labels are called is quoted."""
+    plain = about.sentence
+    for measure in measures:
+        plain = plain.replace(measure, code(measure, 300), 1)
+    return plain
+
+
+def _causes_text(reader: Reader, run: RunRow) -> str:
+    """Why answers are missing, cut or not judged."""
+    told = cause_texts(run, reader.causes(run.id))
+    lines = [f"- {code(one.text, 300)}" for one in told[:_MOST_CAUSES]]
+    more = [f"- and {len(told) - _MOST_CAUSES} more causes"] if len(told) > _MOST_CAUSES else []
+    return "\n".join([*lines, *more])
 
 
 def _unfinished_note(totals: Totals) -> str:
@@ -144,6 +174,7 @@ def _comparison_summary(reader: Reader, runs: Sequence[RunRow]) -> str:
             f"{name} against {names[0]}: {', '.join(kind_counts(against)) or 'no answer in common'}."
             for name, against in later
         ),
+        *(f"{code(line, 1_000)}" for line in label_lines(comparison.sides)),
         *(f"Note: {code(note, 1_000)}" for note in (*stop_notes(runs), *caveats(comparison))),
     ]
     for name, against in later:
@@ -174,7 +205,7 @@ def _test_cells(test: MeasuredDifference) -> list[str]:
 def _broken_cases(reader: Reader, comparison: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
     """What each later run that broke an item says now, with what the first one said."""
     documents: Mapping[int, Sequence[Any]] = {
-        side.run.id: reader.snapshot(side.run.snapshot)["items"] for side in comparison.sides
+        side.run.id: reader.judged_by(side.run).document["items"] for side in comparison.sides
     }
     for line in lines:
         number = 1 + line.kinds.index("broken")
@@ -227,7 +258,7 @@ def _fit_to_limit(head: Sequence[str], details: Iterator[str], count: int, comma
 
 
 def _share_text(rate: Rate) -> str:
-    return f"{rate.passed:,} of {rate.judged:,} ({percent(rate.share)})"
+    return f"{rate.passed:,} of {rate.judged:,} ({percent(rate.share)})" if rate.judged else "n/a"
 
 
 def _rate_cells(rate: Rate) -> list[str]:

@@ -20,7 +20,7 @@ _PUBLIC = frozenset(
     | {"RetrievalQuery", "RetrievalResult", "ToolCallSelection", "ToolCallExecution"}
 )
 _SUMMARY = {"pass": "turns_passed", "fail": "turns_failed", "partial": "turns_partial", "error": "turns_errored"}
-_WORST = ("error", "partial", "fail", "pass")
+_WORST = ("error", "partial", "fail", "unjudged", "pass", "scored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class AnswerEntry:
 
 def answers(reader: Reader, run: RunRow) -> Iterator[tuple[Mapping[str, Any], list[AnswerEntry]]]:
     """Each conversation of a run: its item, and its answers turn by turn."""
-    items = reader.snapshot(run.snapshot)["items"]
+    items = reader.judged_by(run).document["items"]
     for _, rows in groupby(reader.all_rows(run.id), key=lambda row: row.cell):
         cell_rows = list(rows)
         item = items[cell_rows[0].item]
@@ -91,9 +91,9 @@ def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, seve
         return _with_outputs(written, entries[0])
     written["turns"] = [_with_outputs(answered.unit, answered) for answered in entries]
     statuses = [answered.row.status for answered in entries]
-    if all(status in _SUMMARY for status in statuses):
+    overall = next((status for status in _WORST if status in statuses), "")
+    if overall in _SUMMARY and all(status in _WORST for status in statuses):
         counts = {field: statuses.count(status) for status, field in _SUMMARY.items()}  # type: ignore[arg-type]
-        overall = next(status for status in _WORST if status in statuses)
         written["summary"] = {"turns_total": len(entries), **counts, "overall_status": overall}
     return written
 
@@ -101,6 +101,8 @@ def _item(item: Mapping[str, Any], entries: list[AnswerEntry], run: RunRow, seve
 def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, Any]:
     """A turn or item with its outputs; the scores of all answers to it stand apart from its own."""
     filled = {**unit, **_outputs(answered)}
+    if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
+        filled = _with_extension(filled, "tui_evals_status", answered.row.status)
     return (
         _with_extension(filled, "tui_evals_together", together)
         if (together := _score_objects(answered.together))
@@ -108,7 +110,7 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
     )
 
 
-def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _with_extension(unit: Mapping[str, Any], name: str, value: Mapping[str, Any] | str) -> dict[str, Any]:
     return {**unit, "extensions": {**(unit.get("extensions") or {}), name: value}}
 
 
@@ -189,6 +191,7 @@ def _line(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[s
         "expected_response": answered.unit.get("expected_response"),
         "status": row.status,
         "score": row.score,
+        "ending": row.ending or None,
         "answer": None if record is None else {k: v for k, v in asdict(record).items() if k != "request"},
         "scores": [asdict(score) for score in answered.scores],
         "together": [asdict(score) for score in answered.together],
@@ -216,8 +219,8 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: b
 _PARTS = ("score", "result", "threshold", "reason")
 _COLUMNS = (
     *("kind", "item", "thread", "turn", "target", "repeat", "prompt", "expected_response", "response"),
-    *("status", "score", "error_code", "error_message", "latency_ms", "input_tokens"),
-    *("output_tokens", "cost", "tags", "extensions", "conversation_id"),
+    *("status", "score", "error_code", "error_message", "latency_ms", "from_cache"),
+    *("input_tokens", "output_tokens", "cost", "tags", "extensions", "conversation_id", "ending"),
 )
 
 
@@ -238,12 +241,14 @@ def _row(item: Mapping[str, Any], answered: AnswerEntry, run: RunRow) -> dict[st
         "error_code": record.code if record else None,
         "error_message": record.message if record else None,
         "latency_ms": row.latency_ms,
+        "from_cache": row.from_cache,
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,
         "cost": row.cost,
         "tags": item.get("tags"),
         "extensions": item.get("extensions"),
         "conversation_id": item.get("conversation_id"),
+        "ending": row.ending,
     }
     return cells | {
         f"{name}.{part}": getattr(score, part) for name, score in _column_scores(answered) for part in _PARTS

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -13,18 +14,19 @@ from typing import Any, Literal
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.runs.executors.base import Ledger, Stopped
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, CallRecord
+from tui_evals.store.records import AnswerRecord, CallRecord, StopCode, Wait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
-from .limits import Room, persistent
+from .limits import Room, WaitTooLong, persistent
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
 
 current_answer: ContextVar[int | None] = ContextVar("current_answer", default=None)
+_UNSEEN = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ class PricedTarget:
     kind: Literal["target", "judge"] = "target"
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
-    answered_once: bool = False
+    answers: int = 0
+    """How many questions it has answered."""
+    largest_answer: int = 0
+    """The tokens of the largest answer it has given in the run."""
     stopped: Stopped | None = None
     """Why the target is not asked any more."""
 
@@ -80,38 +85,58 @@ class PricedTarget:
             params["max_tokens"] = ANSWER_TOKENS
         return params
 
-    async def ask(self, request: Request, ledger: Ledger) -> TimedReply:
-        """The reply, or TargetError; Stopped when asking any further cannot succeed."""
+    async def ask(
+        self, request: Request, ledger: Ledger, flight: AbstractContextManager[object] = _UNSEEN
+    ) -> TimedReply:
+        """The reply, or TargetError; Stopped when asking any further cannot succeed.
+
+        Each attempt is made within `flight`, which shows it.
+        """
         if self.stopped is not None:
             raise self.stopped
+        answers_before = self.answers
         reserved = 0.0
         if self.budget.most is not None and self.price is not None:
-            reserved = most_it_can_cost(request.messages, request.params, self.price)
+            reserved = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
         try:
             await self.budget.reserve(reserved)
         except BudgetSpent as spent:
             raise Stopped(f"the budget is spent: {spent}", "budget") from None
-        took = cost = None
+        took = cost = charged = None
         started = time.time()
 
         def note_attempt(attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
-            nonlocal took, cost
+            nonlocal took, cost, charged
             took = seconds
             cost = self._cost(outcome)
+            # An answer without counts was paid for as well, and may have cost what was set aside for it.
+            charged = reserved if cost is None and isinstance(outcome, Reply) else cost
+            if isinstance(outcome, Reply) and outcome.usage is not None:
+                self.largest_answer = max(self.largest_answer, outcome.usage.output_tokens)
             ledger.called(self._call(attempt, started, seconds, outcome, cost))
 
         try:
             reply, attempts = await persistent(
-                lambda: self.target.ask(request), self.room.gate, self.config.timeout, note_attempt
+                self.target,
+                request,
+                self.config,
+                self.room.gate,
+                flight=flight,
+                note_attempt=note_attempt,
+                note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
             )
         except (TargetError, ConfigurationError) as problem:
-            if isinstance(problem, TargetError) and not self._is_fatal(problem):
+            limited = isinstance(problem, WaitTooLong)
+            if isinstance(problem, TargetError) and not limited and not self._is_fatal(problem, answers_before):
                 raise
-            self.stopped = Stopped(f"{self.config.name}: {problem}", "configuration")
+            gone = self.answers and isinstance(problem, TargetError)
+            code: StopCode = "limited" if limited else "failed" if gone else "configuration"
+            self.stopped = Stopped(f"{self.config.name}: {problem}", code)
+            self.room.gate.halt()
             raise self.stopped from None
         finally:
-            self.budget.settle(reserved, cost)
-        self.answered_once = True
+            self.budget.settle(reserved, charged)
+        self.answers += 1
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
@@ -139,11 +164,13 @@ class PricedTarget:
             message=str(outcome) if isinstance(outcome, TargetError) else None,
         )
 
-    def _is_fatal(self, problem: TargetError) -> bool:
-        """A wrong key or model, or nobody there, before the target ever answered: more asking cannot help."""
-        if self.answered_once:
-            return False
-        refused = problem.status in (401, 403, 404) or problem.code == "agentAuthenticationError"
+    def _is_fatal(self, problem: TargetError, answers_before: int) -> bool:
+        """A wrong key, model or address, or nobody there, before the target ever answered: more asking cannot help."""
+        if self.answers:
+            # It was there and is gone: nobody else was answered either while this question was put again and again.
+            return problem.nobody_there and self.answers == answers_before
+        status = problem.status or 0
+        refused = status in (401, 403, 404) or 300 <= status < 400 or problem.code == "agentAuthenticationError"
         unreachable = problem.status is None and problem.retryable and problem.code == "agentRequestFailed"
         return refused or unreachable
 
@@ -198,6 +225,10 @@ class StoreLedger:
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
         self._writer.call(record, self._run)
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Note a pause before the next attempt."""
+        self._writer.waiting(self._run, wait, None)
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""

@@ -129,6 +129,7 @@ class Battle:
     def stop(self) -> None:
         """Begin no bout any more; those in flight are let finish."""
         self._stop = True
+        self._judge.room.gate.halt()
 
     async def fight(self) -> Outcome:
         """Put every bout to the judge."""

@@ -54,10 +54,7 @@ class Budget:
     def demand(self, cost: float) -> None:
         """BudgetSpent when a call could not be paid even if no other cost anything."""
         if self.most is not None and self.spent + cost > self.most:
-            raise BudgetSpent(
-                f"the next call could cost {money(cost)} and {money(max(self.most - self.spent, 0))} of "
-                f"{money(self.most)} are left; resume with a larger --max-cost"
-            )
+            raise BudgetSpent(_spent_sentence(self.spent, self.most, cost))
 
     def settle(self, reserved: float, cost: float | None) -> None:
         """Replace what was set aside by what the call cost; nothing is spent where nothing was charged."""
@@ -69,8 +66,21 @@ class Budget:
             self._settled = None
 
 
-def most_it_can_cost(messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], price: Price) -> float:
-    """An upper bound of a call's cost: no token is shorter than a byte, no answer longer than its limit."""
+def _spent_sentence(spent: float, most: float, cost: float) -> str:
+    over = f", {money(spent - most)} over it, for answers came out longer than their limit" if spent > most else ""
+    return (
+        f"{money(spent)} spent of a limit of {money(most)}{over}, and the next call could cost {money(cost)}; "
+        "resume with a larger --max-cost"
+    )
+
+
+def most_it_can_cost(
+    messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], price: Price, largest: int = 0
+) -> float:
+    """An upper bound of a call's cost: no token is shorter than a byte, and no answer longer than its limit.
+
+    `largest` is the largest answer that the run has seen, in tokens, which counts where servers ignore the limit.
+    """
     written = len(strictjson.dumps(list(messages)).encode("utf-8", "surrogatepass"))
     answer = params.get("max_tokens") or params.get("max_completion_tokens") or ANSWER_TOKENS
-    return (written * price.input_per_million + int(answer) * price.output_per_million) / 1e6
+    return (written * price.input_per_million + max(int(answer), largest) * price.output_per_million) / 1e6

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tui_evals.interpreter import python_command
+from tui_evals.private_files import UnsafeFile, make_private_folder, private_opener
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -40,13 +41,16 @@ def start_detached(
     folder: Path | None = None,
 ) -> Path:
     """Start `tui-evals ARGUMENTS` in a folder for a stored run; return its log once that run has `begun`."""
-    logs = database.parent / "logs"
-    logs.mkdir(mode=0o700, exist_ok=True)
-    log = logs / f"{key}.log"
-    with open(log, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+    log = database.parent / "logs" / f"{key}.log"
+    try:
+        make_private_folder(log.parent, database.parent)
+        stream = open(log, "ab", opener=private_opener)  # noqa: SIM115  the block below closes it
+    except UnsafeFile as problem:
+        raise DetachFailed(f"the run {key} was not started: {problem}", str(problem)) from None
+    with stream:
         length_before = stream.seek(0, os.SEEK_END)
         process = subprocess.Popen(
-            [sys.executable, "-m", "tui_evals", *arguments],
+            python_command("-m", "tui_evals", *arguments),
             cwd=folder,
             env={**os.environ, DATABASE: str(database)},
             stdin=subprocess.DEVNULL,

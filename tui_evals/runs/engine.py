@@ -13,10 +13,10 @@ from itertools import groupby
 
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import Evidence
-from tui_evals.runs.executors.base import Cell, Executor, Stopped
+from tui_evals.runs.executors.base import Cell, Executor, Stopped, WaitCut
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, StopCode, WorkerRow
+from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, StopCode, Wait, WorkerRow
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
@@ -41,7 +41,9 @@ class Outcome:
     code: StopCode = ""
 
 
-STOPPED = Outcome(False, "stopped before the end", "asked")
+STOPPED = Outcome(False, str(WaitCut()), "asked")
+_LONG_WAIT = 2.0
+"""Seconds from which on a wait is worth showing."""
 
 
 class Engine:
@@ -72,6 +74,8 @@ class Engine:
         self._paused = False
         self._unpaused = asyncio.Event()
         self._unpaused.set()
+        self._wait_shown = 0.0
+        """When the wait ends that is shown."""
 
     async def execute(self, *, again: bool = False) -> Outcome:
         """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
@@ -107,9 +111,11 @@ class Engine:
         return nullcontext(LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache))
 
     def stop(self) -> None:
-        """Start nothing new; what is in flight is let finish."""
+        """Start nothing new; what is in flight is let finish, and what waits is not."""
         self._stop = True
         self._unpaused.set()
+        for priced in self._priced_targets:
+            priced.room.gate.halt()
 
     async def _watch(self) -> None:
         """Obey pause, resume and stop, which other processes write into the store, and show that we live."""
@@ -226,6 +232,15 @@ class Engine:
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
         self._writer.call(record, self._run.id)
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Show a wait that is long, and of several that go on at once the one that ends last."""
+        if wait.until - time.time() < _LONG_WAIT:
+            return
+        is_last = wait.until > self._wait_shown
+        if is_last:
+            self._wait_shown = wait.until + 1.0  # those that end with it say nothing new
+        self._writer.waiting(self._run.id, wait if is_last else None, answer)
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """What is kept under a key."""

@@ -38,6 +38,11 @@ class Judges:
 
         return ask
 
+    def halt(self) -> None:
+        """Give up the questions that wait; the run is stopping."""
+        for judge in self._judges.values():
+            judge.room.gate.halt()
+
     async def _reply(self, judge: PricedTarget, question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **judge.config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)

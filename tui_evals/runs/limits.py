@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from tui_evals.targets.base import Reply, TargetConfig, TargetError
+from tui_evals.runs.executors.base import WaitCut
+from tui_evals.store.records import Wait
+from tui_evals.targets.base import (
+    ConfigurationError,
+    Reply,
+    Request,
+    Target,
+    TargetConfig,
+    TargetError,
+    attempt_clock,
+)
+from tui_evals.targets.function import raised_error
 
-ATTEMPTS = 4
 TIMEOUT_ATTEMPTS = 2
+"""Attempts at a question that was not answered in time, at most: each costs a whole timeout."""
+LIMITED_FACTOR = 3
+"""A question that met a rate limit is tried so many times as often again, because that costs nothing but time."""
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
 _NoteAttempt = Callable[[int, float, "Reply | TargetError"], None]
@@ -37,6 +51,14 @@ class Limits(Protocol):
         """The target asked for a pause."""
         ...
 
+    async def rest(self, seconds: float) -> None:
+        """Let time pass before another attempt; WaitCut when the run stops meanwhile."""
+        ...
+
+    def halt(self) -> None:
+        """The run is stopping: whoever waits for time to pass, now or later, is given up with WaitCut."""
+        ...
+
 
 class Gate:
     """The calls a target may have in flight: one more after a round without a 429, half as many after one."""
@@ -49,13 +71,14 @@ class Gate:
         self._interval = 60.0 / config.requests_per_minute if config.requests_per_minute else 0.0
         self._tokens = 60.0 / config.tokens_per_minute if config.tokens_per_minute else 0.0
         self._waiters: list[asyncio.Future[None]] = []
+        self._halted = asyncio.Event()
 
     async def enter(self) -> None:
         """Take a place among the calls in flight, once one is free and the pause after a 429 is over."""
         loop = asyncio.get_running_loop()
         while True:
             if (pause := self._opens_at - loop.time()) > 0:
-                await asyncio.sleep(pause)
+                await self.rest(pause)
             elif self.in_flight < int(self.now):
                 break
             else:
@@ -88,6 +111,23 @@ class Gate:
         self.now = max(1.0, self.now / 2)
         self._opens_at = max(self._opens_at, asyncio.get_running_loop().time() + pause)
 
+    async def rest(self, seconds: float) -> None:
+        """Let time pass, unless the run is stopping."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._halted.wait()
+        if self._halted.is_set():
+            self._wake()  # the place that this call does not take
+            raise WaitCut
+
+    def halt(self) -> None:
+        """Give up those who wait for a pause to end; those who wait for a place look whether there is one."""
+        self._halted.set()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
     def _wake(self) -> None:
         while self._waiters and self.in_flight < int(self.now):
             waiter = self._waiters.pop(0)
@@ -110,10 +150,24 @@ def room_of(config: TargetConfig) -> Room:
     return Room(Gate(config), asyncio.Semaphore(config.concurrency))
 
 
+class WaitTooLong(TargetError):
+    """The target asked for a longer pause than its configuration allows."""
+
+
 async def persistent(
-    ask: Callable[[], Awaitable[Reply]], gate: Limits, timeout: float, note_attempt: _NoteAttempt
+    target: Target,
+    request: Request,
+    config: TargetConfig,
+    gate: Limits,
+    *,
+    flight: AbstractContextManager[object],
+    note_attempt: _NoteAttempt,
+    note_wait: Callable[[Wait], None],
 ) -> tuple[Reply, int]:
-    """The reply, and at which attempt it came; every attempt is noted, the last failure is raised."""
+    """The reply, and at which attempt it came; every attempt is noted, the last failure is raised.
+
+    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt.
+    """
     clock = asyncio.get_running_loop().time
     attempt = 0
     while True:
@@ -121,32 +175,56 @@ async def persistent(
         await gate.enter()
         started = clock()
         try:
-            async with asyncio.timeout(timeout):
-                reply = await ask()
+            with flight:
+                async with attempt_clock(target, config.timeout):
+                    reply = await target.ask(request)
         except TimeoutError:
-            failure = TargetError("agentTimeout", f"no answer within {timeout:g} s", retryable=True)
+            failure = TargetError("agentTimeout", f"no answer within {config.timeout:g} s", retryable=True)
         except TargetError as problem:
             failure = problem
+        except ConfigurationError:
+            raise
+        except Exception as problem:  # whatever else the code of a target raises is the record of an answer
+            failure = raised_error(config.name, problem)
         else:
-            note_attempt(attempt, clock() - started, reply)
+            note_attempt(attempt, clock() - started if reply.seconds is None else reply.seconds, reply)
             gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
             return reply, attempt
         finally:
             gate.leave()
         note_attempt(attempt, clock() - started, failure)
-        most = TIMEOUT_ATTEMPTS if failure.code == "agentTimeout" else ATTEMPTS
-        if failure.code == "agentRateLimited":
-            most *= 3
-        if not failure.retryable or attempt >= most:
+        if not failure.retryable:
             raise failure
-        delay = _delay(attempt, failure.retry_after)
-        if failure.code == "agentRateLimited":
+        if (failure.retry_after or 0.0) > config.max_wait:
+            raise _too_long(failure, config)
+        limited, delay = failure.code == "agentRateLimited", _delay(failure, attempt, config.max_wait)
+        if limited:
             gate.pushed_back(delay)
-        else:
-            await asyncio.sleep(delay)
+        most = _most_attempts(failure, config)
+        if attempt >= most:
+            raise failure
+        until = time.time() + delay
+        note_wait(Wait(target=config.name, code=failure.code, until=until, attempt=attempt + 1, attempts=most))
+        if not limited:
+            await gate.rest(delay)
 
 
-def _delay(attempt: int, requested: float | None) -> float:
-    """Twice as long each time with jitter; what the target asked for, where it said so."""
-    backoff = min(_FIRST_DELAY * 2 ** (attempt - 1), _LONGEST_DELAY) * random.uniform(0.5, 1.0)
-    return backoff if requested is None else min(max(requested, 0.0), _LONGEST_DELAY * 5) + random.uniform(0, 0.05)
+def _most_attempts(failure: TargetError, config: TargetConfig) -> int:
+    if failure.code == "agentRateLimited":
+        return LIMITED_FACTOR * config.retries + 1
+    most = config.retries + 1
+    return min(most, TIMEOUT_ATTEMPTS) if failure.code == "agentTimeout" else most
+
+
+def _delay(failure: TargetError, attempt: int, longest: float) -> float:
+    """What the target asked for, else twice as long each time with jitter."""
+    if failure.retry_after is not None:
+        return max(failure.retry_after, 0.0) + random.uniform(0, 0.05)
+    return min(_FIRST_DELAY * 2.0 ** (attempt - 1), _LONGEST_DELAY, longest) * random.uniform(0.5, 1.0)
+
+
+def _too_long(failure: TargetError, config: TargetConfig) -> WaitTooLong:
+    pause = f"It asks for a pause of {failure.retry_after or 0.0:,.0f} s"
+    limit = f"the target's max_wait is {config.max_wait:,.0f} s"
+    message = f"{failure} {pause}, and {limit}: resume later, or raise max_wait"
+    return WaitTooLong(failure.code, message, status=failure.status)

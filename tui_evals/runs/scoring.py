@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -87,18 +87,19 @@ def _generated_text(plan: Plan, item: Item, name: str) -> str | None:
 
 async def judge(evaluators: Sequence[Assigned], evidence: Evidence, plan: Plan, item: Item) -> Judgement:
     """Put an answer to its evaluators."""
-    records = [
-        await recorded(assigned, evidence, plan.without_judges)
-        for assigned in evaluators
-        if assigned.evaluator.scope == "answer"
-    ]
+    own = [assigned for assigned in evaluators if assigned.evaluator.scope == "answer"]
+    records = [await recorded(assigned, evidence, plan.without_judges) for assigned in own]
     format_record = await _format(evidence, item, plan.dataset)
     if format_record is not None:
         records.append(format_record)
     threshold = 1.0 if item.threshold is None else item.threshold
     if format_record is not None and format_record.result == "fail":
         return Judgement(tuple(records), "fail", 0.0)
-    return Judgement(tuple(records), status_of(records, threshold), score_of(records))
+    together = any(
+        assigned.evaluator.scope == "group" and not (plan.without_judges and assigned.evaluator.judged)
+        for assigned in evaluators
+    )
+    return Judgement(tuple(records), status_of(records, threshold, together=together), score_of(records))
 
 
 async def recorded(assigned: Assigned, evidence: Evidence, without_judges: bool) -> ScoreRecord:
@@ -141,6 +142,7 @@ def _record(assigned: Assigned, score: Score) -> ScoreRecord:
         reason=score.reason,
         details=score.details,
         weight=assigned.weight,
+        measure=score.measure,
     )
 
 
@@ -149,13 +151,16 @@ Column = tuple[int, int]
 
 
 def column_scores(
-    rows: Iterable[AnswerRow], scores: Mapping[int, Sequence[ScoreRecord]], items: Sequence[Mapping[str, Any]]
+    rows: Iterable[AnswerRow],
+    scores: Mapping[int, Sequence[ScoreRecord]],
+    items: Sequence[Mapping[str, Any]],
+    missing: Collection[int] = (),
 ) -> dict[Column, float | None]:
-    """The score of each prompt × target, 0 to 100; None where nothing was judged."""
+    """The score of each prompt × target, 0 to 100; None where nothing was judged. `missing` conversations score 0."""
     pooled: dict[tuple[Column, int, int], list[tuple[float, float]]] = {}
     for row in rows:
         weighed = pooled.setdefault(((row.prompt, row.target), row.item, row.repeat), [])
-        weighed += _weighed(scores.get(row.id, ()))
+        weighed += [(0.0, 1.0)] if row.cell in missing else _weighed(scores.get(row.id, ()))
     by_item: dict[tuple[Column, int], list[float | None]] = {}
     for (column, item, _), parts in pooled.items():
         by_item.setdefault((column, item), []).append(weighted_mean(parts))

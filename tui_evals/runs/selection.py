@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.filters import FILTER_WORDS, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -99,10 +99,10 @@ def _fits(plan: Plan, number: int, text: str) -> bool:
             fits = (item.category or "") == value
         elif field == "tag":
             fits = value in (item.tags or ())
-        elif ":" in wanted or wanted in ("failed", "errored", "flaky"):
+        elif ":" in wanted or wanted in FILTER_WORDS:
             raise CannotPlan(f"--only {term} looks at answers; say of which run with --from RUN", "arguments")
         else:
-            fits = wanted.casefold() in words
+            fits = wanted.strip('"').casefold() in words
         if fits == negated:
             return False
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +24,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
+from tui_evals.text.safe import safe_line
 from tui_evals.text.tokens import estimate_tokens
 
 from .asking import PricedTarget
@@ -32,6 +32,7 @@ from .budget import Budget
 from .engine import STOPPED, Engine, Outcome
 from .executors.cluster.terms import ClusterTerms, saved_terms
 from .gates import GateResults, Gates, check_gates
+from .judgeable import check_judgeable
 from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
@@ -81,6 +82,8 @@ class RunRequest:
     max_cost: float | None = None
     use_cache: bool = True
     cluster: ClusterTerms | None = None
+    allow_unjudged: bool = False
+    """Whether to run though some evaluators can judge nothing here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +148,6 @@ class RunOutcome:
     causes: tuple[FailureCause, ...]
     """Why answers are missing or could not be judged, the most frequent first."""
     gates: GateResults
-    next_command: str
-    """The command that shows what failed, or goes on."""
 
     @property
     def exit_code(self) -> int:
@@ -186,6 +187,8 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     plan.check_evaluators()
     plan.check_judges()
     _check_values(document, plan)
+    if not request.allow_unjudged and (request.cluster is None or request.cluster.word.startswith("local")):
+        check_judgeable(plan)
     terms = Terms(
         concurrency=request.concurrency or defaults.concurrency,
         max_cost=request.max_cost or defaults.max_cost,
@@ -194,7 +197,7 @@ def prepare(request: RunRequest, project: Project) -> PreparedRun:
     )
     metrics = os.path.relpath(files[0].resolve().parent, project.root) if files else None
     about = {
-        "name": request.name,
+        "name": safe_line(request.name),
         "source": request.source,
         "tags": request.tags,
         "suite": request.suite,
@@ -257,13 +260,27 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
     return Job(run=run, plan=plan, terms=terms_of(run), project=project)
 
 
-def rerun_items(parent: RunRow, only: str, reader: Reader, project: Project) -> PreparedRun:
+def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
+    """The job with another limit to what it may spend, which holds whenever the run goes on; None leaves it."""
+    if max_cost is None:
+        return job
+    config = {**job.run.config, "terms": {**job.run.config["terms"], "max_cost": max_cost}}
+    writer.run_config(job.run.id, config)
+    return replace(job, run=replace(job.run, config=config), terms=replace(job.terms, max_cost=max_cost))
+
+
+def rerun_items(
+    parent: RunRow, only: str, reader: Reader, project: Project, *, allow_unjudged: bool = False
+) -> PreparedRun:
     """A new run of the items of another that a filter finds."""
     items = items_in_run(reader, parent, only)
     job = stored_job(parent, reader, project)
+    plan = replace(job.plan, only=frozenset(items))
+    if not allow_unjudged:
+        check_judgeable(plan)
     return PreparedRun(
         project=job.project,
-        plan=replace(job.plan, only=frozenset(items)),
+        plan=plan,
         terms=replace(job.terms, use_cache=False),
         document=reader.snapshot(parent.snapshot),
         about={
@@ -286,6 +303,7 @@ def judged_again(
     judge: str | None = None,
     without_judges: bool = False,
     use_cache: bool = True,
+    allow_unjudged: bool = False,
 ) -> Job:
     """A new scoring pass over the answers of a run, by its own evaluators or by others."""
     job = stored_job(run, reader, project)
@@ -297,6 +315,8 @@ def judged_again(
     plan = replace(plan, without_judges=without_judges or (plan.without_judges and not judge))
     plan.check_evaluators()
     plan.check_judges()
+    if not allow_unjudged:
+        check_judgeable(plan)
     terms = replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and use_cache)
     return replace(job, plan=plan, terms=terms)
 
@@ -361,7 +381,9 @@ async def execute(
         writer.flush()
         if again and not outcome.finished:
             writer.drop_empty_pass(run.id)
-        return _run_outcome(reader, run, outcome, gates or Gates(), again=again)
+        ended = _run_outcome(reader, run, outcome, gates or Gates())
+    writer.verdict(run.id, ended.run.verdict)
+    return ended
 
 
 def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
@@ -370,20 +392,19 @@ def note_refusal(writer: Writer, run: RunRow, problem: Exception) -> None:
         writer.run_status(run.id, "interrupted", message=str(problem), code="configuration")
 
 
-def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates, *, again: bool) -> RunOutcome:
+def _run_outcome(reader: Reader, run: RunRow, outcome: Outcome, gates: Gates) -> RunOutcome:
     run = reader.run(run.id)
     totals = reader.totals(run.id)
-    go_on = f"tui-evals {'rescore' if again else 'resume'} {run.key}"
+    checked = check_gates(reader, run, totals, gates) if outcome.finished else GateResults()
     return RunOutcome(
-        run=run,
+        run=replace(run, verdict=checked.line),
         finished=outcome.finished,
         message=outcome.message,
         code=outcome.code,
         totals=totals,
         by_target=reader.totals_by(run.id, "target"),
         causes=reader.causes(run.id),
-        gates=check_gates(reader, run, totals, gates) if outcome.finished else GateResults(),
-        next_command=f"tui-evals show {run.key} --only failed" if outcome.finished else go_on,
+        gates=checked,
     )
 
 
@@ -484,19 +505,22 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     """
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost, reader.spent(run.id)[0])
+    largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
 
     def priced(config: TargetConfig, kind: Literal["target", "judge"]) -> PricedTarget:
         target = job.ready.get(config.name)
         if target is None and (terms.cluster is not None or (kind == "judge" and config.name not in judging)):
             target = Later(lambda: open_target(config, project.environment, project.root, items_of))
-        return opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made = opened(config, kind, budget, project.environment, project.root, terms.concurrency, target)
+        made.largest_answer = largest.get((kind, config.name), 0)
+        return made
 
     configs = judge_configs(plan, project.settings)
     judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in configs.items()}
     if again:
-        kept = _pass_config(plan, run, terms, reader, project.environment)
+        kept = _pass_config(plan, run, terms, reader, writer, project.environment)
         run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
@@ -515,14 +539,15 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
 
 
 def _pass_config(
-    plan: Plan, run: RunRow, terms: Terms, reader: Reader, environment: Mapping[str, str]
+    plan: Plan, run: RunRow, terms: Terms, reader: Reader, writer: Writer, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
+    judging = plan.dataset.model_dump(mode="json", by_alias=True, exclude_none=True)
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     return {
         "judge": _named_identity(plan.judge, environment) if plan.judge else None,
         "without_judges": plan.without_judges,
-        "dataset": None if own else hashlib.sha256(plan.dataset.model_dump_json().encode()).hexdigest(),
+        "dataset": None if own else writer.snapshot(judging, run.source),
         "terms": {"use_cache": terms.use_cache},
     }
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
-Status = Literal["pass", "fail", "partial", "error"]
-_WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "pass")
+from tui_evals.store.records import RunRow
+
+Status = Literal["pass", "fail", "partial", "error", "unjudged", "scored"]
+_WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "unjudged", "pass", "scored")
+"""A turn that was only scored says nothing against one that passed; one that nothing judged does."""
 
 GENERATION = "generation"
 """The key in the config of a run that only keeps what a generation of tests cost."""
@@ -30,12 +33,17 @@ class JudgedRecord(Protocol):
         ...
 
 
-def status_of(records: Sequence[JudgedRecord], threshold: float = 1.0) -> Status:
-    """The status of an answer: partial where an evaluator could not judge, else by the share that passed."""
+def status_of(records: Sequence[JudgedRecord], threshold: float = 1.0, *, together: bool = False) -> Status:
+    """The status of an answer: partial where an evaluator could not judge, else by the share that passed.
+
+    Without a verdict it is scored where something gave a value or will judge it `together` with others, else unjudged.
+    """
     if any(record.result == "error" for record in records):
         return "partial"
     verdicts = [record.result == "pass" for record in records if record.result in ("pass", "fail")]
-    return "pass" if not verdicts or sum(verdicts) >= threshold * len(verdicts) - 1e-9 else "fail"
+    if verdicts:
+        return "pass" if sum(verdicts) >= threshold * len(verdicts) - 1e-9 else "fail"
+    return "scored" if together or any(record.result is None for record in records) else "unjudged"
 
 
 def score_of(records: Iterable[JudgedRecord]) -> float | None:
@@ -45,10 +53,15 @@ def score_of(records: Iterable[JudgedRecord]) -> float | None:
     return 100 * sum(record.weight for record in judged if record.result == "pass") / weight if weight else None
 
 
+def resume_command(run: RunRow) -> str:
+    """The command that goes on with a run; one whose money is spent needs a larger limit."""
+    return f"tui-evals resume {run.key}" + (" --max-cost N" if run.code == "budget" else "")
+
+
 def worst(statuses: Iterable[Status]) -> Status:
     """The status of a conversation: the worst of its turns."""
     distinct = set(statuses)
-    return next((status for status in _WORST_FIRST if status in distinct), "pass")
+    return next((status for status in _WORST_FIRST if status in distinct), "unjudged")
 
 
 def weighted_mean(scores: Iterable[tuple[float | None, float]]) -> float | None:

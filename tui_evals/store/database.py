@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tui_evals.private_files import UnsafeFile, check_private, make_private_folder, open_private
+
 from . import migrations
 
 LOCK_SECONDS = 5.0
@@ -26,6 +28,8 @@ class StoreError(Exception):
 
 def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
     """A sentence for whoever meets an error of the database or of its files."""
+    if isinstance(problem, UnsafeFile):
+        return StoreError(f"{problem}.")
     name = getattr(problem, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(
@@ -53,6 +57,7 @@ def explained(problem: sqlite3.Error | OSError, path: Path) -> StoreError:
 
 def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
     """A connection in which the caller begins and ends transactions; without `write` it cannot change a thing."""
+    check_files(path)
     if not path.exists():
         raise StoreError(f"there is no store at {path} yet; the first run makes it, or name another with --db.")
     try:
@@ -75,6 +80,15 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
     except sqlite3.Error as problem:
         raise explained(problem, path) from problem
     return connection
+
+
+def check_files(path: Path) -> None:
+    """Refuse a store whose database, or a file that SQLite keeps beside it, leads elsewhere."""
+    try:
+        for end in ("", "-wal", "-shm", "-journal"):
+            check_private(Path(f"{path}{end}"))
+    except UnsafeFile as problem:
+        raise explained(problem, path) from problem
 
 
 def schema_version(connection: sqlite3.Connection, path: Path) -> int:
@@ -101,7 +115,7 @@ class StoreLock:
         self._path = path
         self._threads = threading.Lock()  # one descriptor does not exclude the threads of its own process
         try:
-            self._file = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+            self._file = open_private(Path(f"{path}.lock"), os.O_CREAT | os.O_RDWR)
         except OSError as problem:
             raise explained(problem, path) from problem
 
@@ -175,8 +189,9 @@ def problems(path: Path) -> list[str]:
 def open_store(path: Path) -> Path:
     """Make the store or bring it up to date, readable by its owner only; returns where it is."""
     path = Path(path).absolute()
+    check_files(path)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         # SQLite gives its other files the mode of this one; an existing file is never opened here, because
         # closing any descriptor of it would drop the locks of this process.
         with contextlib.suppress(FileExistsError):

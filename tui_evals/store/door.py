@@ -32,6 +32,7 @@ def run_steps(connection: sqlite3.Connection, rows: Sequence[Callable[[sqlite3.C
 # An answer that is asked for and given in one batch must be seen running first; what has to come last stands last.
 _BATCH_ORDER: tuple[Kind, ...] = (
     results.running,
+    results.waiting,
     results.answered,
     results.cached,
     results.scored,

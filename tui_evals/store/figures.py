@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from .records import FailureCause, Totals
+from .records import ENDINGS, FailureCause, Totals
 from .rows import EvaluatorMean
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -21,16 +22,18 @@ class Judged(NamedTuple):
     score: float | None
     result: str | None
     threshold: float | None
+    measure: str = ""
 
 
 _GROUPS = {"target": "target", "category": "category", "prompt": "prompt", "column": "prompt, target"}
 _COST = "total(CASE WHEN from_cache = 0 THEN cost END)"
 _UNPRICED = "total(cost IS NULL AND body IS NOT NULL AND code IS NULL AND from_cache = 0 AND scripted = 0)"
 _STATUSES = ", ".join(
-    f"total(status = '{status}')" for status in ("pending", "running", "answered", "pass", "fail", "partial", "error")
+    f"total(status = '{status}')"
+    for status in ("pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored")
 )
 _TOTALS = f"count(*), {_STATUSES}, {_COST}, {_UNPRICED}, total(input_tokens), total(output_tokens)"
-_WIDTH = 12  # columns of _TOTALS
+_WIDTH = 14  # columns of _TOTALS
 
 
 def totals(ask: Ask, run: int) -> Totals:
@@ -66,26 +69,53 @@ def spent(ask: Ask, run: int) -> tuple[float, int]:
     return cost, int(unpriced)
 
 
+_NUMBER = re.compile(r"(?<!\d)(?<!answered )\d+(?:\.\d+)?")
+"""What tells two messages of one cause apart: ids, seconds, ports; the status that a server answered stays."""
+
+
+def largest_answers(ask: Ask, run: int) -> dict[tuple[str, str], int]:
+    """The tokens of the largest answer of each target and judge, by kind and name."""
+    query = "SELECT kind, target, max(output_tokens) FROM calls WHERE run = ? GROUP BY kind, target"
+    return {(kind, target): largest or 0 for kind, target, largest in ask(query, [run])}
+
+
 def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
-    """Why answers are missing or could not be judged in a pass, alike ones together, the most frequent first."""
+    """Why answers are missing, cut or could not be judged in a pass, alike ones together, the most frequent first."""
     missing = ask(
-        "SELECT count(*), '', code, ifnull(json_extract(b.answer, '$.message'), '') AS why FROM answers "
-        "JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL GROUP BY code, why",
+        "SELECT count(*), '', code, ifnull(json_extract(b.answer, '$.message'), '') AS why, name, min(pos) "
+        "FROM answers JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL "
+        "GROUP BY code, why ORDER BY min(pos)",
         [run],
     )
     unjudged = ask(
-        "SELECT count(*), s.key, 'error', s.reason FROM answers JOIN scores s ON s.answer = answers.id "
-        "WHERE run = ? AND s.pass = ? AND s.result = 'error' AND answers.code IS NULL GROUP BY s.key, s.reason",
+        "SELECT count(*), s.key, ifnull(json_extract(s.details, '$.code'), 'error') AS what, s.reason, name, min(pos) "
+        "FROM answers JOIN scores s ON s.answer = answers.id WHERE run = ? AND s.pass = ? AND s.result = 'error' "
+        "AND answers.code IS NULL GROUP BY s.key, what, s.reason ORDER BY min(pos)",
         [run, number],
     )
-    return tuple(sorted((FailureCause(*row) for row in [*missing, *unjudged]), key=lambda cause: -cause.count))
+    cut = ask(
+        "SELECT count(*), '', ending, '', name, min(pos) FROM answers "
+        "WHERE run = ? AND ending IN (SELECT value FROM json_each(?)) AND code IS NULL GROUP BY ending",
+        [run, json.dumps(list(ENDINGS))],
+    )
+    alike: dict[tuple[str, str, str], FailureCause] = {}
+    for *row, _ in [*missing, *unjudged, *cut]:
+        cause = FailureCause(*row)
+        key = (cause.evaluator, cause.code, _NUMBER.sub("#", cause.message))
+        known = alike.get(key)
+        alike[key] = cause if known is None else replace(known, count=known.count + cause.count)
+    return tuple(
+        replace(cause, message=cause.message or ENDINGS.get(cause.code, ""))
+        for cause in sorted(alike.values(), key=lambda cause: -cause.count)
+    )
 
 
 def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[EvaluatorMean]:
     """One row for each evaluator, or for each evaluator and column; groups of answers belong to no column."""
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
-    aggregates = f"count(s.score), avg(s.score), {results}"
+    bare = "sum(s.result IS NULL AND s.label IS NOT NULL)"
+    aggregates = f"count(s.score), avg(s.score), {results}, max(s.measure), avg(s.score * s.score), {bare}"
     query = (
         f"SELECT s.key, min(s.evaluator), 'answer', {column}, {aggregates} FROM answers "
         "JOIN scores s ON s.answer = answers.id WHERE answers.run = ?1 AND s.pass = ?2 GROUP BY 1, 4, 5"
@@ -97,14 +127,44 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
         )
     # Where a key judges both, whoever keeps one of each name keeps the one that counts.
     query += " ORDER BY 1, 4, 5, 3 DESC"
-    names = [field.name for field in fields(EvaluatorMean)]
-    return [EvaluatorMean(**dict(zip(names, row, strict=True))) for row in ask(query, [run, number])]
+    names = [field.name for field in fields(EvaluatorMean) if field.name != "labels"]
+    rows = ask(query, [run, number])
+    labels = _labels(ask, run, number, column) if any(row[-1] for row in rows) else {}
+    means = [dict(zip(names, row[:-1], strict=True)) for row in rows]
+    places = [tuple(mean[name] for name in ("key", "scope", "prompt", "target")) for mean in means]
+    return [EvaluatorMean(**mean, labels=labels.get(at, {})) for mean, at in zip(means, places, strict=True)]
+
+
+def _labels(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], dict[str, int]]:
+    """How often each evaluator gave each label without a verdict, by key, scope, prompt and target."""
+    query = (
+        f"SELECT s.key, 'answer', {column}, s.label, count(*) FROM answers JOIN scores s ON s.answer = answers.id "
+        "WHERE answers.run = ?1 AND s.pass = ?2 AND s.result IS NULL AND s.label IS NOT NULL GROUP BY 1, 3, 4, 5 "
+        "UNION ALL SELECT s.key, 'group', NULL, NULL, s.label, count(*) FROM group_scores s "
+        "WHERE s.run = ?1 AND s.pass = ?2 AND s.result IS NULL AND s.label IS NOT NULL GROUP BY 1, 5 ORDER BY 5"
+    )
+    labels: dict[tuple[Any, ...], dict[str, int]] = {}
+    for *key, label, count in ask(query, [run, number]):
+        labels.setdefault(tuple(key), {})[label] = count
+    return labels
+
+
+def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
+    """How often each evaluator gave each label to an answer, neither passing nor failing it.
+
+    Only of runs that hold an answer that nothing can fail, for comparisons look through large ones.
+    """
+    if not ask("SELECT 1 FROM answers WHERE run = ? AND status = 'scored' LIMIT 1", [run]):
+        return {}
+    labels = _labels(ask, run, number, "NULL, NULL")
+    return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
 
 
 def judged(ask: Ask, run: int, number: int) -> list[Judged]:
     """What a comparison needs of every score of a pass that says something."""
     query = (
-        "SELECT s.answer, s.key, s.score, s.result, s.threshold FROM answers JOIN scores s ON s.answer = answers.id "
+        "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
+        "FROM answers JOIN scores s ON s.answer = answers.id "
         "WHERE answers.run = ? AND s.pass = ? AND (s.score IS NOT NULL OR s.result IN ('pass', 'fail'))"
     )
     return [Judged(*row) for row in ask(query, [run, number])]
@@ -122,9 +182,9 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
 
 
 def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
-    counts = [int(count) for count in row[:8]]
-    total, pending, running, answered, passed, failed, partial, errored = counts
-    cost, unpriced, input_tokens, output_tokens = row[8:_WIDTH]
+    counts = [int(count) for count in row[:10]]
+    total, pending, running, answered, passed, failed, partial, errored, unjudged, scored = counts
+    cost, unpriced, input_tokens, output_tokens = row[10:_WIDTH]
     return Totals(
         total=total,
         pending=pending,
@@ -139,4 +199,6 @@ def _totals(row: Sequence[Any], judge_cost: float) -> Totals:
         input_tokens=int(input_tokens),
         output_tokens=int(output_tokens),
         judge_cost=judge_cost,
+        unjudged=unjudged,
+        scored=scored,
     )

@@ -1,18 +1,19 @@
-"""The one filter grammar: terms joined by spaces, `!` negates, `status:fail score:<50 category:x "any words"`."""
+"""The one filter grammar: terms joined by spaces, `!` negates, `fail score:<50 category:x "any words"`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tui_evals.text.nearest import did_you_mean
 
-from .records import AnswerStatus
-from .rows import ANSWER_COLUMNS
+from .records import ENDINGS, AnswerStatus
+from .rows import ANSWER_COLUMNS, PREVIEWED
 
 Condition = tuple[str, list[Any]]
+_Compile = Callable[[str, int | None], Condition]
 _TERM = re.compile(r'(?P<not>!*)(?:(?P<key>[A-Za-z_]+):)?(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<plain>\S*))')
 _SCORE = re.compile(r"(?P<sign><=|>=|<|>|=|)(?P<number>-?[0-9]{1,15}(?:\.[0-9]{1,15})?)")
 _TURN = re.compile(r"[1-9][0-9]{0,5}")
@@ -67,7 +68,7 @@ def _term(match: re.Match[str]) -> Term:
         raise FilterError(f"the term {shown[:40]!r} is too long or holds control characters; shorten it")
     negated = len(match["not"]) % 2 == 1
     if key is None:
-        if match["quoted"] is None and value in _WORDS:
+        if match["quoted"] is None and value in FILTER_WORDS:
             return Term(value, "", negated)
         if not value:
             raise FilterError(f"the term {shown!r} says nothing; put a word or a condition there")
@@ -93,8 +94,9 @@ def compiled(where: Filter, run: int | None, *, in_flight: bool = True) -> Condi
     conditions: list[str] = []
     values: list[Any] = []
     for term in where.terms:
-        condition, parameters = (_KEYS | _WORDS | {"text": _text})[term.key](term.value, run)
-        if not in_flight and term.key == "status":
+        compile_ = FILTER_WORDS[term.key].compile if term.key in FILTER_WORDS else (_KEYS | {"text": _text})[term.key]
+        condition, parameters = compile_(term.value, run)
+        if not in_flight:
             condition = condition.replace("answers.status", _SETTLED)
         conditions.append(f"({condition}) IS {'NOT ' if term.negated else ''}TRUE")
         values += parameters
@@ -208,7 +210,32 @@ def _scope(column: str, run: int | None) -> Condition:
     return ("TRUE", []) if run is None else (f"{column} = ?", [run])
 
 
-_KEYS: dict[str, Callable[[str, int | None], Condition]] = {
+def _empty(value: str, run: int | None) -> Condition:
+    """There is an answer, and it says nothing and calls no tool."""
+    return (
+        "answers.preview = '' AND answers.code IS NULL AND (SELECT length(b.text) <= ? OR trim(b.text, ?) = '' "
+        "FROM bodies b WHERE b.id = answers.body)",
+        [PREVIEWED, " \t\r\n"],
+    )
+
+
+def _ending(value: str, run: int | None) -> Condition:
+    return "answers.ending LIKE ? ESCAPE '~'", [like(value)]
+
+
+def _cause(value: str, run: int | None) -> Condition:
+    """The code or message of the error, or the reason of an evaluator that could not judge, holds this text."""
+    pattern = f"%{like(value)}%"
+    return (
+        "answers.code LIKE ? ESCAPE '~' OR (SELECT json_extract(b.answer, '$.message') LIKE ? ESCAPE '~' "
+        "FROM bodies b WHERE b.id = answers.body AND answers.code IS NOT NULL) OR "
+        "EXISTS (SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run WHERE s.answer = answers.id "
+        "AND s.pass = r.scoring_pass AND s.result = 'error' AND s.reason LIKE ? ESCAPE '~')",
+        [pattern] * 3,
+    )
+
+
+_KEYS: dict[str, _Compile] = {
     "status": _status,
     "score": _score,
     "evaluator": _evaluator,
@@ -217,9 +244,33 @@ _KEYS: dict[str, Callable[[str, int | None], Condition]] = {
     "id": _column("name"),
     "target": _target,
     "turn": _turn,
+    "ending": _ending,
+    "cause": _cause,
 }
-_WORDS: dict[str, Callable[[str, int | None], Condition]] = {
-    "flaky": _flaky,
-    "errored": lambda value, run: ("answers.status = 'error'", []),
-    "failed": lambda value, run: ("answers.status = 'fail'", []),
+
+
+@dataclass(frozen=True, slots=True)
+class FilterWord:
+    """A word that stands for a condition by itself, in quotation marks for its text."""
+
+    about: str
+    compile: _Compile
+
+
+def _word(column: Literal["status", "ending"], value: str, about: str) -> FilterWord:
+    return FilterWord(about, lambda _, run: (f"answers.{column} = ?", [value]))
+
+
+FILTER_WORDS: Mapping[str, FilterWord] = {
+    **{status: _word("status", status, f"status {status}") for status in get_args(AnswerStatus)},
+    "failed": _word("status", "fail", "status fail"),
+    "errored": _word("status", "error", "status error"),
+    "empty": FilterWord("the answer says nothing", _empty),
+    "flaky": FilterWord("some repeats pass and others fail", _flaky),
+    **{ending: _word("ending", ending, about) for ending, about in ENDINGS.items()},
 }
+"""Every word, the same for the command line, the workbench, reports and the library; a status is a word by itself."""
+SHOWN_WORDS = tuple(
+    word for word in FILTER_WORDS if word not in ("failed", "errored", "pending", "running", "answered")
+)
+"""Those that helps and hints list: the others are second spellings, and what an answer is only for a while."""

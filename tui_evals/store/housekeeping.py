@@ -16,7 +16,21 @@ _PAGE = 5_000
 _ABANDONED = 3_600.0  # seconds after which a plan that was never completed is swept away
 _LETTERS, _SIGNS = "abcdefghjkmnpqrstvwxyz", "0123456789abcdefghjkmnpqrstvwxyz"
 _RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs"
-_MUTABLE = {"status", "control", "name", "tags", "note", "started", "finished", "pid", "host", "message", "code"}
+_MUTABLE = {
+    "status",
+    "control",
+    "name",
+    "tags",
+    "note",
+    "started",
+    "finished",
+    "pid",
+    "host",
+    "message",
+    "code",
+    "verdict",
+    "config",
+}
 
 
 def begin(connection: sqlite3.Connection, new: NewRun, config: str) -> int:
@@ -132,7 +146,8 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(
-        "DELETE FROM snapshots WHERE hash NOT IN (SELECT snapshot FROM runs) AND created < ?",
+        "DELETE FROM snapshots WHERE hash NOT IN (SELECT snapshot FROM runs) AND hash NOT IN "
+        "(SELECT ifnull(config ->> '$.dataset', '') FROM passes) AND created < ?",
         [time.time() - _ABANDONED],
     )
     return False

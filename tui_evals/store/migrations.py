@@ -102,7 +102,63 @@ def _reasons(database: Database) -> None:
     )
 
 
-STEPS: tuple[Callable[[Database], None], ...] = (_first, _comparing, _workers, _reasons)
+def _measures(database: Database) -> None:
+    """What scores are in; of those kept until now the names of the limits tell."""
+    for table in ("scores", "group_scores"):
+        database.executescript(
+            f"""
+            ALTER TABLE {table} ADD COLUMN measure TEXT NOT NULL DEFAULT '';
+            UPDATE {table} SET measure = iif(substr(reason, 1, 8) = 'negated:', 'at least ', 'at most ')
+              || CASE evaluator WHEN 'Latency' THEN 'ms' WHEN 'Cost' THEN 'USD' ELSE 'tokens' END
+              WHERE evaluator IN ('Latency', 'Cost', 'Tokens');
+            """
+        )
+
+
+def _unjudged(database: Database) -> None:
+    """Answers that were called passed though nothing could fail them, and what the gates of a run came to."""
+    current = (
+        "SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run "
+        "WHERE s.answer = answers.id AND s.pass = r.scoring_pass"
+    )
+    together = (
+        "SELECT 1 FROM group_scores g JOIN runs r ON r.id = g.run WHERE g.run = answers.run "
+        "AND g.pass = r.scoring_pass AND g.item = answers.item AND g.turn = answers.turn AND g.result IS NOT 'skipped'"
+    )
+    database.executescript(
+        f"""
+        ALTER TABLE runs ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
+        UPDATE answers SET status =
+          CASE WHEN EXISTS ({current} AND s.result IS NULL) OR EXISTS ({together}) THEN 'scored' ELSE 'unjudged' END
+          WHERE status = 'pass' AND NOT EXISTS ({current} AND s.result IN ('pass', 'fail'))
+          AND run NOT IN (SELECT id FROM runs WHERE json_extract(config, '$.recorded') IS NOT NULL);
+        """
+    )
+
+
+def _endings(database: Database) -> None:
+    database.executescript(
+        """
+        ALTER TABLE answers ADD COLUMN ending TEXT NOT NULL DEFAULT '';
+        UPDATE answers SET ending = ifnull((
+          SELECT CASE
+            WHEN json_extract(b.answer, '$.diagnostics.refusal') != '' THEN 'refusal'
+            WHEN lower(json_extract(b.answer, '$.finish_reason')) IN ('length', 'max_tokens') THEN 'length'
+            WHEN lower(json_extract(b.answer, '$.finish_reason')) = 'content_filter' THEN 'content_filter'
+            ELSE '' END
+          FROM bodies b WHERE b.id = answers.body), '');
+        """
+    )
+
+
+def _waits(database: Database) -> None:
+    database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
+
+
+STEPS: tuple[Callable[[Database], None], ...] = (
+    *(_first, _comparing, _workers, _reasons),
+    *(_measures, _unjudged, _endings, _waits),
+)
 VERSION = len(STEPS)
 
 

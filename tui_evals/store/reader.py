@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -24,11 +25,13 @@ from .rows import (
     Draft,
     EvaluatorMean,
     GroupScore,
+    JudgedBy,
     Label,
     ScoringPass,
     answer_record,
     answer_row,
     call_record,
+    judged_document,
     label_row,
     run_row,
     score_record,
@@ -49,6 +52,11 @@ class Reader:
         if schema_version(self._connection, self._path) != migrations.VERSION:
             self._connection.close()
             raise StoreError(f"{self._path} is from an earlier tui-evals; `tui-evals runs` brings it up to date.")
+
+    @property
+    def path(self) -> Path:
+        """The database it reads."""
+        return self._path
 
     # -- what changed
 
@@ -102,6 +110,18 @@ class Reader:
             return document
         raise LookupError(f"there is no dataset snapshot {digest[:12]} in {self._path}")
 
+    def judged_by(self, run: RunRow, asked: Mapping[str, Any] | None = None) -> JudgedBy:
+        """The dataset by which the answers of a run are judged now, and since when; `asked` is its own if known."""
+        query = (
+            "SELECT p.created, s.hash, s.document FROM passes p JOIN snapshots s ON s.hash = p.config ->> '$.dataset' "
+            "WHERE p.run = ? AND p.pass = ?"
+        )
+        if asked is None:
+            asked = self.snapshot(run.snapshot) if run.snapshot else {}
+        for created, digest, text in self.query(query, [run.id, run.scoring_pass]):
+            return JudgedBy(judged_document(asked, json.loads(text)), created, digest)
+        return JudgedBy(asked, run.created, run.snapshot)
+
     def control(self, run: int) -> Control:
         """The control word of a run: pause, stop, or empty."""
         for (word,) in self.query("SELECT control FROM runs WHERE id = ?", [run]):
@@ -121,9 +141,30 @@ class Reader:
         """What all calls of a run cost, judges included, and how many calls nobody knows the price of."""
         return figures.spent(self.query, run)
 
+    def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
+        """The tokens of the largest answer of each target and judge of a run, by kind and name."""
+        return figures.largest_answers(self.query, run)
+
     def causes(self, run: int) -> tuple[FailureCause, ...]:
         """Why answers of a run are missing or could not be judged, the most frequent cause first."""
         return figures.causes(self.query, run, self.run(run).scoring_pass)
+
+    def only(self, where: Filter) -> Reader:
+        """A view that shows of every run only the answers a filter lets through, for whoever walks over all of them."""
+        return _FilteredReader(self._path, where)
+
+    def endings(self, run: int) -> dict[str, int]:
+        """How many answers of a run ended otherwise than usual, by how they did."""
+        query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
+        return dict(self.query(query, [run]))
+
+    def messages(self, run: int) -> dict[int, str]:
+        """Why there is no answer, by the id of each that is missing."""
+        query = (
+            "SELECT answers.id, ifnull(json_extract(b.answer, '$.message'), answers.code) FROM answers "
+            "JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL"
+        )
+        return dict(self.query(query, [run]))
 
     def passes(self, run: int) -> list[ScoringPass]:
         """The scoring passes of a run, in order."""
@@ -221,6 +262,10 @@ class Reader:
         """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
         return figures.evaluator_means(self.query, run, number or self.run(run).scoring_pass, columns)
 
+    def label_counts(self, run: int) -> dict[str, dict[str, int]]:
+        """How often each evaluator gave each label without a verdict, in the scoring that counts."""
+        return figures.label_counts(self.query, run, self.run(run).scoring_pass)
+
     def judged(self, run: int, number: int | None = None) -> list[figures.Judged]:
         """The scores of a pass (None: the one that counts), as a comparison needs them."""
         return figures.judged(self.query, run, number or self.run(run).scoring_pass)
@@ -306,7 +351,9 @@ class Reader:
         """The run, interrupted if its owner is gone; on another host nobody can tell."""
         run = run_row(row)
         if run.status in LIVE_STATUSES and run.host in (None, self._host) and not alive(run_lock(self._path, run.key)):
-            return replace(run, status="interrupted", message=_KILLED, code="killed")
+            run = replace(run, status="interrupted", message=_KILLED, code="killed")
+        if run.waiting is not None and (run.status not in LIVE_STATUSES or run.waiting.until <= time.time()):
+            return replace(run, waiting=None)
         return run
 
     def _in_flight(self, run: int) -> bool:
@@ -327,3 +374,15 @@ class Reader:
         if not totals.running or self._in_flight(run):
             return totals
         return replace(totals, pending=totals.pending + totals.running, running=0)
+
+
+class _FilteredReader(Reader):
+    def __init__(self, path: Path, where: Filter) -> None:
+        super().__init__(path)
+        self._where = where
+
+    def all_rows(self, run: int) -> Iterator[AnswerRow]:
+        """The answers of a run that the filter lets through, in the order of the plan, paged."""
+        ids = self.ids(run, self._where)
+        for start in range(0, len(ids), _PAGE):
+            yield from self.rows(ids[start : start + _PAGE])

@@ -7,15 +7,23 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 RunStatus = Literal["planned", "running", "paused", "stopping", "interrupted", "finished"]
-StopCode = Literal["", "asked", "killed", "budget", "configuration", "failed"]
-"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, or something failed."""
+StopCode = Literal["", "asked", "killed", "budget", "configuration", "limited", "failed"]
+"""Why a run is not finished: somebody stopped it, its process vanished, its money is spent, a provider asked for a
+longer pause than it may have, or something failed."""
 LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
 """What a run can be while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
 Control = Literal["", "pause", "stop"]
-AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error"]
-"""`answered` is not judged yet; the four after it are final."""
+AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored"]
+"""`answered` is not judged yet; all after it are final. Nothing judged what is `unjudged`, and what judged something
+`scored` gives numbers or labels that can neither pass nor fail: both are outside every rate."""
 WorkerState = Literal["alive", "silent", "gone"]
+ENDINGS: Mapping[str, str] = {
+    "length": "cut off at the limit of tokens",
+    "content_filter": "cut by the provider's content filter",
+    "refusal": "refused by the model",
+}
+"""How an answer can end that is none as it was asked for, and what that means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +78,8 @@ class AnswerRecord:
     finish_reason: str | None = None
     code: str | None = None
     message: str | None = None
+    traceback: str | None = None
+    """The last frames of an exception of the user's own code, where that is why there is no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +95,8 @@ class ScoreRecord:
     reason: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0
+    measure: str = ""
+    """What the score is in, and which scores pass, as the evaluator says it: `at most ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +115,20 @@ class CallRecord:
     code: str | None = None
     message: str | None = None
     from_cache: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A pause before a target is asked again, because it said that it is asked too much, or a call failed."""
+
+    target: str
+    code: str
+    """The error that the last attempt met."""
+    until: float
+    attempt: int
+    """The number of the attempt that follows."""
+    attempts: int
+    """How many there are at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +160,10 @@ class RunRow:
     message: str = ""
     """Why it stopped, in the sentence that its user saw; empty while it goes on and once it is finished."""
     code: StopCode = ""
+    verdict: str = ""
+    """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
+    waiting: Wait | None = None
+    """What it waits for, while it does and goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +194,8 @@ class AnswerRow:
     started: float | None
     code: str | None
     preview: str
+    ending: str = ""
+    """Why the target ended the answer, where that is unusual: a word of ENDINGS, or what the provider called it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +219,16 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """Why some answers are missing, or why an evaluator could not judge some of them."""
+    """Why some answers are missing or are cut, or why an evaluator could not judge some of them."""
 
     count: int
     evaluator: str
-    """The evaluator that could not judge; empty where there is no answer."""
+    """The evaluator that could not judge; empty where it is the answer that is missing or cut."""
     code: str
+    """The code of the error, or the word of ENDINGS."""
     message: str
+    item: str = ""
+    """The first item it happened to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,3 +248,5 @@ class Totals:
     input_tokens: int
     output_tokens: int
     judge_cost: float = 0.0
+    unjudged: int = 0
+    scored: int = 0

@@ -29,7 +29,7 @@ class Answered:
 
     answer: int
     values: tuple[Any, ...]
-    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview."""
+    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview, ending."""
     body: tuple[str, str | None, str]
     cache: CacheKey | None
     now: float
@@ -62,6 +62,18 @@ def running(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -
     return [None] * len(rows)
 
 
+def waiting(connection: sqlite3.Connection, rows: Sequence[tuple[int, int | None, str]]) -> list[None]:
+    """What runs wait for: the run, the answer that is not in flight meanwhile, and the wait if it is to be shown."""
+    connection.executemany("UPDATE runs SET waiting = ? WHERE id = ?", [(wait, run) for run, _, wait in rows if wait])
+    landed = [answer for _, answer, _ in rows if answer is not None]
+    seq = take_seq(connection, len(landed))
+    connection.executemany(
+        "UPDATE answers SET seq = ?, status = 'pending', started = NULL WHERE id = ? AND status = 'running'",
+        [(seq + n, answer) for n, answer in enumerate(landed)],
+    )
+    return [None] * len(rows)
+
+
 def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[bool]:
     """Write the answers of cells that have none yet; says of each whether it was the first."""
     unanswered = {
@@ -83,7 +95,7 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
     seq, body = take_seq(connection, len(first)), _add_bodies(connection, [row.body for row in first])
     connection.executemany(
         "UPDATE answers SET status = ?, input_tokens = ?, output_tokens = ?, cost = ?, latency_ms = ?, attempts = ?, "
-        "from_cache = ?, scripted = ?, code = ?, preview = ?, seq = ?, body = ? WHERE id = ?",
+        "from_cache = ?, scripted = ?, code = ?, preview = ?, ending = ?, seq = ?, body = ? WHERE id = ?",
         [(*row.values, seq + n, body + n, row.answer) for n, row in enumerate(first)],
     )
     _add_cached(connection, [(row.cache, body + n, row.now) for n, row in enumerate(first) if row.cache])
@@ -103,7 +115,7 @@ def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]
     """Add the scores of a pass, and set what the answer as a whole came to."""
     seq = take_seq(connection, len(rows))
     connection.executemany(
-        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         [(row.answer, row.scoring_pass, *score) for row in rows for score in row.scores],
     )
     connection.executemany(
@@ -115,7 +127,7 @@ def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]
 
 def group_scored(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
     """Add records for groups of answers: run, pass, item, turn, then the score."""
-    connection.executemany("INSERT OR IGNORE INTO group_scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+    connection.executemany("INSERT OR IGNORE INTO group_scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
     return [None] * len(rows)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal
 
-from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, WorkerRow
+from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Wait, WorkerRow
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
@@ -23,6 +23,11 @@ _FROM_CACHE, _SCRIPTED = ANSWER_COLUMNS.index("from_cache"), ANSWER_COLUMNS.inde
 _RUN_JSON = ("targets", "prompts", "tags")
 _BODY = tuple((field.name, field.default) for field in fields(AnswerRecord) if field.name not in ("text", "request"))
 _PREVIEW = 80
+PREVIEWED = 5 * _PREVIEW
+"""Characters of an answer that its preview is made of."""
+_USUAL_ENDINGS = frozenset(("stop", "tool_calls", "function_call", "end_turn", "stop_sequence", "tool_use"))
+_ENDING_NAMES: Mapping[str, str] = {"max_tokens": "length", "max_output_tokens": "length", "safety": "content_filter"}
+_LONGEST_ENDING = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,38 @@ class ScoringPass:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """What a run asked, with what is expected of its answers in the scoring pass that counts."""
+
+    document: Mapping[str, Any]
+    since: float
+    """When it was judged so: when the run began, or was judged again by an edited dataset."""
+    digest: str = ""
+    """The snapshot whose expectations these are; empty where nobody knows."""
+
+
+EXPECTATION = ("expected_response", "ideal", "evaluators", "threshold")
+"""The fields of an item or turn that say what is expected of an answer."""
+
+
+def judged_document(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
+    """A dataset as it was asked, with the expectations of another that has the same items and turns."""
+    items = [_with_expectation(*both) for both in zip(asked.get("items", ()), judging.get("items", ()), strict=False)]
+    return {**asked, "default_evaluators": judging.get("default_evaluators"), "items": items}
+
+
+def _with_expectation(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
+    item = {name: value for name, value in asked.items() if name not in EXPECTATION}
+    item |= {name: judging[name] for name in EXPECTATION if judging.get(name) is not None}
+    turns = asked.get("turns")
+    if isinstance(turns, list):
+        item["turns"] = [
+            _with_expectation(*both) for both in zip(turns, judging.get("turns") or ({},) * len(turns), strict=False)
+        ]
+    return item
+
+
+@dataclass(frozen=True, slots=True)
 class Cached:
     """An answer kept in the cache."""
 
@@ -106,6 +143,12 @@ class EvaluatorMean:
     failed: int
     errored: int
     skipped: int
+    measure: str = ""
+    """What its scores are in."""
+    squares: float | None = None
+    """The mean of the squared numbers, which tells how far they spread."""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """How often each label was given by a record that neither passes nor fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +207,15 @@ def preview(record: AnswerRecord) -> str:
     text = record.text if record.text is not None else record.message or ""
     if not text.strip() and record.tool_calls:
         text = " ".join(f"→ {call.get('name')}({call.get('arguments')})" for call in record.tool_calls)
-    return plain(" ".join(text[: _PREVIEW * 5].split())[:_PREVIEW])
+    return plain(" ".join(text[:PREVIEWED].split())[:_PREVIEW])
+
+
+def ending_of(record: AnswerRecord) -> str:
+    """Why the target ended the answer, empty where it ended as usual; a refusal is one under any finish reason."""
+    if record.diagnostics and record.diagnostics.get("refusal"):
+        return "refusal"
+    reason = (record.finish_reason or "").lower()
+    return "" if reason in _USUAL_ENDINGS else plain(_ENDING_NAMES.get(reason, reason)[:_LONGEST_ENDING])
 
 
 def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
@@ -198,6 +249,7 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
     values = dict(zip(RUN_COLUMNS, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in _RUN_JSON}
     values["config"] = json.loads(values["config"])
+    values["waiting"] = Wait(**json.loads(values["waiting"])) if values["waiting"] else None
     return RunRow(**values)
 
 
@@ -213,6 +265,7 @@ def score_values(record: ScoreRecord) -> tuple[Any, ...]:
         plain(record.reason),
         dumps(record.details),
         record.weight,
+        record.measure,
     )
 
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tui_evals.private_files import UnsafeFile, make_private_folder, open_private
+
 from .database import StoreError, explained
 
 _PATIENCE = 1.0  # seconds; somebody who only looks holds the lock for a microsecond
@@ -23,8 +25,8 @@ def run_lock(store: Path, key: str) -> Path:
 def hold(path: Path) -> Iterator[None]:
     """Own a run for a block; refused while another process owns it."""
     try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        make_private_folder(path.parent, path.parent.parent)
+        file = open_private(path, os.O_CREAT | os.O_RDWR, path.parent.parent)
     except OSError as problem:
         raise explained(problem, path) from problem
     try:
@@ -39,9 +41,11 @@ def hold(path: Path) -> Iterator[None]:
 def alive(path: Path) -> bool:
     """Whether a process owns the run of this lock file."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = open_private(path, os.O_RDONLY, path.parent.parent)
     except FileNotFoundError:
         return False
+    except UnsafeFile as problem:
+        raise explained(problem, path) from problem
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

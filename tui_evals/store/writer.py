@@ -7,7 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,11 +26,12 @@ from .records import (
     RunRow,
     RunStatus,
     ScoreRecord,
+    Wait,
     WorkerRow,
 )
 from .redact import redacted, spellings, without
 from .results import CacheKey
-from .rows import body_of, call_values, cleaned, dumps, plain, preview, score_values, worker_values
+from .rows import body_of, call_values, cleaned, dumps, ending_of, plain, preview, score_values, worker_values
 from .runlock import alive, run_lock
 
 _PAGE = 5_000  # planned answers in a transaction; the lock is held some 16 ms for them
@@ -87,9 +88,17 @@ class Writer:
             fields["message"] = plain(self._guarded(fields["message"]))
         self._update(run, {"status": status, **fields})
 
+    def run_config(self, run: int, config: Mapping[str, Any]) -> None:
+        """Change on what terms a run goes on."""
+        self._update(run, {"config": self._guarded(dumps(config))})
+
     def control(self, run: int, word: Control) -> None:
         """Ask whoever executes a run to pause or stop; the empty word lets it go on."""
         self._update(run, {"control": word})
+
+    def verdict(self, run: int, sentence: str) -> None:
+        """Keep whether a run met its gates."""
+        self._update(run, {"verdict": plain(self._guarded(sentence))})
 
     def heartbeat(self, run: int) -> None:
         """Say that the run is not stuck; does not wait."""
@@ -134,6 +143,11 @@ class Writer:
         """Say that answers are being asked for since a time; does not wait."""
         for answer in answers:
             self._thread.put(results.running, (answer, at))
+
+    def waiting(self, run: int, wait: Wait | None, answer: int | None) -> None:
+        """Say that a run waits, and that an answer is not in flight meanwhile; does not wait."""
+        text = "" if wait is None else dumps(asdict(replace(wait, target=self.clean(wait.target))))
+        self._thread.put(results.waiting, (run, answer, text))
 
     async def answered(
         self,
@@ -260,6 +274,8 @@ class Writer:
             record = replace(record, text=self.clean(record.text))
         if record.message is not None:
             record = replace(record, message=self._guarded(record.message))
+        if record.traceback is not None:
+            record = replace(record, traceback=self._guarded(record.traceback))
         request, text, rest = body_of(record)
         values = (
             status,
@@ -272,6 +288,7 @@ class Writer:
             record.scripted,
             record.code,
             preview(record),
+            self.clean(ending_of(record)),
         )
         body = (cleaned(request, self.clean), text, cleaned(rest, self.clean))
         if cache is not None:
@@ -279,9 +296,11 @@ class Writer:
         return results.Answered(answer, values, body, cache, time.time())
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
-        *texts, details, weight = score_values(record)
+        if isinstance(raised := record.details.get("traceback"), str):  # lines of source, where a key may stand
+            record = replace(record, details={**record.details, "traceback": self._guarded(raised)})
+        *texts, details, weight, measure = score_values(record)
         known = (self.clean(value) if isinstance(value, str) else value for value in texts)
-        return (*known, cleaned(details, self.clean), weight)
+        return (*known, cleaned(details, self.clean), weight, self.clean(measure))
 
     def clean(self, text: str) -> str:
         """Without the secrets that are known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +35,10 @@ class Request:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
-MAX_TOKENS = 2**53
-"""A larger count is taken for an error."""
+MAX_TOKENS = 100_000_000
+"""A larger count is taken for an error; no model reads or writes so much at once."""
+MAX_COST = 100_000.0
+"""US dollars; a call that is said to cost more is taken for an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Reply:
     model: str | None = None
     finish_reason: str | None = None
     diagnostics: Mapping[str, Any] | None = None
+    seconds: float | None = field(default=None, compare=False)
+    """How long the network took, where the target has measured that; else asking it took no longer than the network."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
 
@@ -73,12 +78,18 @@ class TargetError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        traceback: str | None = None,
+        nobody_there: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
+        self.nobody_there = nobody_there
+        """Whether nobody listens at the address, so that no question at all can be put."""
+        self.traceback = traceback
+        """Where it was raised, for an exception of the user's own code."""
 
 
 class Target(Protocol):
@@ -91,6 +102,14 @@ class Target(Protocol):
     async def close(self) -> None:
         """Give back connections and processes."""
         ...
+
+
+def attempt_clock(target: Target, timeout: float) -> asyncio.Timeout:
+    """Ends an attempt at a target after its timeout, unless the target has `keeps_time` and so does that itself.
+
+    Such a target knows when its call goes out, before which it may have to start a process that takes seconds.
+    """
+    return asyncio.timeout(None if getattr(target, "keeps_time", False) else timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +142,10 @@ class TargetConfig:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     timeout: float = 60.0
+    retries: int = 3
+    """Further attempts at a question that a passing failure met; three times as many where that is a rate limit."""
+    max_wait: float = 300.0
+    """Seconds to wait at most before the next attempt; a provider that asks for more ends the run."""
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from .base import MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
+from .base import MAX_COST, MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
 
 
 def resolve_reference(value: str | None, environment: Mapping[str, str], setting: str, target: str) -> str | None:
@@ -69,14 +69,16 @@ def parse_completion(document: Any) -> Reply:
         choice = document["choices"][0]
         message, counted = choice["message"], document.get("usage") or {}
         refusal = message.get("refusal") or (message.get("provider_specific_fields") or {}).get("refusal")
+        usage, wrong_counts = _parse_usage(counted)
+        notes = {"refusal": refusal, "usage": wrong_counts}
         return Reply(
             text=_content_text(message.get("content")) or refusal or "",
             tool_calls=tuple(map(_tool_call, message.get("tool_calls") or ())),
-            usage=_parse_usage(counted),
-            cost=_finite_number(counted.get("cost")),
+            usage=usage,
+            cost=_parse_cost(counted.get("cost")),
             model=document.get("model"),
             finish_reason=choice.get("finish_reason"),
-            diagnostics={"refusal": refusal} if refusal else None,
+            diagnostics={name: note for name, note in notes.items() if note} or None,
         )
     except (KeyError, IndexError, TypeError, AttributeError):
         raise ValueError("the document is not a chat completion") from None
@@ -97,20 +99,30 @@ def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": call.get("id") or "", "name": function["name"], "arguments": sent}
 
 
-def _parse_usage(counted: Mapping[str, Any]) -> Usage | None:
-    input_tokens, output_tokens = counted.get("prompt_tokens"), counted.get("completion_tokens")
-    if (
-        not isinstance(input_tokens, int)
-        or not isinstance(output_tokens, int)
-        or max(abs(input_tokens), abs(output_tokens)) > MAX_TOKENS
-    ):
-        return None
+def _parse_usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
+    """The tokens counted, and a note where what the provider states cannot be a count."""
+    stated = counted.get("prompt_tokens"), counted.get("completion_tokens")
+    if stated == (None, None):
+        return None, ""
+    input_tokens, output_tokens = (
+        value if type(value) is int and 0 <= value <= MAX_TOKENS else None for value in stated
+    )
+    if input_tokens is None or output_tokens is None:
+        return None, f"not counted: {_stated(stated[0])} tokens in and {_stated(stated[1])} out were stated"
     # Where a provider counts nothing, litellm puts zeros.
-    return Usage(input_tokens, output_tokens) if input_tokens or output_tokens else None
+    return (Usage(input_tokens, output_tokens) if input_tokens or output_tokens else None), ""
 
 
-def _finite_number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+def _stated(value: object) -> str:
+    """A count that is none, in a few characters."""
+    return "no" if value is None else str(value)[:24]
+
+
+def _parse_cost(value: object) -> float | None:
+    """A stated cost that can be one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) and 0 <= value <= MAX_COST else None
 
 
 def _join_stream(body: bytes) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 
 from .base import ConfigurationError, Price, TargetConfig
@@ -121,6 +122,8 @@ class _Target(_Part):
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
     timeout: float = Field(60.0, gt=0)
+    retries: int = Field(3, ge=0, le=100)
+    max_wait: float = Field(300.0, ge=0)
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
 
@@ -145,7 +148,7 @@ def load_settings(root: Path) -> Settings:
     """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to mend it."""
     file = root / FILE
     try:
-        text = file.read_text(encoding="utf-8")
+        text = check_private(file, links_within=root).read_text(encoding="utf-8")
         data = tomllib.loads(text)
     except FileNotFoundError:
         return Settings()

@@ -13,6 +13,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
+from tui_evals.private_files import check_private
+
 from .base import ConfigurationError
 from .config import FILE, invalid_toml, load_settings
 
@@ -99,6 +101,7 @@ def _replace_file(file: Path, text: str) -> None:
     """Replace the file once the text has proved to be a valid configuration."""
     target = file.resolve()
     try:
+        check_private(file, links_within=file.parent.parent)
         target.parent.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".config.", dir=target.parent) as folder:
             draft = Path(folder) / FILE

@@ -44,8 +44,10 @@ class Failures:
     environment: Mapping[str, str]
     secrets: tuple[str, ...] = ()
 
-    def refused(self, status: int, retry_after: str | None, body: str) -> TargetError:
+    def refused(self, status: int, retry_after: str | None, body: str, location: str | None = None) -> TargetError:
         """An HTTP status other than success."""
+        if 300 <= status < 400:
+            return self._redirected(status, location)
         out_of_credit = status == 429 and '"insufficient_quota"' in body
         passing = status in (408, 409, 429) or status >= 500
         advice = _ADVICE.get(status, "It may pass; ask again." if passing else "Check the question and its parameters.")
@@ -56,6 +58,15 @@ class Failures:
             retry_after=retry_seconds(retry_after),
             status=status,
         )
+
+    def _redirected(self, status: int, location: str | None) -> TargetError:
+        """An answer that sends one elsewhere, which is not followed: whoever is there would be given the key."""
+        leads = f"it redirects to {self.readable(location)}" if location else "it redirects, and does not say where"
+        address = (location or "").partition("?")[0].removesuffix("/chat/completions").removesuffix("/v1/messages")
+        known = address != location and address.startswith("http")
+        remedy = f"Set base_url to {self.readable(address)}" if known else "Set base_url to the address it leads to"
+        message = f"{self.where} answered {status}: {leads}. {remedy}, if it is yours; nothing was sent there."
+        return TargetError("agentRequestFailed", message, status=status)
 
     def unreadable(self, body: str) -> TargetError:
         """An answer that is no chat completion."""
@@ -72,10 +83,10 @@ class Failures:
         message = f"{self.where} did not answer within {after:g} s. Raise the target's timeout, or look at the server."
         return TargetError("agentTimeout", message, retryable=True)
 
-    def unreachable(self, reason: str, retryable: bool = True) -> TargetError:
+    def unreachable(self, reason: str, retryable: bool = True, nobody_there: bool = False) -> TargetError:
         """A connection that could not be made, or broke."""
         message = f"No answer from {self.where}: {self.readable(reason)}. Check base_url and that the server runs."
-        return TargetError("agentRequestFailed", message, retryable=retryable)
+        return TargetError("agentRequestFailed", message, retryable=retryable, nobody_there=nobody_there)
 
     def readable(self, text: str) -> str:
         """The text on one line, clipped, with every secret hidden."""

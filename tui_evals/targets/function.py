@@ -13,7 +13,6 @@ It returns the answer as text, or an object with `text` and, as it likes, `tool_
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 import os
 import subprocess
@@ -24,6 +23,9 @@ from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+
+from tui_evals.interpreter import import_from_project, python_command
+from tui_evals.text.tracebacks import last_frames
 
 from .answers import last_question, one_line, parse_reply
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
@@ -67,12 +69,17 @@ class Function:
         except TargetError:
             raise
         except (Exception, SystemExit) as problem:  # whatever the user's code raises is the record of this answer
-            raised = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
-            raise TargetError("agentRequestFailed", f"{self._name} failed with {raised}") from None
+            raise raised_error(self._name, problem) from None
         return parse_reply(answer, self._name)
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def raised_error(name: str, problem: BaseException) -> TargetError:
+    """The record of an exception of the user's own code, with the place where it was raised."""
+    raised = one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
+    return TargetError("agentRequestFailed", f"{name} failed with {raised}", traceback=last_frames(problem))
 
 
 def named_function(config: TargetConfig, root: Path) -> Function:
@@ -95,11 +102,8 @@ def _load_function(name: str, root: Path) -> Callable[[Any], Any]:
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
         raise ConfigurationError(f"python:{name} names no function; write python:module:function")
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
-    importlib.invalidate_caches()
     try:
-        value: Any = importlib.import_module(module_name)
+        value: Any = import_from_project(module_name, root)
     except (Exception, SystemExit) as problem:  # a module of the user's may raise anything while it is imported
         raised = one_line(f"{type(problem).__name__}: {problem}")
         raise ConfigurationError(f"python:{name}: {module_name} cannot be imported from {root} ({raised})") from None
@@ -146,7 +150,7 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
         except Exception as raised:  # handed over to the one who waits
             problem = raised
         except BaseException as raised:  # what would end the whole run, were it raised there
-            problem = RuntimeError(f"it raised {type(raised).__name__}")
+            problem = RuntimeError(f"it raised {type(raised).__name__}").with_traceback(raised.__traceback__)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, result, problem)
 
@@ -170,7 +174,7 @@ def _check(config: TargetConfig, context: TargetContext) -> None:
     if not context.apart:
         _open(config, context)
         return
-    words = [sys.executable, "-P", "-m", __name__, config.name, config.model]
+    words = python_command("-m", __name__, config.name, config.model)
     with suppress(subprocess.TimeoutExpired):  # whoever calls it waits longer, and says what becomes of it
         done = subprocess.run(
             words,

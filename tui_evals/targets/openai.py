@@ -144,7 +144,8 @@ def _parse_response(response: aiohttp.ClientResponse, body: bytes | None, failur
     if body is None:
         raise failures.too_long()
     if not 200 <= response.status < 300:
-        raise failures.refused(response.status, response.headers.get("Retry-After"), body.decode("utf-8", "replace"))
+        retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+        raise failures.refused(response.status, retry_after, body.decode("utf-8", "replace"), location)
     try:
         return parse_body(body, response.content_type == "text/event-stream")
     except ValueError:
@@ -157,7 +158,7 @@ def _connection_error(failures: Failures, error: Exception) -> TargetError:
     if isinstance(cause, socket.gaierror):
         return failures.unreachable("its host name is not known", cause.errno == socket.EAI_AGAIN)
     if isinstance(cause, ConnectionRefusedError):
-        return failures.unreachable("it refuses connections")
+        return failures.unreachable("it refuses connections", nobody_there=True)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientSSLError):
         return failures.unreachable(str(cause), not isinstance(error, aiohttp.ClientConnectorCertificateError))
     return failures.unreachable("the connection broke")

@@ -84,8 +84,16 @@ class Later:
 
     async def ask(self, request: Request) -> Reply:
         """The answer of the target."""
+        return await self._opened().ask(request)
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether the target ends its attempts itself."""
+        return getattr(self._opened(), "keeps_time", False)
+
+    def _opened(self) -> Target:
         self._target = self._target or self._opening()
-        return await self._target.ask(request)
+        return self._target
 
     async def close(self) -> None:
         """Give back what the target holds, if it was opened."""

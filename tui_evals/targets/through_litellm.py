@@ -9,21 +9,25 @@ import asyncio
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from yarl import URL
 
+from tui_evals.interpreter import forbid_core_dumps
+
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .prices import is_known_provider, similar_provider
 from .reaching import missing_key, proxy_of
-from .worker import Worker, json_line
+from .worker import READY, Worker, json_line
 
 # Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
 # A prompt or dataset may therefore set only these; anything else has to stand in the configuration.
@@ -39,10 +43,15 @@ _LITELLM_SETTINGS = {
     # Otherwise litellm reads .env files of its own choice.
     "LITELLM_MODE": "PRODUCTION",
 }
+_AROUND_CALL = 30.0
+"""Seconds that litellm may take before and after its call, such as for what it imports at the first one."""
 
 
 class ThroughLitellm:
     """A model named by a litellm string; its child process is on its way as soon as this is made."""
+
+    keeps_time = True
+    """The child ends the call after the timeout, by a clock that starts when the call goes out."""
 
     def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
@@ -51,7 +60,7 @@ class ThroughLitellm:
         self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
 
     async def ask(self, request: Request) -> Reply:
-        """The answer to one request, or TargetError; one attempt, within the target's timeout."""
+        """The answer to one request, or TargetError; one attempt, whose call is within the target's timeout."""
         if self._worker is None:
             raise RuntimeError(f"the target {self._config.name} was asked after it was closed")
         failures = self._failures()
@@ -66,7 +75,12 @@ class ThroughLitellm:
             raise TargetError("agentRequestFailed", message)
         call = completion_body(self._config, self._config.model, request)
         job = {"call": call, "timeout": self._config.timeout, "key": self._key(), "url": self._config.base_url}
-        done = await self._worker.do(job)
+        await self._worker.ready()
+        try:
+            async with asyncio.timeout(self._config.timeout + 2 * _AROUND_CALL):
+                done = await self._worker.do(job)
+        except TimeoutError:
+            raise failures.timed_out(self._config.timeout) from None
         if done is None:
             raise failures.unreachable("the process that runs litellm ended; asking again starts another")
         if "failure" in done:
@@ -75,7 +89,9 @@ class ThroughLitellm:
             reply = parse_completion(done["answer"])
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
-        return replace(reply, cost=done["cost"] or reply.cost)
+        # litellm works its cost out from the counts, so where those are none there is no cost either.
+        cost = (done["cost"] if reply.usage else None) or reply.cost
+        return replace(reply, cost=cost, seconds=done["seconds"])
 
     async def close(self) -> None:
         """Leave the child process; the last target to leave ends it."""
@@ -101,11 +117,11 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
     """The error for a failure that the child reports."""
     match report["kind"]:
         case "status":
-            return failures.refused(report["status"], report["retry_after"], report["text"])
+            return failures.refused(report["status"], report["retry_after"], report["text"], report.get("location"))
         case "timeout":
             return failures.timed_out(timeout)
         case "connection":
-            return failures.unreachable(report["text"], report["retryable"])
+            return failures.unreachable(report["text"], report["retryable"], report.get("nobody_there", False))
         case "long":
             return failures.too_long()
         case "unreadable":
@@ -119,6 +135,7 @@ async def _serve(link: socket.socket) -> None:
     """The child: ask what comes in, many at once, until the parent is gone."""
     reader, writer = await asyncio.open_unix_connection(sock=link, limit=2**30)
     litellm = _import_litellm()
+    writer.write(json_line(READY))
     tasks: dict[int, asyncio.Task[None]] = {}
     while line := await reader.readline():
         job = json.loads(line)
@@ -145,7 +162,43 @@ def _import_litellm() -> Any:
         return error
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
+    _watch_calls()
     return litellm
+
+
+@dataclass
+class _CallClock:
+    """The clock of one job: it runs while a call is out, and keeps how long the last one took."""
+
+    limit: float
+    deadline: asyncio.Timeout
+    seconds: float | None = None
+
+
+_clock: ContextVar[_CallClock | None] = ContextVar("clock", default=None)
+
+
+def _watch_calls() -> None:
+    """Have every HTTP call of litellm, which makes them through httpx, start the clock of its job and stay where it is.
+
+    An address that it is redirected to would be given the key, and the question.
+    """
+    import httpx
+
+    send = httpx.AsyncClient.send
+
+    async def watched(self: httpx.AsyncClient, request: httpx.Request, **options: Any) -> httpx.Response:
+        options = {**options, "follow_redirects": False}
+        clock = _clock.get()
+        if clock is None:
+            return await send(self, request, **options)
+        started = time.perf_counter()
+        clock.deadline.reschedule(asyncio.get_running_loop().time() + clock.limit)
+        response = await send(self, request, **options)
+        clock.seconds = time.perf_counter() - started
+        return response
+
+    httpx.AsyncClient.send = watched  # type: ignore[method-assign]
 
 
 async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWriter) -> None:
@@ -174,10 +227,13 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         # Tools are the model's to call, not litellm's; its look for servers in them needs a package it does not bring.
         "_skip_mcp_handler": True,
     }
-    async with asyncio.timeout(limit):
+    async with asyncio.timeout(limit + _AROUND_CALL) as deadline:
+        clock = _CallClock(limit, deadline)
+        _clock.set(clock)  # each job is a task, with a context of its own
         answer = await litellm.acompletion(**{**job["call"], **settings})
     # By its own table; for some models that are not in it litellm says 0.
-    return {"answer": answer.model_dump(), "cost": answer._hidden_params.get("response_cost") or None}
+    cost = answer._hidden_params.get("response_cost") or None
+    return {"answer": answer.model_dump(), "cost": cost, "seconds": clock.seconds}
 
 
 def _describe_failure(error: Exception) -> dict[str, Any]:
@@ -208,8 +264,9 @@ def _status_failure(response: Any) -> dict[str, Any]:
     text = ""
     with suppress(httpx.ResponseNotRead):
         text = response.text[:MAX_ERROR_BODY]
-    header = response.headers.get("Retry-After")
-    return {"kind": "status", "status": response.status_code, "retry_after": header, "text": text}
+    header, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+    status = response.status_code
+    return {"kind": "status", "status": status, "retry_after": header, "text": text, "location": location}
 
 
 def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -225,7 +282,7 @@ def _connection_failure(link: Exception) -> dict[str, Any]:
     if isinstance(link, socket.gaierror):
         reason = {"text": "its host name is not known", "retryable": link.errno == socket.EAI_AGAIN}
     elif isinstance(link, ConnectionRefusedError):
-        reason = {"text": "it refuses connections", "retryable": True}
+        reason = {"text": "it refuses connections", "retryable": True, "nobody_there": True}
     else:
         reason = {"text": "the connection broke", "retryable": True}
     return {"kind": "connection", **reason}
@@ -276,4 +333,5 @@ KIND = TargetKind(
 
 
 if __name__ == "__main__":
+    forbid_core_dumps()
     asyncio.run(_serve(socket.socket(fileno=0)))

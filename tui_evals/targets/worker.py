@@ -6,12 +6,15 @@ import asyncio
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+from tui_evals.interpreter import python_command
+
 Job = Mapping[str, Any]
+READY = {"ready": True}
+"""What the process says once it takes jobs."""
 _WORKERS: dict[tuple[str, frozenset[tuple[str, str]]], Worker] = {}
 
 
@@ -33,13 +36,18 @@ class Worker:
         worker._users += 1
         return worker
 
-    async def do(self, job: Job) -> dict[str, Any] | None:
-        """What the process says to a job, None if it dies before it says it."""
+    async def ready(self) -> None:
+        """Wait until the process takes jobs, or has died; another takes the place of one that is dead already."""
         child = self._child
         if child.dead or child.loop not in (None, asyncio.get_running_loop()):
             child.end()
             child = self._child = _ChildProcess(*self._key)
-        return await child.do(job)
+        await child.ready()
+
+    async def do(self, job: Job) -> dict[str, Any] | None:
+        """What the process says to a job, None if it dies before it says it."""
+        await self.ready()
+        return await self._child.do(job)
 
     def leave(self) -> None:
         """One user less; the last one ends the process."""
@@ -59,10 +67,11 @@ class _ChildProcess(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[dict[str, Any] | None]] = {}
         self._read = bytearray()
         self._connected: asyncio.Task[asyncio.WriteTransport] | None = None
+        self._ready = asyncio.Event()
         self._socket, child_socket = socket.socketpair()
         with child_socket:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module],
+                python_command("-m", module),
                 stdin=child_socket.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -70,11 +79,18 @@ class _ChildProcess(asyncio.Protocol):
                 start_new_session=True,  # Ctrl-C is for the run, which lets jobs in flight finish.
             )
 
-    async def do(self, job: Job) -> dict[str, Any] | None:
+    async def ready(self) -> None:
+        await self._transport()
+        await self._ready.wait()
+
+    async def _transport(self) -> asyncio.WriteTransport:
         if self._connected is None:
             self.loop = asyncio.get_running_loop()
             self._connected = self.loop.create_task(self._connect())
-        transport = await asyncio.shield(self._connected)
+        return await asyncio.shield(self._connected)
+
+    async def do(self, job: Job) -> dict[str, Any] | None:
+        transport = await self._transport()
         if self.dead:
             return None
         number = next(self._numbers)
@@ -101,6 +117,9 @@ class _ChildProcess(asyncio.Protocol):
         *lines, self._read = self._read.split(b"\n")
         for line in lines:
             done: dict[str, Any] = json.loads(line)
+            if done == READY:
+                self._ready.set()
+                continue
             answer = self._waiting.get(done["number"])
             if answer is not None and not answer.done():
                 answer.set_result(done)
@@ -108,6 +127,7 @@ class _ChildProcess(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Tell everyone who waits that no answer will come."""
         self.dead = True
+        self._ready.set()
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_result(None)

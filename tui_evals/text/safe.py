@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 
@@ -41,6 +42,14 @@ _REPLACED = re.compile(
     rf"[{_SUSPECTS}]*+"
 )
 
+# What the runners of GitHub, Azure, TeamCity and GitLab take as an order in a log: the first at the start of a line,
+# spaces before it or not, the others anywhere in one.
+_LOG_COMMAND = re.compile(
+    r"(?:(?m:^)|(?<=\r))[^\S\r\n]*+:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))|section_(?:start|end)(?=:[0-9])"
+)
+LOG_READERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "GITLAB_CI")
+"""The variables by which such a runner says that it reads along."""
+
 _NEEDS_SPELLING = re.compile(r"[^\n -~]+")
 
 
@@ -69,7 +78,19 @@ def without_sequences(text: str) -> str:
 
 def safe(text: str) -> str:
     """The text without escape sequences and with every other control or invisible character made visible."""
-    return text if _is_clean(text) else _REPLACED.sub(_pictures, without_sequences(text))
+    return without_log_commands(text if _is_clean(text) else _REPLACED.sub(_pictures, without_sequences(text)))
+
+
+def log_is_read() -> bool:
+    """Whether what is printed goes to a runner that looks for orders in it."""
+    return any(os.environ.get(name) for name in LOG_READERS)
+
+
+def without_log_commands(text: str) -> str:
+    """The text with a space in whatever the runner that reads this log would take as an order."""
+    if ("::" in text or "##" in text or "section_" in text) and log_is_read():
+        return _LOG_COMMAND.sub(r"\g<0> ", text)
+    return text
 
 
 def safe_line(text: str, limit: int | None = None) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tui_evals.store.filters import SHOWN_WORDS
+
 from .actions import PLACES, Where, actions_at, key_names
 from .rows import Row, fit, row, wrapped
 
@@ -26,8 +28,8 @@ PROSE: Mapping[Where, str] = {
     ),
     "results": (
         "One row for each answer of the run on screen, as the store holds it now. A filter has terms joined by spaces: "
-        "failed, errored, flaky, status:fail, score:<50, evaluator:Name, category:x, tag:x, id:MT-*, target:x, turn:2, "
-        'words; ! negates a term, "quotation marks" keep words together.'
+        f"{', '.join(SHOWN_WORDS)}, score:<50, evaluator:Name, category:x, tag:x, id:MT-*, target:x, turn:2, "
+        'cause:words, words; ! negates a term, "quotation marks" keep words together and make them words of the text.'
     ),
     "detail": (
         "The answer beside what was expected of it, with what differs marked word by word; below it what each "

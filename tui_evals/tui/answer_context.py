@@ -27,7 +27,7 @@ class AnswerContext:
     run: RunRow
     detail: Detail
     item: Unit
-    """The item as it was when it was asked; empty where the snapshot has none."""
+    """The item as it was asked, with what its answers are judged by; empty where the snapshot has none."""
     turns: tuple[Detail, ...]
     """The answers of the same conversation in order, this one among them."""
 
@@ -86,7 +86,7 @@ class AnswerFinder:
 
     def __init__(self, database: Path) -> None:
         self._database = database
-        self._digest = ""
+        self._judging = (0, 0)
         self._items: Sequence[Any] = ()
 
     def find(self, answer: int) -> AnswerContext:
@@ -94,9 +94,9 @@ class AnswerFinder:
         with Reader(self._database) as reader:
             detail = reader.detail(answer)
             row, run = detail.row, reader.run(detail.row.run)
-            if run.snapshot != self._digest:
-                self._items = _items(reader, run.snapshot)
-                self._digest = run.snapshot
+            if (run.id, run.scoring_pass) != self._judging:
+                self._items = _items(reader, run)
+                self._judging = (run.id, run.scoring_pass)
             item: Any = self._items[row.item] if row.item < len(self._items) else {}
             item = item if isinstance(item, dict) else {}
             start, count = row.pos - row.turn, len(units(item))
@@ -105,9 +105,9 @@ class AnswerFinder:
             return AnswerContext(run, detail, item, turns)
 
 
-def _items(reader: Reader, digest: str) -> Sequence[Any]:
-    """The items of a dataset that was asked; a run without a snapshot has none."""
-    items = reader.snapshot(digest).get("items") if digest else ()
+def _items(reader: Reader, run: RunRow) -> Sequence[Any]:
+    """The items that were asked, with what is expected of them; a run without a snapshot has none."""
+    items = reader.judged_by(run).document.get("items")
     return items if isinstance(items, list) else ()
 
 

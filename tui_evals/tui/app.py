@@ -12,6 +12,7 @@ from textual import events
 from textual.worker import Worker, WorkerState
 
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.private_files import make_private_folder, private_opener
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.tui.answer.pane import DetailPane
@@ -219,10 +220,14 @@ class Workbench(DeskApp):
             self.tell(str(problem), "error")
             return
         log = self.workspace.database.parent / "logs" / "workbench.log"
-        log.parent.mkdir(mode=0o700, exist_ok=True)
-        with open(log, "a", encoding="utf-8") as stream:
-            stream.writelines(traceback.format_exception(problem) if problem else ["unknown\n"])
-        self.tell(f"{event.worker.name} failed: {problem}. Nothing stored is lost; {log} holds the details", "error")
+        try:
+            make_private_folder(log.parent, log.parent.parent)
+            with open(log, "a", encoding="utf-8", opener=private_opener) as stream:
+                stream.writelines(traceback.format_exception(problem) if problem else ["unknown\n"])
+            where = f"{log} holds the details"
+        except OSError as unwritten:
+            where = f"the details could not be written down: {unwritten}"
+        self.tell(f"{event.worker.name} failed: {problem}. Nothing stored is lost; {where}", "error")
 
 
 def _settle_memory() -> None:

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
+from tui_evals.private_files import make_private_folder
 from tui_evals.text.safe import safe
 
 LONGEST = 74_994
@@ -69,7 +70,7 @@ def _saved(text: str, what: str, folder: Path) -> str:
     """Put a text as it is into a file of its own that only its owner can read; says where."""
     name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in what)[:40]
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(folder)
         descriptor, file = tempfile.mkstemp(".txt", f"{time.strftime('%Y%m%d-%H%M%S')}-{name}-", folder)
         with open(descriptor, "w", encoding="utf-8", errors="replace", newline="") as stream:
             stream.write(text)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from tui_evals.private_files import make_private_folder, private_opener
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 
@@ -54,10 +55,14 @@ def _recorded(app: Workbench, database: Path) -> str:
     stream = app.error_console.file
     text = stream.getvalue() if isinstance(stream, io.StringIO) else ""
     log = database.parent / "logs" / "workbench.log"
-    log.parent.mkdir(mode=0o700, exist_ok=True)
-    with open(log, "a", encoding="utf-8") as record:
-        record.write(_LOCALS.sub("", _STYLE.sub("", text)))
+    try:
+        make_private_folder(log.parent, database.parent)
+        with open(log, "a", encoding="utf-8", opener=private_opener) as record:
+            record.write(_LOCALS.sub("", _STYLE.sub("", text)))
+        where = f"{log} holds the details"
+    except OSError as problem:
+        where = f"The details could not be written down: {problem}"
     return (
         f"the workbench ended because of an error of its own. Runs go on and nothing stored is lost; unsaved edits are "
-        f"offered when it opens again. {log} holds the details"
+        f"offered when it opens again. {where}"
     )

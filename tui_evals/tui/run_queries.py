@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tui_evals.store.filters import Filter, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.records import FailureCause, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 _FAILURES = parse_filter("!status:pass !status:pending !status:running !status:answered")
@@ -49,6 +49,10 @@ class RunCount:
     turns: bool
     repeats: bool
     """Whether some item has several of them."""
+    endings: Mapping[str, int] = field(default_factory=dict)
+    """How many answers ended otherwise than usual, by how they did."""
+    causes: tuple[FailureCause, ...] = ()
+    """Why answers are missing, cut or not judged."""
 
 
 def arranged_ids(database: Path, run: RunRow, order: AnswerOrder) -> array[int]:
@@ -80,6 +84,8 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
             # Asked after the totals, so that no answer beyond it is in them already and would count twice.
             seq = reader.seq()
             means = reader.evaluator_means(run.id)
+            endings = reader.endings(run.id)
+            causes = reader.causes(run.id) if totals.errored or totals.partial or endings else ()
         except LookupError:
             return None
         verdicts = {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
@@ -88,4 +94,4 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
         else:
             turns = bool(reader.ids(run.id, _LATER_TURNS))
             repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
-    return RunCount(run.id, seq, run.scoring_pass == 1, totals, means, verdicts, turns, repeats)
+    return RunCount(run.id, seq, run.scoring_pass == 1, totals, means, verdicts, turns, repeats, endings, causes)

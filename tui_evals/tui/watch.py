@@ -41,7 +41,8 @@ def run_differs(run: RunRow, before: RunRow) -> bool:
 
 
 def _shown(run: RunRow) -> tuple[object, ...]:
-    return (run.status, run.control, run.name, run.tags, run.note, run.scoring_pass, run.started, run.finished)
+    named = (run.name, run.tags, run.note)
+    return (run.status, run.control, *named, run.scoring_pass, run.started, run.finished, run.waiting)
 
 
 PAGE = 128

@@ -120,6 +120,9 @@ class World:
         assert self.answers[answer].text is not None
         self.scores[answer] += 1
 
+    def waiting(self, wait: object, answer: int | None) -> None:
+        """Nobody watches."""
+
     def called(self, record: CallRecord) -> None:
         self.log.append(record)
 

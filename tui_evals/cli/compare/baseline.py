@@ -56,7 +56,7 @@ def show(as_json: bool) -> None:
         say("no baseline is set; `tui-evals baseline set RUN` makes a run the one that later ones are measured against")
     for (baseline, run), rate in zip(rows, rates, strict=True):
         say(baseline.source, bold=True)
-        passes = f"{rate.passed} of {rate.judged} pass ({percent(rate.share)})"
+        passes = f"{rate.passed} of {rate.judged} pass ({percent(rate.share)})" if rate.judged else "no pass rate"
         say(f"  {run.key}  {cell(run.name, 40)}  ran {local_time(run.started or run.created)}  {passes}")
         say(f"  set by {baseline.author}, {local_time(baseline.time)}")
 

@@ -295,7 +295,7 @@ def _interval_json(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
-_ANSWERED = ("answered", "pass", "fail", "partial")
+_ANSWERED = ("answered", "pass", "fail", "partial", "unjudged", "scored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,7 @@ def agreement_command(run: str, **options: Any) -> None:
 @click.argument("runs", default="last", metavar="RUN|A,B")
 @click.option("--to", "kind", type=ReportKindName(), help="By the ending of -o when absent, else html.")
 @click.option("-o", "--output", type=_file, help="Where to; .evals/results/ when absent, - for the screen.")
+@click.option("--only", metavar="FILTER", help="In csv or jsonl, only answers that a filter finds, such as `error`.")
 @click.option("--raw-csv", is_flag=True, help="Leave cells that a spreadsheet would run as formulas as they are.")
 @click.option(
     "--annotations", is_flag=True, help="Print what failed as annotations that GitHub shows in a pull request."

@@ -14,12 +14,14 @@ from tui_evals.compare.caveats import caveats
 from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_comparison
+from tui_evals.compare.sides import Rate
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
 from tui_evals.compare.verdicts import NAMES, difference_sentence, interval_percent
 from tui_evals.datasets.discover import project_root
+from tui_evals.present.answers import preview_text
 from tui_evals.present.columns import cut, table, wrap
-from tui_evals.present.comparisons import KIND_LOOKS, difference_text, kind_counts, stop_notes
+from tui_evals.present.comparisons import KIND_LOOKS, difference_text, kind_counts, kind_text, label_lines, stop_notes
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
@@ -35,8 +37,12 @@ def run_table(comparison: Comparison, room: int | None) -> list[str]:
         run, rate = side.run, side.rate
         targets = ", ".join(run.targets)
         ends = interval_percent(rate.interval)
-        rows.append([name, run.key, run.name, targets, percent(rate.share), f"{rate.passed}/{rate.judged}", ends])
+        rows.append([name, run.key, run.name, targets, percent(rate.share), _of(rate), ends])
     return table(rows, right=(4, 5), elastic=(2, 3), room=room)
+
+
+def _of(rate: Rate) -> str:
+    return f"{rate.passed}/{rate.judged}" if rate.judged else ""
 
 
 def evaluator_tables(against: RunDifference, name: str, room: int | None) -> Iterator[Styled]:
@@ -87,7 +93,7 @@ def category_table(comparison: Comparison, room: int | None) -> list[str]:
     names = NAMES[: len(comparison.sides)]
     rows = [["category", *(part for name in names for part in (name, "of"))]]
     for category, rates in comparison.categories.items():
-        cells = [part for rate in rates for part in (percent(rate.share), f"{rate.passed}/{rate.judged}")]
+        cells = [part for rate in rates for part in (percent(rate.share), _of(rate))]
         rows.append([category or "(none)", *cells])
     return table(rows, right=range(1, len(rows[0])), room=room)
 
@@ -192,6 +198,9 @@ def _say_numbers(comparison: Comparison, why: str) -> None:
             say(line)
         for line, style in evaluator_tables(against, name, room):
             say(line, **style)
+    for labels in label_lines(comparison.sides):
+        for line in wrap(labels, room):
+            say(line)
     if comparison.categories:
         say()
         for number, line in enumerate(category_table(comparison, room)):
@@ -208,7 +217,7 @@ def _say_lines(reader: Reader, lines: Sequence[ComparedLine], limit: int, kinds:
         say("No answer changed." if every else f"No answer is {' or '.join(kinds)}.")
         return
     shown = lines[:limit]
-    previews = {row.id: row.preview for row in reader.rows(_answer_ids(shown))}
+    previews = {row.id: preview_text(row) for row in reader.rows(_answer_ids(shown))}
     for line in shown:
         _say_line(line, previews)
     if left := len(lines) - len(shown):
@@ -224,7 +233,7 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
     if line.repeat is not None:
         place.append(f"repeat {line.repeat + 1}")
     place += [part for part in (line.column, line.category) if part]
-    say(cut(f"{look.text}  {' · '.join(place)}", room), fg=colour(look.tone), bold=True)
+    say(cut(f"{kind_text(line)}  {' · '.join(place)}", room), fg=colour(look.tone), bold=True)
     several = len(line.kinds) > 1
     for name, answer, kind in zip(NAMES, line.answers, (None, *line.kinds), strict=False):
         if answer is None:
@@ -232,10 +241,10 @@ def _say_line(line: ComparedLine, previews: dict[int, str]) -> None:
                 say(f"    {name} – not asked", dim=True)
             continue
         mark = ANSWER_LOOKS[answer.status]
-        kind_text = f"{kind or '':<15}" if several else ""
+        kind_cell = f"{kind or '':<15}" if several else ""
         preview = previews.get(answer.id, "")
         preview = preview.rstrip() + "…" if len(preview) >= _PREVIEW else preview
-        say(cut(f"    {name} {mark.glyph} {mark.word:<8} {kind_text}{preview}", room), fg=colour(mark.tone))
+        say(cut(f"    {name} {mark.glyph} {mark.word:<8} {kind_cell}{preview}", room), fg=colour(mark.tone))
 
 
 def _answer_ids(lines: Sequence[ComparedLine]) -> Iterator[int]:

@@ -9,13 +9,12 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.look.show import answers_to
-from tui_evals.cli.output import Stop, colour, columns, say
+from tui_evals.cli.output import colour, columns, say
 from tui_evals.cli.runs_named import run_meant
 from tui_evals.compare.diff import Diff, DiffGap, DiffRow, DiffSide, Kind, diff_json, side_by_side, unified_diff
 from tui_evals.present.answers import error_text, prompt_text, reference_text
 from tui_evals.present.columns import cut, fit, wrap
 from tui_evals.present.status import ANSWER_LOOKS, run_look
-from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import Detail
@@ -119,7 +118,7 @@ def diff(word: str, *, item: str | None, turn: int | None, only: str | None, lim
         if not rows:
             say(_no_rows_text(run, only, turn))
             return
-        items = reader.snapshot(run.snapshot)["items"]
+        items = reader.judged_by(run).document["items"]
         for number, (_, cell) in enumerate(groupby(rows, key=lambda row: row.cell)):
             if number:
                 say()
@@ -134,18 +133,11 @@ def _selected_rows(
     """The first answers in the order of the plan, and how many there are; all of one item, else what failed."""
     filter_text = only if only is not None else "" if item is not None else "failed"
     filter_text += "" if turn is None else f" turn:{turn}"
-    ids = reader.ids(run.id, _filter(filter_text))
+    ids = reader.ids(run.id, project.filter_or_stop(filter_text))
     if item is not None:
         matching = set(ids)
         ids = array("q", [row.id for row in answers_to(reader, run, item, turn) if row.id in matching])
     return reader.rows(ids[:limit]), len(ids)
-
-
-def _filter(text: str) -> Filter:
-    try:
-        return parse_filter(text)
-    except FilterError as problem:
-        raise Stop(str(problem)) from None
 
 
 def _no_rows_text(run: RunRow, only: str | None, turn: int | None) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from tui_evals.cli import project
-from tui_evals.cli.output import Stop, columns, say, say_data
+from tui_evals.cli.output import Stop, columns, say, say_annotation, say_data
 from tui_evals.cli.project import evaluators, store_path
 from tui_evals.cli.run.finishing import kind_named, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
@@ -22,6 +23,8 @@ from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line
 
 OVERVIEW_KINDS = ("csv", "json")
+ONE_ROW_EACH = ("csv", "jsonl")
+"""The kinds of report that stand for one run answer by answer, of which some can be chosen."""
 _GAP = 2
 
 
@@ -92,16 +95,27 @@ def _say_table(lines: Sequence[str]) -> None:
 
 
 def report(
-    words: str, *, kind: str | None, output: Path | None, raw_csv: bool, annotations: bool, overview: bool
+    words: str,
+    *,
+    kind: str | None,
+    output: Path | None,
+    only: str | None,
+    raw_csv: bool,
+    annotations: bool,
+    overview: bool,
 ) -> None:
     """Write the report and say where; with nothing but annotations, print those."""
+    where = project.filter_or_stop(only)
+    if where is not None and (annotations or overview):
+        raise Stop("--only chooses the answers of a csv or jsonl file; leave it out, or the other option")
     if overview:
         _report_overview(words, kind, output, raw_csv, annotations)
         return
     on_screen = output == Path("-")
     if annotations and on_screen:
         raise Stop("annotations are printed, so the report needs a file: give -o FILE, or leave --annotations out")
-    with project.reader() as reader:
+    with ExitStack() as stack:
+        reader = stack.enter_context(project.reader())
         runs = _report_runs(reader, words)
         if annotations:
             _annotate(reader, runs)
@@ -109,6 +123,10 @@ def report(
                 return
         if kind is None:
             kind = "html" if output is None or on_screen else kind_named(output)
+        if where is not None:
+            if kind not in ONE_ROW_EACH or len(runs) > 1:
+                raise Stop("--only chooses the answers of one run for a csv or jsonl file; add --to csv or --to jsonl")
+            reader = stack.enter_context(reader.only(where))
         if output is not None and on_screen:
             say_data(write(kind, reader, runs, raw=raw_csv))
             return
@@ -143,4 +161,4 @@ def _annotate(reader: Reader, runs: list[RunRow]) -> None:
 
     workspace = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     for line in commands(reader, runs, project_root(Path.cwd()), workspace):
-        say(line)
+        say_annotation(line)

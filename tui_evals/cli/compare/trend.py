@@ -188,7 +188,8 @@ def _run_columns(trend: Trend) -> tuple[Sequence[str], list[tuple[str, ...]]]:
             (trend.format_value(mean.mean if mean else None), f"{mean.scored if mean else 0:,}") for mean in trend.means
         ]
     return ("passes", "of", "95 % interval"), [
-        (percent(rate.share), f"{rate.passed}/{rate.judged}", interval_percent(rate.interval)) for rate in trend.rates
+        (percent(rate.share), f"{rate.passed}/{rate.judged}" if rate.judged else "", interval_percent(rate.interval))
+        for rate in trend.rates
     ]
 
 

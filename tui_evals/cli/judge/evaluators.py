@@ -19,6 +19,7 @@ from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
 from tui_evals.text import strictjson
+from tui_evals.text.measures import score_figures
 
 _MARKS = {"pass": ("✓ pass", "green"), "fail": ("✗ fail", "red"), "error": ("! error", "magenta")}
 
@@ -75,6 +76,10 @@ def _show(kind: type[Evaluator]) -> None:
     say()
     say("Needs", bold=True)
     say(f"  {', '.join(kind.needs) or 'nothing'}{'; a judge' if kind.judged else ''}")
+    if kind.measure.direction or kind.measure.unit:
+        say("Score", bold=True)
+        unit = f", in {kind.measure.unit}" if kind.measure.unit else ""
+        say(f"  passes with {kind.measure.limit('its threshold')}{unit}")
     say("Options", bold=True)
     for name, kind_of, default, about in _fields(kind.Options):
         say(f"  {name:<22} {cell(kind_of, 30):<30} {cell(default, 12):<12} {about}")
@@ -116,6 +121,8 @@ def _evaluator_json(kind: type[Evaluator]) -> dict[str, Any]:
         "needs": list(kind.needs),
         "judged": kind.judged,
         "scope": kind.scope,
+        "direction": kind.measure.direction or None,
+        "unit": kind.measure.unit or None,
         "options": kind.Options.model_json_schema(by_alias=False),
         "example": _example_json(kind.example),
     }
@@ -155,8 +162,7 @@ def _say_record(name: str, record: Score) -> None:
     mark, colour = _MARKS.get(record.result or "", (f"· {record.result or 'no verdict'}", "yellow"))
     parts = [mark, name]
     if record.score is not None:
-        limit = "" if record.threshold is None else f" (threshold {record.threshold:g})"
-        parts.append(f"{record.score:g}{limit}")
+        parts.append(score_figures(record.score, record.threshold, record.result, record.measure))
     if record.label is not None:
         parts.append(record.label)
     say("  ".join(parts), fg=colour)

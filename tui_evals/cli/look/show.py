@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
+from tui_evals.cli.run.finishing import say_causes
 from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
 from tui_evals.compare.statistics import percent
 from tui_evals.present.answers import (
     answer_facts,
+    answer_reason,
     error_text,
     expected_text,
     missing_text,
     opinion,
+    preview_text,
     prompt_text,
     score_text,
 )
+from tui_evals.present.causes import cause_texts
 from tui_evals.present.columns import table
 from tui_evals.present.figures import local_time, mean_text
-from tui_evals.present.runs import run_data, run_facts, standing_data, stop_reason, totals_sentence
+from tui_evals.present.measures import distribution, run_measures, target_measures
+from tui_evals.present.pace import wait_sentence
+from tui_evals.present.runs import overshoot_sentence, run_data, run_facts, standing_data, stop_reason, totals_sentence
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
 from tui_evals.runs.status import GENERATION
-from tui_evals.store.filters import Filter, FilterError, parse_filter
+from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
@@ -124,7 +132,7 @@ def list_runs(limit: int, as_json: bool) -> None:
             name_text = f"{cell(run.name, 30)}  {', '.join(run.targets)}{tags}"
             look = run_look(run)
             say(f"{run.key}  {local_time(run.created)}  {look.text:<13} {_run_figures(reader, run)}  {name_text}")
-            if reason := stop_reason(run):
+            if reason := stop_reason(run) or wait_sentence(run, time.time()):
                 say(f"    {reason}", fg=colour(look.tone))
 
 
@@ -149,30 +157,46 @@ def show(word: str, *, item: str | None, only: str | None, by: By | None, as_jso
 
 
 def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> None:
-    rows = reader.rows(reader.ids(run.id, _filter_or_stop(only)))
+    rows = reader.rows(reader.ids(run.id, project.filter_or_stop(only)))
     totals, unpriced = reader.totals(run.id), reader.spent(run.id)[1]
+    reasons, causes = _reasons(reader, run, rows), reader.causes(run.id)
     if as_json:
         standing = standing_data(run, totals, unpriced)
-        say_json({"run": run_data(run), **standing, "answers": [asdict(row) for row in rows]})
+        told = [one.data for one in cause_texts(run, causes)]
+        answers = [{**asdict(row), "reason": reasons.get(row.id)} for row in rows]
+        say_json({"run": run_data(run), **standing, "causes": told, "answers": answers})
         return
-    about = run_facts(run, totals, unpriced)
+    measures = target_measures(reader, run, totals)
+    about = run_facts(run, totals, unpriced, run_measures(reader, run, totals))
     say(f"{run.key}  {run.name}  {about.headline}", bold=True)
-    for line in (about.reason, about.next_step):
+    why = about.reason or wait_sentence(run, time.time()) or overshoot_sentence(run, totals)
+    for line in (why, about.next_step, about.verdict):
         if line:
             say(line, fg=colour(about.look.tone))
     if GENERATION in run.config:
         say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
     for target, target_totals in by_target.items():
-        say(f"{run.targets[target]}: {totals_sentence(target_totals, unpriced if len(by_target) == 1 else 0)}")
+        without_price = unpriced if len(by_target) == 1 else 0
+        say(f"{run.targets[target]}: {totals_sentence(target_totals, without_price, measures.get(target, ()))}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
+    if only is None:
+        say_causes(run, causes)
     for row in rows:
-        say_row(row, run)
+        say_row(row, run, reason=reasons.get(row.id, ""))
 
 
-def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
-    """One answer in one line."""
+def _reasons(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, str]:
+    """Why each of the answers that did not pass did not, in the words of the error or of one evaluator."""
+    bad = [row for row in rows if row.status not in ("pass", "pending", "running", "answered")]
+    scores, messages = reader.scores_of([row.id for row in bad], run.scoring_pass), reader.messages(run.id)
+    reasons = {row.id: answer_reason(messages.get(row.id, ""), scores.get(row.id, ())) for row in bad}
+    return {answer: reason for answer, reason in reasons.items() if reason}
+
+
+def say_row(row: AnswerRow, run: RunRow, lead: str = "", reason: str = "") -> None:
+    """One answer in a line, and why it did not pass in a second; an error is its own reason."""
     look = ANSWER_LOOKS[row.status]
     score = "" if row.score is None else f"{row.score:.0f}"
     turn = f".{row.turn + 1}" if row.turn else ""
@@ -181,7 +205,11 @@ def say_row(row: AnswerRow, run: RunRow, lead: str = "") -> None:
     before = f"{lead}{look.glyph} {look.word:<8} {cell(row.name + turn + repeat, 20):<20} {score:>3}  "
     before += f"{cell(column, 16)}  " if column else ""
     room = max((columns() or 130) - len(before) - 1, 20)
-    say(before + cell(row.preview, room), fg=colour(look.tone))
+    ending = f"[{row.ending}] " if row.ending else ""
+    text = reason if row.code and reason else preview_text(row)
+    say(before + cell(ending + text, room), fg=colour(look.tone))
+    if reason and not row.code:
+        say(f"    {cell(reason, (columns() or 130) - 5)}", dim=True)
 
 
 def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
@@ -194,7 +222,9 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
             say_json([asdict(mean) for mean in means])
             return
         for mean in means:
-            mean_note = "" if mean.mean is None else f"mean {mean_text(mean.mean)}"
+            mean_note = distribution(mean) or (
+                "" if mean.mean is None else f"mean {mean_text(mean.mean, mean.measure)}"
+            )
             mean_note += "  of all answers to an item together" if mean.scope == "group" else ""
             say(
                 f"{mean.key:<24} ✓ {mean.passed} ✗ {mean.failed} ! {mean.errored} skipped {mean.skipped}  "
@@ -208,13 +238,6 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
         return
     for name, totals in groups.items():
         say(f"{name or '(none)'}: {totals_sentence(totals)}")
-
-
-def _filter_or_stop(text: str | None) -> Filter | None:
-    try:
-        return parse_filter(text) if text else None
-    except FilterError as problem:
-        raise Stop(str(problem)) from None
 
 
 def answers_to(reader: Reader, run: RunRow, item: str, turn: int | None = None) -> list[AnswerRow]:
@@ -232,7 +255,7 @@ def _show_item(reader: Reader, run: RunRow, item: str, as_json: bool) -> None:
     if as_json:
         say_json([asdict(detail) for detail in details])
         return
-    document = reader.snapshot(run.snapshot)
+    document = reader.judged_by(run).document
     for detail in details:
         _say_detail(detail, run, document["items"][detail.row.item])
 
@@ -248,6 +271,7 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
         ("context", unit.get("context")),
         ("answer", answer.text if answer else None),
         ("error", error_text(answer)),
+        ("raised", answer.traceback if answer else None),
     ):
         if text:
             say(f"  {title}", bold=True)
@@ -266,12 +290,14 @@ def _say_detail(detail: Detail, run: RunRow, item: dict[str, Any]) -> None:
 def _say_score(record: ScoreRecord, of: str = "") -> None:
     look = result_look(record.result)
     say(f"  {of}{look.glyph} {score_text(record)}  {record.reason}", fg=colour(look.tone))
+    for line in str(record.details.get("traceback") or "").splitlines():
+        say(f"      {line}", dim=True)
 
 
 def search(text: str, limit: int, as_json: bool) -> None:
     """Answers of all runs that hold a text."""
     with project.reader() as reader:
-        rows = reader.search(_filter_or_stop(f'"{text}"') or parse_filter(text), limit=limit)
+        rows = reader.search(project.filter_or_stop(f'"{text}"') or parse_filter(text), limit=limit)
         if as_json:
             say_json([asdict(row) for row in rows])
             return

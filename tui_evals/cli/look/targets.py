@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
-from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError
+from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import find_target, is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.text.money import money
@@ -97,7 +98,7 @@ async def _one_call(config: TargetConfig, here: Project) -> Reply:
         params={**config.params, "max_tokens": 16},
     )
     try:
-        async with asyncio.timeout(config.timeout):
+        async with attempt_clock(target, config.timeout):
             return await target.ask(request)
     finally:
         await target.close()
@@ -110,30 +111,46 @@ def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> 
     if word is None:
         raise Stop('no judge is named; give one, or configure it: [judge] target = "…" in .evals/config.toml', 3)
     keep_output_to_ourselves()
-    report = asyncio.run(_canaries(_target_or_stop(word, here), here, here.root))
+    config = _target_or_stop(word, here)
+    try:
+        report, problems = asyncio.run(_canaries(config, here, here.root))
+    except ConfigurationError as problem:
+        raise Stop(f"✗ {config.name} ({config.model}): {problem}", 3) from None
+    told = [f"{count}× no reply: {problem}" for problem, count in problems.items()]
+    if sum(problems.values()) >= len(report.rows):  # it never replied, so nothing is known of its verdicts
+        raise Stop("\n".join(f"✗ {config.name} ({config.model}): {problem}" for problem in problems), 3)
     if as_json:
-        say_json({"trusted": report.trusted, "canaries": [asdict(row) for row in report.rows]})
+        canaries = [asdict(row) for row in report.rows]
+        say_json({"trusted": report.trusted, "canaries": canaries, "problems": told})
     else:
         for row in report.rows:
             say(
                 f"{'✓' if row.passed else '✗'} {row.name:<28} wanted {row.expected}, got {row.result}",
                 fg=None if row.passed else "red",
             )
+        for line in told:
+            say(line, fg="red")
         say(report.sentence, bold=True)
     return 0 if report.trusted else 1
 
 
-async def _canaries(config: TargetConfig, here: Project, root: Path) -> CanaryReport:
+async def _canaries(config: TargetConfig, here: Project, root: Path) -> tuple[CanaryReport, Counter[str]]:
+    """The report, and each reason why the judge gave no reply with how often it did not."""
     target = open_target(config, here.environment, root, items_of)
+    problems: Counter[str] = Counter()
 
     async def ask(question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
-        async with asyncio.timeout(config.timeout):
-            reply = await target.ask(request)
+        try:
+            async with attempt_clock(target, config.timeout):
+                reply = await target.ask(request)
+        except (TargetError, ConfigurationError, TimeoutError) as problem:
+            problems[str(problem) or f"no answer within {config.timeout:g} s"] += 1
+            raise
         return whole_reply(reply.text, reply.finish_reason, config.name)
 
     try:
-        return await check_judge(ask)
+        return await check_judge(ask), problems
     finally:
         await target.close()

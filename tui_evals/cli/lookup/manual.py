@@ -19,6 +19,7 @@ from typing import Literal
 from tui_evals.cli.output import Stop, columns, say, say_json
 from tui_evals.datasets.discover import find_dataset, project_root
 from tui_evals.evaluators.isolation import NOT_ISOLATED, isolation_kind
+from tui_evals.private_files import check_private
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.version import __version__
 
@@ -151,6 +152,11 @@ def _project() -> Iterator[Finding]:
     root = project_root(Path.cwd())
     folder = root / ".evals"
     yield "ok", "root", str(root)
+    try:
+        for name in ("config.toml", "evals.db", "evals.db-wal", "evals.db.lock", "logs", "locks", "results"):
+            check_private(folder / name, links_within=root if name == "config.toml" else None)
+    except OSError as problem:
+        yield "bad", ".evals/", str(problem)
     if folder.is_dir():
         yield (
             ("ok" if os.access(folder, os.W_OK) else "bad"),

@@ -16,6 +16,9 @@ _evaluators = click.option(
     "-e", "--evaluators", help="Evaluators instead of the dataset's defaults: names by commas, or a JSON object."
 )
 _detach = click.option("--detach", is_flag=True, help="Run in the background; prints the id of the run.")
+_unjudged = click.option(
+    "--allow-unjudged", is_flag=True, help="Go on though an evaluator lacks here what it needs to judge."
+)
 _plan = click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
 _OUTPUT = "Write results; the ending says as what: .html .md .xml .csv .json .jsonl; may be repeated."
 _CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts.txt; none is this process."
@@ -23,7 +26,7 @@ _FAIL_ON = ["fail", "partial", "error"]
 
 
 _LEVEL = "0.05"
-"""The level of a gate that names none: the one at which comparisons call a difference shown."""
+"""The level of a gate that names none: the one from which comparisons say that a difference could be chance."""
 
 
 class Gated(click.Command):
@@ -66,6 +69,12 @@ def _gates(command: Any) -> Any:
             type=click.FloatRange(0, 1, min_open=True, max_open=True),
             help=f"Exit 1 when it is worse than the baseline, beyond what chance does in P ({_LEVEL}) of cases.",
         ),
+        click.option(
+            "--max-missing",
+            metavar="PERCENT",
+            type=click.FloatRange(0, 100),
+            help="How much may be unanswered, unjudged or not comparable before no gate is met (5).",
+        ),
         click.option("--baseline", metavar="RUN", help="Compare with RUN instead of the baseline that was set."),
         click.option("-o", "--output", "outputs", multiple=True, type=_file, help=_OUTPUT),
     ):
@@ -104,6 +113,7 @@ def _cluster(command: Any) -> Any:
 @click.option("--tag", "tags", multiple=True, help="A tag for the run; may be repeated.")
 @click.option("--parent", metavar="RUN", help="The earlier run that this one goes back to.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
+@_unjudged
 @_plan
 @_detach
 @click.option("--no-cache", is_flag=True, help="Ask even where the answer is known.")
@@ -152,7 +162,8 @@ def resume_command(run: str, **options: Any) -> int:
 
 @click.command("rerun", cls=Gated)
 @click.argument("run")
-@click.option("--only", metavar="FILTER", required=True, help="failed, errored, flaky, or any filter.")
+@click.option("--only", metavar="FILTER", required=True, help="fail, error, empty, flaky, or any filter.")
+@_unjudged
 @_plan
 @_detach
 @_cluster
@@ -175,6 +186,7 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @click.option("-j", "--judge", help="The target that judges.")
 @click.option("--without-judges", is_flag=True, help="Record evaluators that need a judge as skipped.")
 @click.option("--no-cache", is_flag=True, help="Ask judges even where their verdict is known.")
+@_unjudged
 @_plan
 @_detach
 @_cluster

@@ -14,14 +14,18 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say, say_end, say_json_line, warn
 from tui_evals.datasets.problems import DatasetError
+from tui_evals.present.causes import cause_texts
 from tui_evals.present.figures import estimate_sentence
-from tui_evals.present.runs import totals_sentence
+from tui_evals.present.measures import target_measures
+from tui_evals.present.runs import look_sentence, overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.gates import Gates, with_baseline
+from tui_evals.runs.judgeable import Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.start import Job, PreparedRun, RunOutcome, RunRequest, execute, prepare
+from tui_evals.runs.status import resume_command
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -29,7 +33,7 @@ from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 
-from .finishing import kind_named, write_results
+from .finishing import kind_named, say_causes, write_results
 from .watching import Progress
 
 _SWITCH = 0.0005
@@ -54,12 +58,17 @@ class ExecutionOptions:
 def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
     """The execution options of a command, or Stop where they contradict each other."""
     gates = Gates(
-        options.get("fail_under"), options.get("fail_on"), options.get("baseline"), options.get("fail_on_regression")
+        options.get("fail_under"),
+        options.get("fail_on"),
+        options.get("baseline"),
+        options.get("fail_on_regression"),
+        options.get("max_missing"),
     )
     if gates.has_checks and options.get("detach"):
         raise Stop(
             "--detach ends before the run does, so no gate can be checked; leave out --detach, or leave out "
-            "--fail-under, --fail-on, --fail-on-regression and --baseline and compare later: `tui-evals compare`"
+            "--fail-under, --fail-on, --fail-on-regression, --max-missing and --baseline and compare later: "
+            "`tui-evals compare`"
         )
     outputs = tuple(options.get("outputs") or ())
     for file in outputs:
@@ -99,17 +108,20 @@ def find_baseline(how: ExecutionOptions, dataset: str, run: RunRow | None = None
 
 def run_request(request: RunRequest, here: Project, how: ExecutionOptions) -> tuple[RunRow | None, int]:
     """Execute the request; the run (None where it is only estimated) and the exit code."""
+    allowed = request.allow_unjudged
     with refusals():
-        prepared = prepare(request, here)
+        prepared = prepare(replace(request, allow_unjudged=allowed or how.plan_only), here)
     how = find_baseline(how, request.source)
-    return start_prepared(prepared, how)
+    return start_prepared(prepared, how, allow_unjudged=allowed)
 
 
-def start_prepared(prepared: PreparedRun, how: ExecutionOptions) -> tuple[RunRow | None, int]:
+def start_prepared(
+    prepared: PreparedRun, how: ExecutionOptions, *, allow_unjudged: bool = False
+) -> tuple[RunRow | None, int]:
     """Estimate, execute or detach a prepared run."""
     warn_of_plan(prepared.plan)
     if how.plan_only:
-        return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json)
+        return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json, allow_unjudged=allow_unjudged)
     keep_output_to_ourselves()
     with open_writer(prepared.project) as writer:
         with refusals():
@@ -135,18 +147,23 @@ def warn_of_plan(plan: Plan) -> None:
         warn(f"note: the judge {plan.judge.name} also answers; judges favour their own answers")
 
 
-def say_estimate(plan: Plan, estimate: Estimate, as_json: bool) -> int:
-    """Print a plan's estimate."""
+def say_estimate(plan: Plan, estimate: Estimate, as_json: bool, *, allow_unjudged: bool = False) -> int:
+    """Print a plan's estimate and what of it nothing could judge; exit 2 where the run would be refused for that."""
+    obstacles = obstacles_of(plan)
+    code = 2 if obstacles and not allow_unjudged else 0
+    if obstacles:
+        warn(str(Unjudgeable(obstacles)) if code else Unjudgeable(obstacles).reason)
     if as_json:
         items = len(plan.dataset.items) if plan.only is None else len(plan.only)
         targets = [target.name for target in plan.targets]
         judge = plan.judge.name if plan.judge else None
         calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, "cost": estimate.cost}
-        say_json_line({**calls, "items": items, "targets": targets, "judge": judge})
-        return 0
+        unjudgeable = [asdict(obstacle) for obstacle in obstacles]
+        say_json_line({**calls, "items": items, "targets": targets, "judge": judge, "unjudgeable": unjudgeable})
+        return code
     takes = estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost)
     say(f"{takes}; repairs and retries may add some")
-    return 0
+    return code
 
 
 def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = False) -> int:
@@ -187,15 +204,17 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
         with Reader(job.project.store) as reader:
             for file in how.outputs:
                 write_results(reader, [outcome.run], file)
+            measures = target_measures(reader, outcome.run, outcome.totals)
     code = 130 if presses and not outcome.finished else outcome.exit_code
-    _say_end(outcome, how, code)
+    _say_end(outcome, how, code, measures)
     if not outcome.finished:
+        if outcome.code == "budget" and not again:
+            go_on = f"`{resume_command(outcome.run)}` goes on"
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
         return code
-    for check in outcome.gates.checks:
-        for sentence_ in check.says:
-            warn(sentence_)
+    if not outcome.gates.met:
+        warn(outcome.gates.line)
     return code
 
 
@@ -209,26 +228,25 @@ def stop_about(run: RunRow) -> Iterator[None]:
         raise
 
 
-def _say_end(outcome: RunOutcome, how: ExecutionOptions, code: int) -> None:
+def _say_end(outcome: RunOutcome, how: ExecutionOptions, code: int, measures: Mapping[int, Sequence[str]]) -> None:
     run, gates = outcome.run, outcome.gates
     if how.as_json:
-        more = gates.event() if how.gates.has_checks and outcome.finished else {}
-        causes = [asdict(cause) for cause in outcome.causes]
+        more = gates.event() if outcome.finished and (gates.checks or how.gates.has_checks) else {}
+        causes = [told.data for told in cause_texts(run, outcome.causes)]
         say_end(run.key, run.status, run.message, code, totals=asdict(outcome.totals), causes=causes, **more)
         return
     if how.quiet:
         return
     for target, column in outcome.by_target.items():
-        say(f"{run.targets[target]}: {totals_sentence(column)}")
-    for cause in outcome.causes[:_MOST_CAUSES]:
-        who = f"{cause.evaluator} could not judge: " if cause.evaluator else ""
-        say(f"{cause.count}× {who}{cause.message}")
-    say(f"run {run.key} {run.status}; `tui-evals show {run.key} --only failed` shows what failed")
+        say(f"{run.targets[target]}: {totals_sentence(column, measures=measures.get(target, ()))}")
+    say_causes(run, outcome.causes, _MOST_CAUSES)
+    say(f"run {run.key} {run.status}; {look_sentence(run, outcome.totals)}")
+    if over := overshoot_sentence(run, outcome.totals):
+        say(over)
     if gates.verdict:
         say(f"against {gates.baseline}: {gates.verdict}")
-    met = [check.gate for check in gates.checks if check.met]
-    if met:
-        say(f"met: {', '.join(met)}")
+    if gates.met and gates.line:
+        say(gates.line)
 
 
 def run_detached(

@@ -1,15 +1,26 @@
-"""Result files that commands write."""
+"""What stands at the end of a run: why answers are missing, and the result files that commands write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tui_evals.cli.output import Stop
+from tui_evals.cli.output import Stop, say
 from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.present.causes import cause_texts
+from tui_evals.private_files import UnsafeFile, is_private, make_private_folder
 from tui_evals.reports.kinds import endings, kind_of, write
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import FailureCause, RunRow
+
+
+def say_causes(run: RunRow, causes: Sequence[FailureCause], most: int | None = None) -> None:
+    """Print each cause with what lists its answers, and its remedy below."""
+    for told in cause_texts(run, causes)[:most]:
+        say(f"{told.text} – `{told.command}`")
+        say(f"    {told.remedy}", dim=True)
+    if most is not None and len(causes) > most:
+        say(f"and {len(causes) - most} more causes; `tui-evals show {run.key}` lists all")
 
 
 def write_results(
@@ -21,12 +32,19 @@ def write_results(
 
 
 def write_report(file: Path, made: Callable[[], str]) -> None:
-    """Write a text to a file in a folder that need not be there, or end the command."""
+    """Write a text to a file in a folder that need not be there, or end the command.
+
+    Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
+    """
     try:
         if file.parent.exists() and not file.parent.is_dir():
             raise Stop(f"{file} could not be written: {file.parent} is a file, not a folder; the run is kept", 1)
+        if is_private(file):
+            make_private_folder(file.parent)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, made().encode())
+        write_atomically(file, made().encode(), private=True)
+    except UnsafeFile as problem:
+        raise Stop(f"{problem}; the run is kept", 1) from None
     except OSError as problem:
         raise Stop(f"{file} could not be written: {problem.strerror}; the run is kept", 1) from None
     except CannotSave as problem:

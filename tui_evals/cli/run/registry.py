@@ -18,6 +18,7 @@ from tui_evals.datasets.validate import document_of_data
 from tui_evals.imports.losses import Loss, Losses
 from tui_evals.imports.openai_evals import EvalSpec
 from tui_evals.present.columns import table
+from tui_evals.private_files import make_private_folder
 from tui_evals.reports.oaieval import final_report
 from tui_evals.runs.project import Project
 from tui_evals.runs.suggested import SOURCE
@@ -127,7 +128,7 @@ def _replayed(spec: EvalSpec, here: Project) -> str:
     project.store_path()  # which makes the folder
     file = here.root / ".evals" / "registries" / f"{quote(spec.name, safe=' ')[:200]}.json"
     try:
-        file.parent.mkdir(exist_ok=True)
+        make_private_folder(file.parent)
         write_atomically(file, strictjson.dumps(spec.document()[0]).encode())
     except (OSError, CannotSave) as problem:
         raise Stop(f"{file} could not be written: {problem}", 1) from None

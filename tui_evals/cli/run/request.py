@@ -105,6 +105,7 @@ def request_of(document: Document, here: Project, options: Mapping[str, Any], *,
         concurrency=options["concurrency"],
         max_cost=options["max_cost"],
         use_cache=not options["no_cache"],
+        allow_unjudged=options["allow_unjudged"],
         cluster=chosen_cluster(options, here.environment),
     )
 

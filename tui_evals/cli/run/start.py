@@ -11,7 +11,7 @@ from tui_evals.cli.output import Stop, say, say_end
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.plan import CannotPlan
-from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job
+from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job, with_limit
 from tui_evals.runs.status import RECORDED
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
@@ -69,7 +69,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                     say(f"{run.key} goes on")
                 return 0
             if run.status == "finished":
-                raise Stop(f"{run.key} is finished; `tui-evals rerun {run.key} --only failed` asks again", 2)
+                again = f"`tui-evals rerun {run.key} --only '!pass'` asks again what did not pass"
+                raise Stop(f"{run.key} is finished; {again}", 2)
             if RECORDED in run.config:
                 raise Stop(f"{run.key} was made elsewhere, and its import was cut off; import it again")
             how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
@@ -81,26 +82,26 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                     raise
         warn_of_plan(job.plan)
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
-        job = replace(job, terms=replace(job.terms, max_cost=max_cost or job.terms.max_cost, cluster=cluster))
         if not how.detach:
+            job = with_limit(replace(job, terms=replace(job.terms, cluster=cluster)), max_cost, writer)
             return run_here(job, writer, how)
     require_free(run)
     words = ["resume", run.key, *(("--max-cost", max_cost) if max_cost else ()), *cluster_words(options)]
     return run_detached(run, how, words)
 
 
-def rerun(word: str, only: str, **options: Any) -> int:
+def rerun(word: str, only: str, *, allow_unjudged: bool, **options: Any) -> int:
     """`tui-evals rerun`: a new run of the items a filter finds, with its parent named."""
     how = execution_options(options)
     here = open_project(how.env_name, how.trusting)
     with refusals(), project.reader() as reader:
         parent = project.run_named(reader, word)
         how = find_baseline(how, dataset_key(parent.source, here.root, here.root))
-        prepared = rerun_items(parent, only, reader, here)
+        prepared = rerun_items(parent, only, reader, here, allow_unjudged=allow_unjudged or how.plan_only)
     if not how.plan_only:
         cluster = chosen_cluster(options, here.environment, prepared.terms.cluster)
         prepared = replace(prepared, terms=replace(prepared.terms, cluster=cluster))
-    return start_prepared(prepared, how)[1]
+    return start_prepared(prepared, how, allow_unjudged=allow_unjudged)[1]
 
 
 def rescore(
@@ -111,6 +112,7 @@ def rescore(
     judge: str | None,
     without_judges: bool,
     no_cache: bool,
+    allow_unjudged: bool,
     **options: Any,
 ) -> int:
     """`tui-evals rescore`: a new scoring pass over the answers that are there."""
@@ -128,10 +130,12 @@ def rescore(
             judge=judge,
             without_judges=without_judges,
             use_cache=not no_cache,
+            allow_unjudged=allow_unjudged or how.plan_only,
         )
         warn_of_plan(job.plan)
         if how.plan_only:
-            return say_estimate(job.plan, estimate_again(job.plan, reader.all_rows(run.id)), how.as_json)
+            estimate = estimate_again(job.plan, reader.all_rows(run.id))
+            return say_estimate(job.plan, estimate, how.as_json, allow_unjudged=allow_unjudged)
     if how.detach:
         require_free(run)
         words: list[object] = ["rescore", run.key]
@@ -140,6 +144,7 @@ def rescore(
         words += ["--judge", judge] if judge is not None else []
         words += ["--without-judges"] if without_judges else []
         words += ["--no-cache"] if no_cache else []
+        words += ["--allow-unjudged"] if allow_unjudged else []
         words += cluster_words(options)
         return run_detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
     with open_writer(here) as writer:

@@ -23,17 +23,16 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.present.columns import table, wrap
+from tui_evals.present.comparisons import label_lines
 from tui_evals.runs.suites import cases, running
 from tui_evals.runs.suites import suite as keeping
 from tui_evals.runs.suites.cases import ArthurError, ArthurInternalError, NotFoundError, UserValueError
-from tui_evals.runs.suites.suite import Method, method_named
+from tui_evals.runs.suites.suite import Method, method_named, refuse_unjudgeable
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.nearest import did_you_mean
 
 from .execution import ExecutionOptions, open_writer, refusals, run_here
-
-_LESS_IS_BETTER = frozenset(("HedgingLanguage",))
 
 
 def list_suites(as_json: bool) -> None:
@@ -178,7 +177,7 @@ def _say_table(rows: Sequence[Sequence[str]], *, right: Sequence[int], elastic: 
 def _better_direction(suite: keeping.Suite) -> int:
     """1 where a higher average is better, -1 where a lower one is."""
     kind = built_in().get(suite.method["name"])
-    return -1 if kind is not None and kind.name in _LESS_IS_BETTER else 1
+    return -1 if kind is not None and kind.measure.better < 0 else 1
 
 
 def _say_runs(runs: Sequence[dict[str, Any]], better: int) -> None:
@@ -213,7 +212,8 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
             raise Stop(f"there are not two different runs of {suite.name} to compare; make another, or name two")
         summaries = [_run_summary(reader, run) for run in runs]
         tested = runs if len(runs) <= MAX_RUNS else []
-        against = read_comparison(reader, [run.id for run in tested]).against if tested else ()
+        comparison = read_comparison(reader, [run.id for run in tested]) if tested else None
+    against = comparison.against if comparison else ()
     better = _better_direction(suite)
     if as_json:
         for summary, mark in zip(summaries, _best_and_worst(summaries, better), strict=True):
@@ -231,6 +231,8 @@ def compare(name: str, words: Sequence[str], as_json: bool) -> None:
             say(line, bold=True)
         for line, style in evaluator_tables(difference, letter, columns()):
             say(line, **style)
+    for line in label_lines(comparison.sides) if comparison else ():
+        say(line)
 
 
 def _tests_json(run: RunRow, difference: RunDifference) -> dict[str, Any]:
@@ -263,6 +265,7 @@ def create(
     here = open_project(None, False)
     with stop_on_suite_error():
         method = _method_or_stop(scoring, here.registry)
+        refuse_unjudgeable(method, here.registry)
         case_list = cases.cases_from(
             frame=None,
             path=data,

@@ -14,11 +14,11 @@ from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, cell, columns, own_output, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import table
-from tui_evals.present.pace import Pace, pace_parts
+from tui_evals.present.pace import Pace, pace_parts, wait_sentence
 from tui_evals.present.runs import next_step, run_cost, stop_reason
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, Totals, WorkerRow
+from tui_evals.store.records import RunRow, Totals, Wait, WorkerRow
 from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
 
 _MOST = 6
@@ -96,6 +96,7 @@ class Progress:
         self._crew = RunWorkers()
         self._seq = 0
         self._last_shown = 0.0
+        self._wait: Wait | None = None
 
     def leave(self) -> None:
         """Keep the lines, because something else was printed below them."""
@@ -133,7 +134,7 @@ class Progress:
             return
         self._last_shown = now
         totals = reader.totals_by(run.id, "target")
-        self._pace.note(now, sum(map(final_count, totals.values())))
+        self._pace.note(now, sum(map(final_count, totals.values())), run.status == "running")
         self._crew.look(reader, run)
         room = (columns() or 1000) - 1
         lines = [" · ".join(_line(run.targets[target], target_totals)) for target, target_totals in totals.items()]
@@ -146,9 +147,10 @@ class Progress:
             say(cell(line, room))
 
     def _with_pace(self, run: RunRow, lines: list[str], totals: Sequence[Totals]) -> list[str]:
-        """The lines of the targets with how fast the run goes, behind a single one or below several."""
+        """The lines of the targets with what the run waits for or how fast it goes, behind one or below several."""
         left = sum(target_totals.total - final_count(target_totals) for target_totals in totals)
-        pace = pace_parts(self._pace.rate(), left) if run.status == "running" else []
+        waits = wait_sentence(run, time.time())
+        pace = [waits] if waits else pace_parts(self._pace.rate(), left) if run.status == "running" else []
         if not pace or not lines:
             return lines
         return [" · ".join([*lines, *pace])] if len(lines) == 1 else [*lines, " · ".join(["all", *pace])]
@@ -156,6 +158,10 @@ class Progress:
     def _events(self, reader: Reader, run: RunRow) -> None:
         if self._crew.look(reader, run):
             say_json_line(event(self._crew))
+        if run.waiting is not None and run.waiting != self._wait:
+            self._wait = run.waiting
+            about = wait_sentence(run, time.time())
+            say_json_line({"event": "wait", "run": run.key, "message": about, **asdict(self._wait)})
         for row in reader.changed(self._seq, run.id):
             self._seq = max(self._seq, row.seq)
             if row.status not in ("pending", "running"):
@@ -183,10 +189,10 @@ def watch(word: str, as_json: bool) -> int:
             say_end(run.key, run.status, "no longer watching", 0)
         return 0
     if as_json:
-        say_end(run.key, run.status, stop_reason(run), 0)
+        say_end(run.key, run.status, stop_reason(run), 0, verdict=run.verdict or None)
         return 0
     say(f"run {run.key} is {run_look(run).word}")
-    for line in filter(None, (stop_reason(run), next_step(run))):
+    for line in filter(None, (stop_reason(run), next_step(run), run.verdict)):
         say(line)
     return 0
 

@@ -21,6 +21,7 @@ from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.imports.convert import converted
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.text import strictjson
+from tui_evals.text.safe import safe_line
 
 
 def initialise(template: str) -> None:
@@ -87,7 +88,7 @@ def _say_finding(finding: _Finding, strict: bool, in_full: bool) -> None:
         verdict = f"valid · {count} item{'s' if count != 1 else ''} · "
         verdict += "portable to runevals" if report.portable else "not portable to runevals"
         verdict += "" if in_full or report.portable else " (--strict-schema says why)"
-    say(f"{'✓' if good else '✗'} {finding.file}: {verdict}", fg="green" if good else "red")
+    say(f"{'✓' if good else '✗'} {safe_line(str(finding.file))}: {verdict}", fg="green" if good else "red")
     for problem in finding.problems:
         mark = "warning: " if problem.severity == "warning" else ""
         say(f"  {problem_with_place(str(finding.file), Problem(mark + problem.message, problem.path, problem.line))}")

@@ -30,6 +30,7 @@ from .bridge import BUILTIN_NAMES, MODULE, AnswerSide, TestSide, trimmed_traceba
 from .values import Malformed
 
 MAX_FILE = 16_000_000
+MAX_FRAMES = 6
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PROCESS_EVENTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
 
@@ -128,7 +129,7 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
         if not own:
             raise ImportError(f"{name}.py defines no class at its top level")
     except BaseException as problem:
-        return {"unloadable": _exception_line(problem)}
+        return {"unloadable": _exception_line(problem), "traceback": _last_frames(problem, folder)}
     return {"result": own[0](**keywords)(**job["arguments"])}
 
 
@@ -202,7 +203,7 @@ def unit_test(job: dict[str, Any], channel: Channel, answer: AnswerProcess) -> d
         if part != "answer":
             with suppress(BaseException):
                 sys.stderr.write("".join(trimmed_traceback(problem)))
-        return {"failed": part, "why": _exception_text(problem)}
+        return {"failed": part, "why": _exception_line(problem)}
     return {"passed": True}
 
 
@@ -233,14 +234,20 @@ def _check_built_ins(tree: ast.AST, side: TestSide) -> None:
         side.forget(name)
 
 
+def _last_frames(problem: BaseException, folder: Path) -> str:
+    """The traceback of code run here, with its files named from their folder and without the frames of this package."""
+    try:
+        told = traceback.TracebackException.from_exception(problem)
+        package = os.path.dirname(__file__)
+        own = [frame for frame in told.stack if package not in frame.filename and "importlib" not in frame.filename]
+        told.stack[:] = own[-MAX_FRAMES:]
+        return "".join(told.format()).replace(f"{folder}/", "").rstrip()[-6000:]
+    except BaseException:  # an exception that cannot be told
+        return ""
+
+
 def _exception_line(problem: BaseException) -> str:
-    """An exception in one line; its traceback goes where prints go."""
-    with suppress(BaseException):
-        traceback.print_exception(problem)
-    return _exception_text(problem)
-
-
-def _exception_text(problem: BaseException) -> str:
+    """An exception in one line."""
     try:
         return f"{type(problem).__name__}: {problem}".removesuffix(": ")[:2000]
     except BaseException:  # an exception that cannot say what it is
@@ -311,10 +318,10 @@ def main() -> NoReturn:
         confine_approved_code(options)
         work = partial(custom, channel=channel)
     channel.send({"ready": True})
-    job = channel.receive()
+    job, folder = channel.receive(), Path.cwd()
     _set_limits(**job["limits"])
     try:
         channel.send({"done": work(job)})
     except BaseException as problem:
-        channel.send({"done": {"raised": _exception_line(problem)}})
+        channel.send({"done": {"raised": _exception_line(problem), "traceback": _last_frames(problem, folder)}})
     os._exit(0)

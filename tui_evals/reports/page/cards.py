@@ -14,7 +14,7 @@ from tui_evals.present.status import ANSWER_LOOKS, WORST_FIRST
 from tui_evals.reports.results import AnswerEntry, answers
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, ScoreRecord
+from tui_evals.store.records import ENDINGS, AnswerRow, AnswerStatus, RunRow, ScoreRecord
 from tui_evals.store.rows import GroupScore, Label
 
 from .texts import AnswerBlock, Labels, Score, Text, answer_block, optional, score
@@ -208,6 +208,15 @@ def _cell_score(cell: Sequence[AnswerEntry]) -> float | None:
     return next(iter(column_scores(rows, scores, [{}]).values()))
 
 
+def _words(answered: AnswerEntry) -> Iterator[str]:
+    """The filter words beside its status that find an answer."""
+    record = answered.record
+    if answered.row.ending in ENDINGS:
+        yield answered.row.ending
+    if record is not None and record.text is not None and not record.text.strip() and not record.tool_calls:
+        yield "empty"
+
+
 def _filter_tokens(cell: Sequence[AnswerEntry], talk: Talk, filters: Filters) -> str:
     row = cell[0].row
     failed = {
@@ -217,6 +226,7 @@ def _filter_tokens(cell: Sequence[AnswerEntry], talk: Talk, filters: Filters) ->
         f"s-{talk.status}",
         f"t{list(filters.columns).index((row.prompt, row.target))}",
         f"c{filters.categories.index(row.category)}",
+        *(f"w-{word}" for word in sorted({word for answered in cell for word in _words(answered)})),
         # While a run goes on, an evaluator may come up that was not there when the page was begun.
         *(f"e{place}" for place, key in enumerate(filters.evaluators) if key in failed),
     ]

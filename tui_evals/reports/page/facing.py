@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_evals.compare.match import Kind
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
-from tui_evals.compare.verdicts import NAMES
+from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES
 from tui_evals.present.answers import expected_text, preview, prompt_text
 from tui_evals.present.comparisons import KIND_LOOKS
 from tui_evals.present.status import ANSWER_LOOKS
@@ -101,8 +101,7 @@ class Source:
 
 def cards(reader: Reader, comparison: Comparison, evaluators: Sequence[str], columns: Sequence[str]) -> Iterator[Card]:
     """The cards in the order of the first run's dataset."""
-    snapshots = {side.run.snapshot: reader.snapshot(side.run.snapshot)["items"] for side in comparison.sides}
-    sources = [Source(side.run, snapshots[side.run.snapshot]) for side in comparison.sides]
+    sources = [Source(side.run, reader.judged_by(side.run).document["items"]) for side in comparison.sides]
     tokens = _Tokens(list(comparison.categories), evaluators, columns)
     for place, lines in enumerate(by_item(comparison.lines, places_of(reader, comparison)), 1):
         yield _card(place, lines, reader, sources, tokens)
@@ -139,6 +138,7 @@ def _card(
         prompts = references = ()
     notes = [
         "the item was edited between the runs" if any(line.edited for line in lines) else "",
+        JUDGED_OTHERWISE if any(any(line.otherwise) for line in lines) else "",
         "matched by position only: check that it is the same item" if any(li.how == "position" for li in lines) else "",
     ]
     return Card(

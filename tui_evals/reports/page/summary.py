@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tui_evals.present.causes import cause_line
 from tui_evals.present.figures import counted, mean_text, universal_time
+from tui_evals.present.measures import run_measures
 from tui_evals.present.runs import Column, RunFacts, column_names, judge_name, run_cost, run_facts, target_names
 from tui_evals.present.status import status_counts, waiting_count
 from tui_evals.reports.plots import Histogram, Level, Part, histogram, levels, stacked
+from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.records import ENDINGS, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 
 from .cards import Filters
@@ -83,7 +86,11 @@ class Summary:
     run: RunRow
     started: str
     notice: str
+    cause: str
+    """Why answers are missing, cut or not judged."""
     share: Share
+    measures: tuple[str, ...]
+    """What there is in the place of a pass rate where nothing can fail."""
     parts: tuple[Part, ...]
     facts: tuple[Fact, ...]
     columns: tuple[ColumnFigures, ...]
@@ -92,13 +99,16 @@ class Summary:
     items: int
     filters: Filters
     statuses: Mapping[str, int]
+    words: Mapping[str, str]
+    """Filters beside those of the statuses that find something, each with what it means."""
 
 
 def summary(reader: Reader, run: RunRow) -> Summary:
     """A run in numbers, ready to be shown."""
     known, totals = walk_answers_and_scores(reader, run), reader.totals(run.id)
     means = reader.evaluator_means(run.id)
-    about = run_facts(run, totals, reader.spent(run.id)[1])
+    measures = run_measures(reader, run, totals)
+    about = run_facts(run, totals, reader.spent(run.id)[1], measures)
     names = column_names(run)
     columns = {key: name for key, name in names.items() if key in known.points}
     by_column = reader.evaluator_means(run.id, columns=True) if len(columns) > 1 else []
@@ -107,7 +117,9 @@ def summary(reader: Reader, run: RunRow) -> Summary:
         run=run,
         started=universal_time(run.started or run.created),
         notice=_notice(about, run, totals),
+        cause=cause_line(reader.causes(run.id)),
         share=share_of(totals.passed, totals.passed + totals.failed),
+        measures=measures,
         parts=stacked(counts),
         facts=tuple(_facts(run, about, known, totals)),
         columns=tuple(_columns(reader, run, known, columns)) if len(columns) > 1 else (),
@@ -116,6 +128,11 @@ def summary(reader: Reader, run: RunRow) -> Summary:
         items=known.items,
         filters=Filters(tuple(sorted(known.categories)), columns, tuple(mean.key for mean in means)),
         statuses=counts,
+        words={
+            word: f"{word.replace('_', ' ')}: {FILTER_WORDS[word].about}"
+            for word in ("empty", *ENDINGS)
+            if len(reader.ids(run.id, parse_filter(word)))
+        },
     )
 
 
@@ -151,7 +168,7 @@ def _columns(reader: Reader, run: RunRow, known: RunWalk, names: Mapping[Column,
             share=share_of(totals.passed, totals.passed + totals.failed),
             score="n/a" if points is None else f"{points:.1f}",
             failed=totals.failed,
-            partial=totals.partial,
+            partial=totals.partial + totals.unjudged,
             errored=totals.errored,
             cost=run_cost(totals).text,
             tokens=f"{totals.input_tokens + totals.output_tokens:,}",
@@ -170,8 +187,8 @@ def _evaluator(
     return Evaluator(
         name=mean.key,
         kind=" · ".join(kinds),
-        mean=mean_text(mean.mean),
-        scored=mean.scored or mean.passed + mean.failed,
+        mean=mean_text(mean.mean, mean.measure),
+        scored=mean.scored or mean.passed + mean.failed or sum(mean.labels.values()),
         share=share_of(mean.passed, mean.passed + mean.failed),
         errored=mean.errored,
         skipped=mean.skipped,
@@ -180,7 +197,7 @@ def _evaluator(
         columns=tuple(
             (
                 names[column_mean.prompt, column_mean.target],
-                mean_text(column_mean.mean),
+                mean_text(column_mean.mean, column_mean.measure),
                 share_of(column_mean.passed, column_mean.passed + column_mean.failed),
             )
             for column_mean in by_column

@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_evals.compare.diff import Diff, DiffRow, DiffSpan, diff_json, side_by_side
 from tui_evals.compare.runs import ComparedLine, Comparison
-from tui_evals.present.answers import answer_facts, error_text, missing_text, opinion, pretty_json
+from tui_evals.present.answers import answer_facts, error_text, figures_text, missing_text, opinion, pretty_json
 from tui_evals.present.figures import short_number
 from tui_evals.present.status import ANSWER_LOOKS, result_look
 from tui_evals.store.reader import Reader
@@ -189,7 +189,7 @@ class Score:
     result: str
     glyph: str
     value: str
-    threshold: str
+    """The score with what was wanted of it."""
     label: str
     reason: Text | None
 
@@ -267,8 +267,7 @@ def score(record: ScoreRecord) -> Score:
         kind=record.evaluator if record.evaluator != record.key else "",
         result=look.word,
         glyph=look.glyph,
-        value=short_number(record.score),
-        threshold=short_number(record.threshold),
+        value=figures_text(record),
         label=record.label or "",
         reason=optional(record.reason),
     )

@@ -12,7 +12,7 @@ from tui_evals.compare.match import Kind
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.verdicts import NAMES, difference_sentence
-from tui_evals.present.comparisons import KIND_LOOKS, difference_text, direction
+from tui_evals.present.comparisons import KIND_LOOKS, difference_text, direction, label_lines
 from tui_evals.present.figures import counted, mean_text, universal_time
 from tui_evals.present.runs import judge_name, run_cost, stop_reason, target_names
 from tui_evals.present.status import waiting_count
@@ -107,7 +107,7 @@ def versus(reader: Reader, comparison: Comparison) -> Versus:
     kinds = {kind for line in comparison.lines for kind in line.kinds if kind}
     return Versus(
         runs=tuple(_run_column(reader, letter, side) for letter, side in zip(NAMES, comparison.sides, strict=False)),
-        caveats=tuple(caveats(comparison)),
+        caveats=(*label_lines(comparison.sides), *caveats(comparison)),
         pairs=pairs,
         spreads=tuple(_spreads(comparison.sides, evaluators)),
         categories=tuple(_categories(comparison)),
@@ -154,7 +154,7 @@ def _run_column(reader: Reader, letter: str, side: RunSide) -> RunColumn:
 
 def _pair(letter: str, place: int, difference: RunDifference, groups: Sequence[Sequence[ComparedLine]]) -> Pair:
     counts = tuple((kind, KIND_LOOKS[kind].glyph, count) for kind in KINDS if (count := difference.counts.get(kind, 0)))
-    tests = [_measured_test(difference.passes, "Items that pass")]
+    tests = [_measured_test(difference.passes, "Items that pass")] if difference.passes.items else []
     tests += [_measured_test(test) for test in difference.tests]
     points = [pair for group in groups if (pair := _mean_scores(group, place + 1))]
     return Pair(
@@ -200,5 +200,5 @@ def _spreads(sides: Sequence[RunSide], evaluators: Sequence[str]) -> Iterator[Sp
         if chart := steps(scores):
             means: defaultdict[str, tuple[str, int]] = defaultdict(lambda: ("n/a", 0))
             for letter, own in zip(NAMES, scores, strict=False):
-                means[letter] = (mean_text(fmean(own) if own else None), len(own))
+                means[letter] = (mean_text(fmean(own) if own else None, sides[0].measures.get(key, "")), len(own))
             yield Spread(key, tuple((letter, *mean) for letter, mean in means.items()), chart)

@@ -9,7 +9,7 @@ from typing import Protocol
 from tui_evals.datasets.model import Item
 from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.runs.status import Status
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode, Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,22 @@ class Stopped(JudgingStopped):
         self.code: StopCode = code
 
 
+class WaitCut(Stopped):
+    """A call that waited for its next attempt is given up, because the run is stopping."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped before the end", "asked")
+
+
 class Ledger(Protocol):
     """Where calls to targets and judges are noted, and replies are cached."""
 
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
+        ...
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Show that a call waits, and that the answer it is for is not in flight meanwhile."""
         ...
 
     async def cached(self, key: str) -> AnswerRecord | None:

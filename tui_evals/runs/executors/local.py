@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +19,28 @@ from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text.box import TemplateError
 
-from .base import Cell, Sink, Stopped
+from .base import Cell, Sink, Stopped, WaitCut
 
 _CONVERSATIONS_PER_CALL = 4
 """Conversations under way for each call in flight: while one asks, others are judged and committed."""
 _SHOW_RUNNING_AFTER = 0.2
 """Seconds a call may take before it is shown as running; a row that is final sooner need not be written twice."""
+
+
+class _InFlight:
+    """An attempt that is out: it is shown as running once it takes a while."""
+
+    __slots__ = ("_answer", "_mark", "_sink")
+
+    def __init__(self, sink: Sink, answer: int) -> None:
+        self._sink = sink
+        self._answer = answer
+
+    def __enter__(self) -> None:
+        self._mark = asyncio.get_running_loop().call_later(_SHOW_RUNNING_AFTER, self._sink.running, self._answer)
+
+    def __exit__(self, *_: object) -> None:
+        self._mark.cancel()
 
 
 class LocalExecutor:
@@ -61,6 +78,7 @@ class LocalExecutor:
             room.release()
             if not task.cancelled() and (reason := task.exception()) is not None:
                 reasons.append(reason)
+                self._halt()
 
         try:
             for cell in cells:
@@ -81,8 +99,19 @@ class LocalExecutor:
         if reasons:
             raise reasons[0]
 
+    def _halt(self) -> None:
+        """What waits for its next attempt is given up, because the run ends."""
+        self._judges.halt()
+        for priced in self._targets:
+            priced.room.gate.halt()
+
     async def _hold(self, cell: Cell) -> None:
-        """Hold one conversation: ask, commit, judge, commit, turn after turn."""
+        """Hold one conversation, as far as it goes before the run is stopped."""
+        with suppress(WaitCut):
+            await self._converse(cell)
+
+    async def _converse(self, cell: Cell) -> None:
+        """Ask, commit, judge, commit, turn after turn."""
         messages: list[Mapping[str, Any]] = []
         failed = begun = False
         for turn, answer in enumerate(cell.answers):
@@ -150,13 +179,10 @@ class LocalExecutor:
         cached = await self._sink.cached(cache_key(priced.identity, request)) if self._caches(priced) else None
         if cached is not None:
             return _from_cache(cached, sent)
-        mark = asyncio.get_running_loop().call_later(_SHOW_RUNNING_AFTER, self._sink.running, cell.answers[turn])
         try:
-            timed = await priced.ask(request, self._sink)
+            timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
         except TargetError as problem:
-            return _failed_record(problem.code, f"Agent request failed: {problem}", sent)
-        finally:
-            mark.cancel()
+            return _failed_record(problem.code, f"Agent request failed: {problem}", sent, problem.traceback)
         return _answer_record(timed, sent)
 
 
@@ -201,9 +227,9 @@ def _answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
 
 
 def _from_cache(cached: AnswerRecord, sent: Mapping[str, Any]) -> AnswerRecord:
-    """A cached answer for this request; how long it once took says nothing about now."""
-    return replace(cached, request=sent, from_cache=True, attempts=0, latency_ms=None)
+    """A cached answer for this request, with the time and the price of the call that once fetched it."""
+    return replace(cached, request=sent, from_cache=True, attempts=0)
 
 
-def _failed_record(code: str, message: str, sent: Mapping[str, Any]) -> AnswerRecord:
-    return AnswerRecord(text=None, request=sent, code=code, message=message)
+def _failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: str | None = None) -> AnswerRecord:
+    return AnswerRecord(text=None, request=sent, code=code, message=message, traceback=traceback)

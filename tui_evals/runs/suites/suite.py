@@ -20,6 +20,7 @@ from tui_evals.datasets.starter import make_project
 from tui_evals.datasets.validate import parse_dataset, problem_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
+from tui_evals.private_files import UnsafeFile, check_private, make_private_folder
 from tui_evals.store.records import ScoreRecord
 
 from .cases import ArthurInternalError, Cases, NotFoundError, UserTypeError, UserValueError
@@ -95,6 +96,12 @@ def method_named(name: str, options: Mapping[str, Any], registry: Registry) -> M
         requires_context="context" in kind.needs,
         categories=tuple({"name": category, "description": None} for category in names) if names else None,
     )
+
+
+def refuse_unjudgeable(method: Method, registry: Registry) -> None:
+    """UserValueError where a suite scored in this way could be scored nowhere here."""
+    if method.name in registry.by_name and (obstacle := registry.build(method.name, method.options).obstacle()):
+        raise UserValueError(f"scoring by {method.name} is not possible here: {obstacle}")
 
 
 def _needs_reference(kind: type[Evaluator], options: Mapping[str, Any]) -> bool:
@@ -226,7 +233,7 @@ def write_below(root: Path, file: Path, data: Mapping[str, Any]) -> None:
     """Write a document below the project's folder of suites, whole or not at all."""
     try:
         make_project(root)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         write_atomically(file, pretty_json(data).encode("utf-8", "backslashreplace"))
     except (OSError, CannotSave) as problem:
         raise ArthurInternalError(f"{file} cannot be written: {problem}") from None
@@ -265,8 +272,9 @@ def every(root: Path) -> Iterator[Suite | UserValueError]:
 
 def _read(file: Path, name: str) -> Suite:
     try:
+        check_private(file)
         data = load(file).data
-    except DatasetError as problem:
+    except (DatasetError, UnsafeFile) as problem:
         raise UserValueError(str(problem)) from None
     _, problems = parse_dataset(data)
     if problems:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tui_evals.present.answers import answer_facts, error_text, missing_text, pretty_json, reference_text
+from tui_evals.present.answers import answer_facts, error_text, figures_text, missing_text, pretty_json, reference_text
 from tui_evals.present.figures import duration, number, tokens
 from tui_evals.present.runs import stop_reason
 from tui_evals.present.status import result_look
 from tui_evals.store.records import CallRecord, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, Label
 from tui_evals.targets.answers import content_text
+from tui_evals.text.measures import score_figures
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line, spell_out
 from tui_evals.tui.answer_context import (
@@ -149,8 +150,7 @@ def _judged(passes: Mapping[int, tuple[ScoreRecord, ...]], now: int, width: int)
 
 
 def _score(record: ScoreRecord, width: int) -> Iterator[Rows]:
-    limit = "" if record.threshold is None else f" of at least {_points(record.threshold)}"
-    score = "" if record.score is None else f" {_points(record.score)}{limit}"
+    score = f" {figures_text(record)}".rstrip()
     kind = f" ({record.evaluator})" if record.evaluator != record.key else ""
     weight = "" if record.weight == 1 else f" · weight {record.weight:g}"
     label = f" · {record.label}" if record.label else ""
@@ -170,7 +170,7 @@ def _result(result: str | None) -> Piece:
 
 
 def _short_score(record: ScoreRecord) -> str:
-    return result_look(record.result).text + ("" if record.score is None else f" {_points(record.score)}")
+    return f"{result_look(record.result).text} {score_figures(record.score, None, None, record.measure)}".rstrip()
 
 
 def _label(label: Label, width: int) -> Rows:
@@ -179,10 +179,6 @@ def _label(label: Label, width: int) -> Rows:
     word = "good" if label.verdict == "pass" else "bad"
     note = f": {label.note}" if label.note else ""
     return paragraph(f"{look.glyph} {label.author} says it is {word}{about}{note}", width, tone_style(look.tone))
-
-
-def _points(score: float) -> str:
-    return number(score).removesuffix(".00")
 
 
 LAYOUTS: tuple[Layout, ...] = ("sides", "unified", "answer")
@@ -257,6 +253,8 @@ def _head_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
         yield paragraph(missing_text(record, answer), width, "running")
     elif problem := error_text(answer):
         yield paragraph(f"! {problem}", width, "error")
+        if answer.traceback:
+            yield paragraph(answer.traceback, width, "dim", 2)
 
 
 def _left_text(run: RunRow) -> str:

@@ -16,8 +16,10 @@ from tui_evals.compare.caveats import caveats
 from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import ComparedLine, Comparison
 from tui_evals.compare.sides import Rate
-from tui_evals.compare.statistics import Interval, histograms, percent
+from tui_evals.compare.statistics import histograms, percent
 from tui_evals.compare.verdicts import NAMES
+from tui_evals.present.comparisons import difference_text
+from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.tui.rows import Piece, Row, Rows, fit, heading, row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
 from tui_evals.tui.widgets.lines import Lines
@@ -56,7 +58,8 @@ def chart_rows(comparison: Comparison, width: int) -> list[Row]:
             rows += scatter_rows(points, NAMES[number], room)
     for key in sorted({key for side in comparison.sides for key in side.scores}):
         rows += heading(f"Scores of {key}")
-        rows += histogram_rows([side.scores.get(key, ()) for side in comparison.sides], room)
+        measure = max(side.measures.get(key, "") for side in comparison.sides)
+        rows += histogram_rows([side.scores.get(key, ()) for side in comparison.sides], room, measure)
     return rows
 
 
@@ -72,18 +75,22 @@ def _runs(comparison: Comparison, width: int) -> list[Row]:
 
 def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> list[Row]:
     """Every test of a later run as a table: both means, the difference with its interval, the chance, and a word."""
-    columns = (8, 8, 24, 7, 11)
-    label = max(width - sum(columns) - 1, 10)
+    columns = (8, 8, 22, 7, 17)
+    label = max(width - sum(columns) - 1, 8)
     titles = ("A", name, "difference", "p", "")
     head = [fit("", label), *(fit(title, size, "dim", right=True) for title, size in zip(titles, columns, strict=True))]
     rows = [row(), row(*head)]
     for test in tests:
-        number = score_text if test.what else percent
+        text = difference_text(test)
         sign = "+" if test.difference > 0 else ""
-        ends = _ends(test.interval, not test.what) if test.difference else ""
-        difference = f"{sign}{number(test.difference)} {ends}".rstrip()
-        values = (number(test.before), number(test.after), difference, _p(test.adjusted))
-        word, style = verdict_word(test), verdict_style(test)
+        ends = _ends(test) if test.difference else ""
+        number, before, after = (
+            test.measure.texts(test.difference, test.before, test.after)
+            if test.what
+            else map(percent, (test.difference, test.before, test.after))
+        )
+        values = (before, after, f"{sign}{number} {ends}".rstrip(), text.chance)
+        word, style = text.verdict, verdict_style(test)
         cells = [fit(value, size, "", right=True) for value, size in zip(values, columns, strict=False)]
         what = test.what or test.column or "pass rate"
         rows.append(row(fit(f"{what} ({test.items:,})", label, "strong"), *cells, fit(f"  {word}", columns[-1], style)))
@@ -93,34 +100,25 @@ def table_rows(tests: Sequence[MeasuredDifference], name: str, width: int) -> li
     return rows
 
 
-def verdict_word(test: MeasuredDifference) -> str:
-    """The outcome of a test in a word."""
-    if not test.difference:
-        return "same"
-    if not test.shown:
-        return "not shown"
-    return "differ" if not test.direction else "worse" if test.worse() else "better"
-
-
-def _ends(interval: Interval | None, share: bool) -> str:
+def _ends(test: MeasuredDifference) -> str:
+    interval = test.interval
     if interval is None:
         return ""
-    low, high = (f"{100 * end:+.0f}" if share else f"{end:+.2f}" for end in (interval.low, interval.high))
+    factor, *_ = (100.0,) if not test.what else test.measure.scale((test.difference, test.before, test.after))
+    decimals = 2 if test.what else 0
+    low, high = (f"{factor * end:+.{decimals}f}" for end in (interval.low, interval.high))
     return f"[{low}, {high}]"
-
-
-def _p(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 # -- how scores spread
 
 
-def histogram_rows(runs: Sequence[Sequence[float]], width: int) -> list[Row]:
+def histogram_rows(runs: Sequence[Sequence[float]], width: int, measure: str = "") -> list[Row]:
     """The scores of one evaluator in every run, in the same bins and at the same scale, as shares of the answers."""
     every_score = {score for own in runs for score in own}
+    known = parse_measure(measure)
     if len(every_score) < 2:
-        every = score_text(next(iter(every_score), None))
+        every = "".join(known.texts(*every_score))
         return [
             row((f"{name} ", "accent"), _scores(own) + (f", all {every}" if own else ""))
             for name, own in zip(NAMES, runs, strict=False)
@@ -132,22 +130,22 @@ def histogram_rows(runs: Sequence[Sequence[float]], width: int) -> list[Row]:
     top = max((share for own in shares for share in own), default=0.0) or 1.0
     rows: list[Row] = []
     for name, own, values in zip(NAMES, shares, runs, strict=False):
-        facts = _facts(name, values)
+        facts = _facts(name, values, known)
         for line in range(_HEIGHT):
             level = _HEIGHT - 1 - line
             bars = "".join(_bar(share / top, level) * cell for share in own)
             rows.append(row(fit(facts[line], _LABEL, "dim" if line else "strong"), "│", (bars, "accent")))
-    low, high = score_text(bins_of.edges[0]), score_text(bins_of.edges[-1])
+    low, high = known.texts(bins_of.edges[0], bins_of.edges[-1])
     axis = low + " " * max(bins * cell - len(low) - len(high), 1) + high
     full = fit(f"full height {percent(top, 0)}", _LABEL, "dim")
     return [*rows, row(full, ("└" + "─" * bins * cell, "dim")), row(" " * (_LABEL + 1), (axis, "dim"))]
 
 
-def _facts(name: str, values: Sequence[float]) -> tuple[str, ...]:
+def _facts(name: str, values: Sequence[float], measure: Measure) -> tuple[str, ...]:
     if not values:
         return (name, f"  {_scores(values)}", "")
     mean = sum(values) / len(values)
-    return (name, f"  mean {score_text(mean)}", f"  {_scores(values)}")
+    return (name, f"  mean {measure.texts(mean)[0]}", f"  {_scores(values)}")
 
 
 def _scores(values: Sequence[float]) -> str:
@@ -169,7 +167,7 @@ def category_rows(name: str, rates: Sequence[Rate], width: int) -> list[Row]:
     room = max(width - label - 2 - _NUMBER, 5)
     rows: list[Row] = []
     for number, (letter, rate) in enumerate(zip(NAMES, rates, strict=False)):
-        text = f"{percent(rate.share, 0)} ({rate.passed}/{rate.judged})"
+        text = f"{percent(rate.share, 0)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
         bar = _long(rate.share or 0.0, room)
         title = fit("" if number else name, label, "strong")
         rows.append(row(title, f"{letter} ", (bar, "accent"), " " * (room - len(bar)), fit(text, _NUMBER, right=True)))

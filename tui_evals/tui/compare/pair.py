@@ -10,9 +10,10 @@ from typing import Literal, Self
 from tui_evals.compare.diff import Diff, DiffSide, Kind
 from tui_evals.compare.diff import DiffRow as Facing
 from tui_evals.compare.runs import ComparedLine
-from tui_evals.compare.verdicts import NAMES
+from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES
 from tui_evals.present.status import result_look
 from tui_evals.store.records import ScoreRecord
+from tui_evals.text.measures import score_figures
 from tui_evals.tui.diff_rows import NARROWEST, SIGNS, SideBySideRows, diff_texts, filled_up, side_parts, unified_rows
 from tui_evals.tui.rows import (
     BlockRows,
@@ -31,7 +32,7 @@ from tui_evals.tui.rows import (
     wrapped,
 )
 
-from .rows import kind_piece, place_of, score_text, score_words, status_pieces
+from .rows import kind_piece, place_of, score_words, status_pieces
 from .state import JudgedLine, LineTexts
 
 
@@ -186,9 +187,14 @@ def _status_rows(line: ComparedLine, later: int, width: int) -> list[Row]:
 
 
 def _remarks(line: ComparedLine) -> list[str]:
+    remarks = []
+    if any(line.otherwise):
+        remarks.append(f"Not comparable: {JUDGED_OTHERWISE}. Judge the earlier run again (s where it is open).")
     if line.how == "position":
-        return ["Matched by position only; check that it is the same item. A testId makes sure."]
-    return ["The item itself was changed between the runs."] if line.edited else []
+        remarks.append("Matched by position only; check that it is the same item. A testId makes sure.")
+    elif line.edited:
+        remarks.append("The item itself was changed between the runs.")
+    return remarks
 
 
 def _judged_lines(judged: JudgedLine, later: int, width: int) -> list[Row]:
@@ -211,8 +217,8 @@ def _result(record: ScoreRecord | None) -> Piece:
     if record is None:
         return Piece("–", "dim")
     look = result_look(record.result)
-    number = "" if record.score is None else f" {score_text(record.score)}"
-    return Piece(f"{look.text}{number}", tone_style(look.tone))
+    number = score_figures(record.score, None, None, record.measure)
+    return Piece(f"{look.text} {number}".rstrip(), tone_style(look.tone))
 
 
 # -- the texts

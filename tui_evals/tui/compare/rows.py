@@ -12,8 +12,8 @@ from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide
 from tui_evals.compare.sides import Answer
 from tui_evals.compare.statistics import percent
-from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence, power_sentence
-from tui_evals.present.comparisons import KIND_LOOKS, direction, stop_notes
+from tui_evals.compare.verdicts import NAMES, difference_sentence, measured_sentence
+from tui_evals.present.comparisons import KIND_LOOKS, difference_verdict, direction, stop_notes
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.tui.rows import LazyRows, Piece, Row, Style, fit, look_piece, row, tone_style, wrapped
 
@@ -62,20 +62,19 @@ def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
 
 def verdict(difference: RunDifference, name: str, width: int, whole: bool = True) -> list[str]:
     """The verdict on a later run; how many items it would take is left out where there is no room for it."""
-    text = difference_sentence(difference, "A", name)
-    text = text if whole else text.removesuffix(power_sentence(difference.passes))
+    text = difference_sentence(difference, "A", name, brief=not whole)
     return [line.replace(_UNBROKEN, " ") for line in wrapped(text.replace(" %", f"{_UNBROKEN}%"), width)]
 
 
 def verdict_style(test: MeasuredDifference) -> Style:
-    """Shown differences stand out, as better or worse."""
+    """Differences that are not chance stand out, as better or worse."""
     tones: Mapping[str, Style] = {"better": "pass", "worse": "fail"}
     return tones.get(direction(test), "strong") if test.shown else ""
 
 
 def _run_line(number: int, side: RunSide, against: RunDifference | None, width: int) -> Row:
     rate, interval = side.rate, side.rate.interval
-    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})"
+    counts = f"{percent(rate.share)} ({rate.passed}/{rate.judged})" if rate.judged else "n/a"
     ends = f"{100 * interval.low:.0f}–{100 * interval.high:.0f} %" if interval else ""
     text = f"passes {counts}" + (f", with 95 % confidence {ends}" if ends else "")
     own = f"{side.run.name} {side.run.key}"
@@ -96,7 +95,9 @@ def _short_verdict(difference: RunDifference) -> str:
         for kind in ("broken", "fixed")
         if difference.counts.get(kind)
     ]
-    return " ".join([*counts, "shown" if difference.passes.shown else "not shown"]) if counts else "="
+    if not counts:
+        return "=" if difference.passes.items else ""
+    return " ".join([*counts, difference_verdict(difference.passes)])
 
 
 def count_kinds(lines: Sequence[ComparedLine]) -> Counter[Kind]:

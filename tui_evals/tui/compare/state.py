@@ -14,7 +14,7 @@ from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, read_compari
 from tui_evals.present.answers import expected_text
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, ScoreRecord
+from tui_evals.store.records import AnswerRecord, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail
 from tui_evals.text.chats import question_text
 from tui_evals.text.nearest import did_you_mean
@@ -87,14 +87,14 @@ class ComparedItemFinder:
     def __init__(self, database: Path, comparison: Comparison) -> None:
         self._database = database
         self._sides = comparison.sides
-        self._items: dict[str, Sequence[Any]] = {}
+        self._items: dict[int, Sequence[Any]] = {}
 
     def find(self, line: ComparedLine) -> LineTexts:
         """The texts and scores of a line; LookupError if an answer is gone."""
         with Reader(self._database) as reader:
             details = [reader.detail(answer.id) if answer else None for answer in line.answers]
             last = max(number for number, detail in enumerate(details) if detail)
-            expected = self._expected(reader, self._sides[last].run.snapshot, details[last])
+            expected = self._expected(reader, self._sides[last].run, details[last])
         scores = [self._scores(number, detail) for number, detail in enumerate(details)]
         keys = dict.fromkeys(key for own in scores for key in own)
         question = next(
@@ -108,11 +108,11 @@ class ComparedItemFinder:
         records = detail.scores.get(self._sides[number].run.scoring_pass, ()) if detail else ()
         return {record.key: record for record in records}
 
-    def _expected(self, reader: Reader, digest: str, detail: Detail | None) -> str | None:
-        if digest and digest not in self._items:
-            items = reader.snapshot(digest).get("items")
-            self._items[digest] = items if isinstance(items, list) else ()
-        items = self._items.get(digest, ())
+    def _expected(self, reader: Reader, run: RunRow, detail: Detail | None) -> str | None:
+        if run.id not in self._items:
+            items = reader.judged_by(run).document.get("items")
+            self._items[run.id] = items if isinstance(items, list) else ()
+        items = self._items[run.id]
         item = items[detail.row.item] if detail and detail.row.item < len(items) else None
         return (expected_text(unit_of(item, detail.row.turn)) or None) if detail and isinstance(item, dict) else None
 

@@ -12,6 +12,7 @@ from tui_evals.datasets.paths import Data, get_at
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, Options, Origin, effective_evaluators
 from tui_evals.datasets.steps import DEFAULTS
 from tui_evals.evaluators.base import Evaluator, Score
+from tui_evals.text.measures import score_figures
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 
@@ -267,7 +268,7 @@ def _tried(tried: TrialResult, width: int) -> Iterator[Row]:
 def _figures(score: Score) -> str:
     parts = []
     if score.score is not None:
-        parts.append(f"{score.score:g}" + ("" if score.threshold is None else f" (threshold {score.threshold:g})"))
+        parts.append(score_figures(score.score, score.threshold, score.result, score.measure))
     if score.label is not None:
         parts.append(_line(score.label))
     return "".join(f" · {part}" for part in parts)

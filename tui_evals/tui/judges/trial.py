@@ -24,7 +24,7 @@ from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
-from tui_evals.targets.base import ConfigurationError, Request, TargetError
+from tui_evals.targets.base import ConfigurationError, Request, TargetError, attempt_clock
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.replay import captured
 from tui_evals.text.chats import chat_to_text, split_at_question
@@ -307,7 +307,7 @@ async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIter
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}
         request = Request(messages=question.messages, response_format=question.schema, params=params)
         try:
-            async with asyncio.timeout(config.timeout):
+            async with attempt_clock(target, config.timeout):
                 reply = await target.ask(request)
         except TimeoutError:
             reason = f"the judge {name} gave no verdict within {config.timeout:g} s"

@@ -18,7 +18,17 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
-from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError, Usage
+from tui_evals.targets.base import (
+    ConfigurationError,
+    Price,
+    Reply,
+    Request,
+    Target,
+    TargetConfig,
+    TargetError,
+    Usage,
+    attempt_clock,
+)
 from tui_evals.targets.config import Settings, find_target, is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.text.box import TemplateError
@@ -153,7 +163,7 @@ class Conversation:
         try:
             target, price = await self._opened()
             started = time.monotonic()
-            async with asyncio.timeout(config.timeout):
+            async with attempt_clock(target, config.timeout):
                 reply = await target.ask(self._request(chat))
         except TimeoutError:
             raise CannotTalk(f"{config.name} gave no answer within {config.timeout:g} s; ctrl+j asks again") from None
@@ -162,7 +172,8 @@ class Conversation:
             raise CannotTalk(f"{config.name}: {problem}{again}") from None
         except (ConfigurationError, DatasetError) as problem:
             raise CannotTalk(f"{problem} (ctrl+o talks to another target)") from None
-        self.taken[len(self.messages) + 1] = _answer_cost(config, time.monotonic() - started, reply, price)
+        seconds = time.monotonic() - started if reply.seconds is None else reply.seconds
+        self.taken[len(self.messages) + 1] = _answer_cost(config, seconds, reply, price)
         self.messages += [question, assistant(reply.text, reply.tool_calls)]
 
     def _request(self, chat: Chat) -> Request:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, overload
 
+from tui_evals.present.answers import preview_text
+from tui_evals.present.causes import plain_reason
 from tui_evals.present.columns import beginning, cell_width
 from tui_evals.present.figures import compact, duration, number
 from tui_evals.present.status import result_look
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
+from tui_evals.text.measures import parse_measure
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, tone_style
@@ -30,6 +33,8 @@ class RunExtent:
     """The evaluators."""
     longest: int = 8
     """Cells of the longest name of an item, as far as one has looked."""
+    endings: bool = False
+    """Whether some answer ended otherwise than usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,8 @@ def _fixed(width: int, targets: Sequence[str], prompts: Sequence[str], several: 
         yield Column("prompt", "prompt", max(6, min(max(map(cell_width, prompts)), wide)))
     yield Column("status", "status", 10)
     yield Column("score", "score", 5, True)
+    if several.endings:
+        yield Column("ending", "ended", 7 if width < 120 else 14)
 
 
 def _shifting(keys: Iterable[str]) -> Iterable[Column]:
@@ -174,7 +181,7 @@ def sample_extent(answers: AnswerSource, count: int = 64) -> RunExtent:
     longest = max((cell_width(safe_line(row.name, 40)) for row in rows), default=0)
     if any(row.name.startswith("#") for row in rows):
         longest = max(longest, len(f"#{len(answers)}"))
-    several = {"turns": any(row.turn for row in rows), "repeats": any(row.repeat for row in rows)}
+    several = {name: any(getattr(row, name.rstrip("s")) for row in rows) for name in ("turns", "repeats", "endings")}
     return RunExtent(**several, keys=tuple(sorted(keys)), longest=longest)
 
 
@@ -260,7 +267,9 @@ def _age(answer: AnswerRow, now: float) -> str:
 
 
 def _preview_text(answer: AnswerRow) -> str:
-    return f"{answer.code}: {answer.preview}" if answer.code else answer.preview
+    if answer.code:
+        return f"{answer.code}: {plain_reason(answer.preview)}"
+    return preview_text(answer)
 
 
 def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -> Piece:
@@ -269,6 +278,8 @@ def _fixed_cell(answer: AnswerRow, column: Column, shown: Layout, tint: Style) -
             return status_piece(answer.status, column.width)
         case "score":
             text = "" if answer.score is None else f"{answer.score:.1f}".removesuffix(".0")
+        case "ending":
+            return fit(answer.ending, column.width, "warn")
         case "name":
             text = answer.name
         case "turn":
@@ -289,7 +300,8 @@ def _nth(names: Sequence[str], number: int) -> str:
 def _shifting_cell(answer: AnswerRow, column: Column, scores: Mapping[str, ScoreRecord]) -> Piece:
     match column.by:
         case "latency_ms":
-            text = "" if answer.latency_ms is None else duration(answer.latency_ms / 1000)
+            asked = answer.latency_ms is not None and not answer.from_cache
+            text = duration((answer.latency_ms or 0.0) / 1000) if asked else ""
         case "output_tokens":
             read, written = answer.input_tokens, answer.output_tokens
             text = "" if read is None and written is None else f"{compact(read)}+{compact(written)}"
@@ -316,10 +328,15 @@ def score_in_signs(record: ScoreRecord | None) -> tuple[str, Style]:
     look = result_look(record.result)
     judged = record.result is not None
     plain = record.threshold is None and record.score in (0, 1) and judged
-    figure = "" if record.score is None or plain else number(record.score)
+    figure = "" if record.score is None or plain else _figure(record.score, record.measure)
     if not judged:
         return figure or record.label or "", ""
     return f"{look.glyph} {figure}".strip(), tone_style(look.tone)
+
+
+def _figure(score: float, measure: str) -> str:
+    known = parse_measure(measure)
+    return known.texts(score)[0] if known.unit in ("ms", "USD") else number(score)
 
 
 def _merged(pieces: Iterable[Piece]) -> Iterable[Piece]:

@@ -31,6 +31,7 @@ _SORTS = (
     SortColumn("output_tokens", "tokens out", True),
     SortColumn("input_tokens", "tokens in", True),
     SortColumn("name", "name"),
+    SortColumn("ending", "how it ended", True),
 )
 
 

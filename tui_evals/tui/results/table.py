@@ -10,8 +10,9 @@ from typing import Any
 
 from textual.app import ComposeResult
 
+from tui_evals.present.measures import measure_phrases
 from tui_evals.present.pace import Pace
-from tui_evals.present.status import FINAL, OVER, final_count
+from tui_evals.present.status import FINAL, OVER, final_count, rateless
 from tui_evals.store.filters import FilterError
 from tui_evals.store.records import Totals
 from tui_evals.tui.messages import AnswerShown
@@ -53,10 +54,10 @@ class RunCounter:
 
     def rate(self) -> float | None:
         """How many answers became final per second lately; asked twice a second."""
-        totals = self.totals
-        if totals is None:
+        run, totals = self._watch.run, self.totals
+        if run is None or totals is None:
             return None
-        self._pace.note(self._now(), final_count(totals))
+        self._pace.note(self._now(), final_count(totals), run.status == "running")
         return self._pace.rate()
 
     def note(self, pulse: StoreChange) -> None:
@@ -92,7 +93,7 @@ class RunCounter:
 
 _TICK = 0.5
 _HEAD = 3
-"""Lines above the answers: two of totals and one of words; one more where a run stopped or has workers."""
+"""Lines above the answers: two of totals and one of words; one more where a run stopped, waits or has workers."""
 _STEP_EVERY, _PAGE_EVERY = 0.9, 1.9
 
 
@@ -168,7 +169,8 @@ class ResultsTable(Pane):
         self._several = self._sample
         if figures is not None:
             keys = tuple(column_keys(figures.means)) or self._sample.keys
-            self._several = replace(self._sample, turns=figures.turns, repeats=figures.repeats, keys=keys)
+            shown = {"turns": figures.turns, "repeats": figures.repeats, "endings": bool(figures.endings)}
+            self._several = replace(self._sample, keys=keys, **shown)
         run = watch.run.id if watch.run else None
         return (run, watch.order, self._several, self._shift, watch.marks, watch.verdicts)
 
@@ -198,7 +200,10 @@ class ResultsTable(Pane):
     def _heading(self, width: int) -> Rows:
         run, order = self.watching.run, self.watching.order
         if run is not None:
-            numbers = totals_rows(run, self._numbers.totals, self._numbers.rate(), self._now(), width)
+            known, figures = self._numbers.totals, self.watching.figures
+            measures = measure_phrases(figures.means) if known and figures and rateless(known) else ()
+            causes = figures.causes if figures else ()
+            numbers = totals_rows(run, known, self._numbers.rate(), self._now(), width, measures, causes)
             columns = layout(width, run, self._several, self._shift)
             crew = [workers_line(self.watching.crew.totals, width, "M")] if self.watching.crew.rows else []
             self._above[:] = [*numbers, *crew, heading(columns, order.sort, order.descending)]

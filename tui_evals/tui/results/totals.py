@@ -1,4 +1,4 @@
-"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost; a third says why it stopped."""
+"""A run in two lines: how far it is, how fast it goes, what came of it, what it cost; a third for a stop or a wait."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tui_evals.compare.statistics import wilson
+from tui_evals.present.causes import cause_line
 from tui_evals.present.columns import cell_width
 from tui_evals.present.figures import duration
-from tui_evals.present.pace import pace_parts
-from tui_evals.present.runs import run_cost, run_duration, stop_reason
-from tui_evals.present.status import FINAL, final_count, run_look, status_counts
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, Totals
+from tui_evals.present.pace import pace_parts, wait_sentence
+from tui_evals.present.runs import overshoot_sentence, run_cost, run_duration, stop_reason
+from tui_evals.present.status import FINAL, final_count, rateless, run_look, status_counts
+from tui_evals.store.records import AnswerRow, AnswerStatus, FailureCause, RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, fit, row, tone_style
 
 _STUCK = 30.0
-_AFTER_ERRORS: tuple[AnswerStatus, ...] = ("partial", "answered", "running", "pending")
+_AFTER_ERRORS: tuple[AnswerStatus, ...] = ("partial", "unjudged", "scored", "answered", "running", "pending")
 
 
 class LiveTotals:
@@ -69,29 +70,47 @@ class LiveTotals:
             failed=counted_totals.failed + counts["fail"],
             partial=counted_totals.partial + counts["partial"],
             errored=counted_totals.errored + counts["error"],
+            unjudged=counted_totals.unjudged + counts["unjudged"],
+            scored=counted_totals.scored + counts["scored"],
             cost=counted_totals.cost + sum(row.cost or 0.0 for row in paid),
             unpriced=counted_totals.unpriced
             + sum(row.cost is None and not row.code and not row.scripted for row in paid),
         )
 
 
-def totals_rows(run: RunRow, totals: Totals | None, rate: float | None, now: float, width: int) -> list[Row]:
-    """The two lines, with as much of each as fits, and why the run stopped if it did."""
+def totals_rows(
+    run: RunRow,
+    totals: Totals | None,
+    rate: float | None,
+    now: float,
+    width: int,
+    measures: Sequence[str] = (),
+    causes: Sequence[FailureCause] = (),
+) -> list[Row]:
+    """The two lines, with as much of each as fits, then why answers are missing, why it stopped or waits, and gates.
+
+    The `measures` stand in the place of the pass rate where nothing can fail.
+    """
     look = run_look(run)
     took = run_duration(run)
     state = Piece(f"{look.text} in {took}" if took else look.text, tone_style(look.tone))
+    waits = wait_sentence(run, now)
     first = [[state], *_stuck(run, now)]
     second: list[list[Piece]] = []
     if totals is None:
         first.append([Piece(f"{run.total:,} answers", "dim")])
     else:
-        first += _progress(run, totals, rate, width)
-        second += [*_counts(totals), *_money(totals)]
+        first += _progress(run, totals, None if waits else rate, width)
+        second += [*_counts(totals), *([Piece(measure, "strong")] for measure in measures), *_money(run, totals)]
     name = fit(run.name, min(24, max(width // 4, 6)), "strong")
     first.append([Piece(name.text.rstrip(), "strong"), Piece(f" {run.key}", "dim")])
     reason = stop_reason(run)
     stopped = [row(fit(f"stopped: {reason}", width, "error"))] if reason else []
-    return [join_fitting(first, width), join_fitting(second, width), *stopped]
+    stopped += [row(fit(waits, width, "warn"))] if waits else []
+    met = run.verdict.startswith("met")
+    verdict = [row(fit(f"gates {run.verdict}", width, "" if met else "error"))] if run.verdict else []
+    missing = [row(fit(cause_line(causes), width, "error"))] if causes else []
+    return [join_fitting(first, width), join_fitting(second, width), *missing, *stopped, *verdict]
 
 
 def _stuck(run: RunRow, now: float) -> list[list[Piece]]:
@@ -115,7 +134,7 @@ def _counts(totals: Totals) -> Iterable[list[Piece]]:
     judged = totals.passed + totals.failed
     # Of what there is no room for, answers that nobody could judge are missed least.
     for one in sorted(status_counts(totals), key=lambda one: one.status in _AFTER_ERRORS):
-        if one.count or one.status in ("pass", "fail"):
+        if one.count or (one.status in ("pass", "fail") and not rateless(totals)):
             yield [Piece(f"{one.short} {one.status}", tone_style(one.look.tone) if one.count else "dim")]
         if one.status == "fail" and (interval := wilson(totals.passed, judged)) is not None:
             share = 100 * totals.passed / judged
@@ -123,9 +142,11 @@ def _counts(totals: Totals) -> Iterable[list[Piece]]:
             yield [Piece(f"{share:.1f} % pass", "strong"), Piece(ends)]
 
 
-def _money(totals: Totals) -> Iterable[list[Piece]]:
+def _money(run: RunRow, totals: Totals) -> Iterable[list[Piece]]:
     cost = run_cost(totals)
     yield [Piece(cost.text, "warn" if cost.unpriced else "")]
+    if over := overshoot_sentence(run, totals):
+        yield [Piece(over, "warn")]
     if cost.judge_text:
         yield [Piece(cost.judge_text, "dim")]
 

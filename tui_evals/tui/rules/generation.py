@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,9 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from tui_evals.datasets.editing import Editing
+from tui_evals.interpreter import python_command
 from tui_evals.present.figures import counted, estimated_cost
+from tui_evals.private_files import make_private_folder, private_opener
 
 _LOOK = 0.1
 _LAST_LINES = 6
@@ -136,10 +137,10 @@ async def run_regeneration(
 def _begin(making: RegenerationProgress, root: Path, database: Path, values: Mapping[str, Any]) -> Path:
     logs = database.parent / "logs"
     try:
-        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(logs, database.parent)
         stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 1_000_000}"
         log = logs / f"generate-{stamp}.log"
-        with open(log, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+        with open(log, "xb", opener=private_opener) as stream:
             making.process = _start_process(_command(making.remake, values), root, database, stream)
     except OSError as problem:
         raise NotStarted(f"the generation could not be started: {problem.strerror or problem}") from None
@@ -159,7 +160,7 @@ def _start_process(command: list[str], root: Path, database: Path, out: IO[bytes
 
 
 def _command(remake: Regeneration, values: Mapping[str, Any], *more: str) -> list[str]:
-    return [sys.executable, "-m", "tui_evals", *remake.arguments(values), *more, "--json"]
+    return python_command("-m", "tui_evals", *remake.arguments(values), *more, "--json")
 
 
 def _environment(database: Path) -> dict[str, str]:

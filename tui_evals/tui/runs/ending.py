@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tui_evals.present.runs import stop_reason
-from tui_evals.present.status import OVER
+from tui_evals.present.causes import cause_line
+from tui_evals.present.measures import run_measures
+from tui_evals.present.runs import basis_sentence, counts_sentence, stop_reason
+from tui_evals.present.status import OVER, rateless
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -27,16 +30,21 @@ def told_ending(database: Path, run: RunRow) -> Ending:
     """The sentence for a run that is over; counting takes a while, so this is for a thread."""
     with Reader(database) as reader:
         totals = reader.totals(run.id)
+        measures = run_measures(reader, run, totals)
+        causes = reader.causes(run.id) if totals.errored or totals.partial else ()
     if run.status == "finished":
-        return Ending(f"{run.name} is finished: {_outcome(totals)}", True)
+        why = f"; {cause_line(causes)}" if causes else ""
+        return Ending(f"{run.name} is finished: {_outcome(totals, measures)}; {basis_sentence(totals)}{why}", True)
     if run.code != "asked" and (why := stop_reason(run)):
         return Ending(f"{run.name} stopped: {why.rstrip('.')}; p lets it go on", False)
     answered = totals.total - totals.pending - totals.running
     return Ending(f"{run.name} stopped with {answered} of {totals.total} answered; p lets it go on", False)
 
 
-def _outcome(totals: Totals) -> str:
+def _outcome(totals: Totals, measures: Sequence[str]) -> str:
     bad = totals.failed + totals.partial + totals.errored
+    if rateless(totals):
+        return counts_sentence(totals, measures)
     return f"{totals.passed} of {totals.total} passed" + (f"; R asks the other {bad} again" if bad else "")
 
 

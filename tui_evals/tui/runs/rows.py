@@ -10,7 +10,7 @@ from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import draw_bars
 from tui_evals.present.columns import cell_width
 from tui_evals.present.runs import run_cost, stop_reason
-from tui_evals.present.status import run_look, short_counts, waiting_count
+from tui_evals.present.status import rateless, run_look, short_counts, waiting_count
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.tui.rows import Piece, Row, Style, fit, look_piece, row, wrapped
 
@@ -138,6 +138,8 @@ def _counts(totals: Totals | None) -> str:
     if totals is None:
         return ""
     waiting = waiting_count(totals)
+    if rateless(totals):
+        return short_counts(totals)
     return f"({totals.total - waiting}/{totals.total})" if waiting else f"({totals.passed}/{totals.total})"
 
 

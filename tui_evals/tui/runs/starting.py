@@ -13,7 +13,9 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.figures import estimate_sentence
+from tui_evals.present.runs import stop_reason
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
+from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
 from tui_evals.runs.project import Project, load_project
 from tui_evals.runs.start import PreparedRun, RunRequest, estimate_again, judged_again, prepare, rerun_items
@@ -24,6 +26,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings
+from tui_evals.text.money import money
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
 from tui_evals.tui.rows import row, wrapped
@@ -34,6 +37,7 @@ from tui_evals.tui.workspace import Selection
 from .ending import wrote_tests
 
 WITHOUT = "without judges"
+UNJUDGED = "unjudged too"
 REFUSALS = (CannotPlan, ConfigurationError, DatasetError)
 """Everything that can keep a run from being planned; each is one sentence."""
 
@@ -66,6 +70,7 @@ class RunOrder:
             concurrency=values.get("concurrency"),
             max_cost=values.get("budget"),
             use_cache=not values.get("ask again"),
+            allow_unjudged=bool(values.get(UNJUDGED)),
         )
 
 
@@ -103,6 +108,7 @@ def fields_of(settings: Settings) -> tuple[Field, ...]:
         Field("concurrency", "whole", "Calls in flight at once, per target.", default="as configured"),
         Field("budget", "number", "Stop before more US dollars are spent.", default=str(default.max_cost or "none")),
         Field("ask again", "yes", "Ask even where the answer is known from before.", default="no"),
+        Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it needs to judge.", default="no"),
         Field("name", "text", "A name for the run.", default="the dataset's"),
     )
 
@@ -161,6 +167,10 @@ class RunForm(Form):
             self._refused = {"judge": f"{problem.evaluator} {_NO_JUDGE}"}
             self._says = ""
             self._lines.show(self._rows, at="judge" if self._lines.key is DONE else None)
+        except Unjudgeable as problem:
+            self._refused = {UNJUDGED: f"{problem.reason}. Mend that, or say yes here to go on without their verdicts"}
+            self._says = ""
+            self._lines.show(self._rows, at=UNJUDGED if self._lines.key is DONE else None)
         except REFUSALS as problem:
             self._refused = {"": str(problem)}
             self._says = ""
@@ -307,13 +317,13 @@ async def rerun(app: Desk) -> None:
         _refused(app, str(problem))
         return
     what = f"ask {len(names)} item{'s' if len(names) != 1 else ''} of {found.key} again"
-    if await _agreed(app, what, await asyncio.to_thread(prepared.estimate)):
+    if await _agreed(app, what, await asyncio.to_thread(prepared.estimate), obstacles_of(prepared.plan)):
         await _start_prepared(app, prepared)
 
 
 def _prepare_again(run: RunRow, project: Project) -> PreparedRun:
     with Reader(project.store) as reader:
-        return rerun_items(run, NOT_PASSED, reader, project)
+        return rerun_items(run, NOT_PASSED, reader, project, allow_unjudged=True)
 
 
 def source_of(run: RunRow, root: Path) -> Path:
@@ -338,10 +348,11 @@ def _values(run: RunRow) -> dict[str, Any]:
     return found
 
 
-async def _agreed(app: Desk, what: str, estimate: Estimate) -> bool:
-    """Say what it costs, and ask."""
+async def _agreed(app: Desk, what: str, estimate: Estimate, obstacles: Sequence[Obstacle]) -> bool:
+    """Say what it costs and what of it nothing can judge, and ask."""
     app.tell(price_words(estimate))
-    agreed = await app.push_screen_wait(Confirm("run", f"{what}: {price_words(estimate)}.", "do it"))
+    says = [f"{what}: {price_words(estimate)}.", *(f"{obstacle.sentence}." for obstacle in obstacles)]
+    agreed = await app.push_screen_wait(Confirm("run", " ".join(says), "do it"))
     return agreed is True
 
 
@@ -361,19 +372,19 @@ async def rescore(app: Desk) -> None:
             dataset = editing.document.file
     judging = editing.document if editing is not None and dataset is not None else None
     try:
-        estimate = await asyncio.to_thread(lambda: _estimate_judging(run, project_of(app), judging))
+        judged = await asyncio.to_thread(lambda: _estimate_judging(run, project_of(app), judging))
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
-    if await _agreed(app, f"judge {run.total} answers of {run.key} again", estimate):
-        words = ["rescore", run.key, *(["--dataset", str(dataset)] if dataset is not None else [])]
+    if await _agreed(app, f"judge {run.total} answers of {run.key} again", *judged):
+        words = ["rescore", run.key, "--allow-unjudged", *(["--dataset", str(dataset)] if dataset is not None else [])]
         await _execute_apart(app, run, words, "is judged again", lambda now: now.scoring_pass > run.scoring_pass)
 
 
-def _estimate_judging(run: RunRow, project: Project, dataset: Document | None) -> Estimate:
+def _estimate_judging(run: RunRow, project: Project, dataset: Document | None) -> tuple[Estimate, tuple[Obstacle, ...]]:
     with Reader(project.store) as reader:
-        job = judged_again(run, reader, project, dataset=dataset)
-        return estimate_again(job.plan, reader.all_rows(run.id))
+        job = judged_again(run, reader, project, dataset=dataset, allow_unjudged=True)
+        return estimate_again(job.plan, reader.all_rows(run.id)), obstacles_of(job.plan)
 
 
 def _turns(item: Any) -> int:
@@ -393,14 +404,42 @@ def why_no_pause(app: Desk) -> str | None:
     return f"{found.key} is stopping" if found.status == "stopping" else None
 
 
+async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
+    """What a run whose money is spent may spend from now on, asked for; None when it is to stay as it is."""
+    spent = await asyncio.to_thread(_spent, app.workspace.database, run.id)
+    limit = float((run.config.get("terms") or {}).get("max_cost") or 0.0)
+
+    def faults(values: Values) -> Faults:
+        budget = values.get("budget")
+        return (
+            {} if budget is not None and budget > spent else {"budget": f"more than the {money(spent)} that is spent"}
+        )
+
+    field = Field("budget", "number", "Stop before more US dollars are spent, those before included.")
+    suggested_limit = {"budget": float(f"{2 * max(limit, spent):.3g}")}
+    form = Form(f"resume {run.key}", (field,), suggested_limit, check=faults, done="go on", says=stop_reason(run))
+    return await app.push_screen_wait(form)
+
+
+def _spent(database: Path, run: int) -> float:
+    with Reader(database) as reader:
+        return reader.spent(run)[0]
+
+
 async def pause(app: Desk) -> None:
     """Pause, let go on, or resume what was interrupted."""
     found = app.pane(app.front).run_row()
     assert found is not None
     if found.status == "interrupted" or (found.status == "planned" and found.pid is None):
+        words = ["resume", found.key]
+        if found.code == "budget":
+            entered = await _raised_limit(app, found)
+            if entered is None:
+                return
+            words += ["--max-cost", str(entered["budget"])]
         app.tell(f"resuming {found.key}…")
         app.followed_run = found.key
-        await _execute_apart(app, found, ["resume", found.key], "goes on")
+        await _execute_apart(app, found, words, "goes on")
         return
     paused = found.status == "paused" or found.control == "pause"
     await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")

@@ -10,12 +10,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.filters import SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import safe_line
 
 from .focus import give_keys
 
-_HELP = 'failed errored flaky status: score:<50 evaluator: category: tag: id: target: turn: !not "words" any*'
+HELP = (
+    f"{' '.join(SHOWN_WORDS)} score:<50 evaluator: category: tag: id: target: turn: cause: status: ending: "
+    '!not "words" any*'
+)
 
 
 class FilterLine(Vertical):
@@ -66,7 +69,7 @@ class FilterLine(Vertical):
 
     def _say(self, problem: str | None) -> None:
         self._hint.set_class(problem is not None, "wrong")
-        self._hint.update(Content(safe_line(problem or _HELP, 500)))
+        self._hint.update(Content(safe_line(problem or HELP, 500)))
 
     def _problem(self, text: str) -> str | None:
         try:

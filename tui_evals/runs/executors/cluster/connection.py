@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_evals.interpreter import SAFE_PATH, python_command
 from tui_evals.targets.base import ConfigurationError
 
 from .terms import ClusterTerms, Host, LocalWorkers, Scheduler, check_terms, is_loopback, parse_place, read_hosts
@@ -135,6 +136,7 @@ async def _local_cluster(workers: int, environment: Mapping[str, str], trusting:
 
     trust = {"TUI_EVALS_TRUST": "all"} if trusting else {}
     with _restore_environment(), dask.config.set(SETTINGS):
+        os.environ.setdefault(SAFE_PATH, "1")
         cluster = LocalCluster(
             asynchronous=True,
             n_workers=workers,
@@ -297,7 +299,7 @@ runpy.run_module(sys.argv[0], run_name="__main__")
 
 def remote_python() -> str:
     """How a host starts Python: in the user's login environment, where the secrets are, ending with the connection."""
-    words = ["-lc", 'exec "$0" "$@"', sys.executable, "-c", RUN_UNTIL_DISCONNECTED]
+    words = ["-lc", 'exec "$0" "$@"', *python_command("-c", RUN_UNTIL_DISCONNECTED)]
     return f'"$SHELL" {shlex.join(words)}'
 
 
@@ -390,7 +392,7 @@ async def _host_problem(host: Host) -> str | None:
 
     try:
         async with asyncssh.connect(host.name, **ssh_options(host)) as connection:
-            probe = await connection.run(shlex.join([sys.executable, "-c", "import distributed"]))
+            probe = await connection.run(shlex.join(python_command("-c", "import distributed")))
     except asyncssh.HostKeyNotVerifiable as error:
         return f"{host}: its key is not in your known_hosts ({error.reason}). Connect once with `ssh {host.name}`."
     except asyncssh.PermissionDenied:

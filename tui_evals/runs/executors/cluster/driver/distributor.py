@@ -13,7 +13,7 @@ from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.executors.base import Cell, Sink, Stopped
 from tui_evals.runs.executors.cluster.wire import Message, dump_cells, load_call, load_scores
-from tui_evals.store.records import AnswerRecord, WorkerRow
+from tui_evals.store.records import AnswerRecord, Wait, WorkerRow
 from tui_evals.store.rows import answer_record, body_of
 
 from .leases import BudgetLeases, TargetLeases
@@ -158,6 +158,8 @@ class WorkDistributor:
         worker.note(worker.calls)
         for answer in message.get("running", ()):
             self._sink.running(answer)
+        for wait, answer in message.get("waits", ()):
+            self._sink.waiting(Wait(**{**wait, "until": time.time() + wait["until"]}), answer)
         answers = [
             (answer, answer_record(*body), key, target) for answer, body, key, target in message.get("answers", ())
         ]
@@ -195,7 +197,8 @@ class WorkDistributor:
         if not worker.lost:
             reply["leases"] = [[name, leases.grant(worker.name)] for name, leases in self._targets.items()]
             reply["granted"], reply["refused"] = self._budget.grant(worker.name)
-        starved = any(target_leases.is_starving(worker.name) for target_leases in self._targets.values())
+        # A worker that sits out a pause is to hear of a stop at once.
+        starved = any(leases.paused or leases.is_starving(worker.name) for leases in self._targets.values())
         share = min(_MAX_PATIENCE, self._alive / _MESSAGES_A_SECOND)
         reply["patience"] = max(share, _STARVED_PATIENCE if starved or not worker.cells else PATIENCE)
         reply["gather"] = max(share, _GATHER_SECONDS)

@@ -90,6 +90,11 @@ class TargetLeases:
         for pause in pauses:
             self._gate.pushed_back(pause)
 
+    @property
+    def paused(self) -> bool:
+        """Whether the target has asked for a pause that is not over."""
+        return self._gate.pause > 0
+
     def succeeded(self) -> None:
         """A call went through somewhere."""
         self._gate.succeeded()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from tui_evals.runs.budget import BudgetSpent
+from tui_evals.runs.executors.base import WaitCut
 from tui_evals.runs.limits import Room
 
 
@@ -18,6 +20,7 @@ class Turnstile:
         self._take = take
         self._blocked = blocked
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._shut = False
 
     @property
     def waiting(self) -> int:
@@ -25,10 +28,12 @@ class Turnstile:
         return len(self._waiting)
 
     async def enter(self) -> None:
-        """Wait for a turn."""
+        """Wait for a turn; WaitCut when nobody may wait for one any more."""
         if not self._waiting and self._may():
             self._take(1)
             return
+        if self._shut:
+            raise WaitCut
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         self._blocked()
@@ -39,6 +44,14 @@ class Turnstile:
                 self._take(-1)
                 self.wake()
             raise
+
+    def shut(self) -> None:
+        """Send away those that wait, and whoever would have to from now on."""
+        self._shut = True
+        for turn in self._waiting:
+            if not turn.done():
+                turn.set_exception(WaitCut())
+        self._waiting.clear()
 
     def wake(self) -> None:
         """Let through those that may pass by now."""
@@ -60,6 +73,7 @@ class TargetLease:
         self.pauses: list[float] = []
         """Pauses that the target asked for and that are not reported yet."""
         self._opens_at = 0.0
+        self.halted = asyncio.Event()
         self._blocked = blocked
         self._reported_waiting = False
         self.flights = Turnstile(lambda: self.in_use < self.places, self._place, self._want)
@@ -99,6 +113,15 @@ class TargetLease:
         loop = asyncio.get_running_loop()
         self._opens_at = max(self._opens_at, loop.time() + seconds)
         loop.call_later(seconds + 0.001, self.wake)
+        if self.halted.is_set():
+            self.judgings.shut()
+
+    def halt(self) -> None:
+        """The run is stopping: no call waits for its turn any more, and no verdict for the end of a pause."""
+        self.halted.set()
+        self.attempts.shut()
+        if asyncio.get_running_loop().time() < self._opens_at:
+            self.judgings.shut()
 
     def leave(self) -> None:
         """Give a place back."""
@@ -163,6 +186,18 @@ class LeasedGate:
         """Stop here at once, and let the driver slow down everybody."""
         self._lease.pauses.append(pause)
         self._lease.pause(pause)
+
+    async def rest(self, seconds: float) -> None:
+        """Let time pass, unless the run is stopping."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._lease.halted.wait()
+        if self._lease.halted.is_set():
+            raise WaitCut
+
+    def halt(self) -> None:
+        """Give up what waits on this worker."""
+        self._lease.halt()
 
 
 def leased_room(lease: TargetLease, kind: str) -> Room:

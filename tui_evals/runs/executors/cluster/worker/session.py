@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -33,14 +34,14 @@ from tui_evals.runs.judges import Judges
 from tui_evals.runs.opening import opened
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.status import Status
-from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode
+from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode, Wait
 from tui_evals.store.redact import secrets_of, spellings, without
 from tui_evals.store.rows import answer_record, body_of, cleaned, plain
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 
 from .limits import BudgetLease, TargetLease, leased_room
 
-_KINDS = ("calls", "running", "answers", "scores", "keeps", "keys", "shards")
+_KINDS = ("calls", "running", "waits", "answers", "scores", "keeps", "keys", "shards")
 _URGENT = ("keys", "shards")
 _GATHER_STEPS = 10
 
@@ -106,6 +107,10 @@ class Outbox:
         message = None if record.message is None else self._clean(record.message)
         self.add("calls", dump_call(replace(record, message=message)))
 
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Report a pause, by what is left of it, because clocks differ."""
+        self.add("waits", [{**asdict(wait), "until": wait.until - time.time()}, answer])
+
     async def cached(self, key: str) -> AnswerRecord | None:
         """Ask the driver's cache."""
         if key not in self._cache_lookups:
@@ -142,8 +147,9 @@ class Outbox:
         return [cleaned(request, self._clean), text and self._clean(text), cleaned(rest, self._clean)]
 
     def _score(self, row: Sequence[Any]) -> list[Any]:
-        *columns, label, reason, details, weight = row
-        return [*columns, label and self._clean(label), self._clean(reason), cleaned(details, self._clean), weight]
+        *columns, label, reason, details, weight, measure = row
+        texts = (label and self._clean(label), self._clean(reason), cleaned(details, self._clean))
+        return [*columns, *texts, weight, self._clean(measure)]
 
 
 def _resolve(waiting: asyncio.Future[Any] | None, value: object) -> None:
@@ -268,6 +274,9 @@ class WorkerSession:
             if number in self._shards:
                 self._shards[number].recalled = True
         self._stopping = reply.get("stopping", False)
+        if self._stopping:
+            for target_lease in self._leases.values():
+                target_lease.halt()
         if reply.get("paused", False) and not self._stopping:
             self._unpaused.clear()
         else:
@@ -378,6 +387,10 @@ class ShardSink:
     def called(self, record: CallRecord) -> None:
         """Report one attempt."""
         self._session.outbox.called(record)
+
+    def waiting(self, wait: Wait, answer: int | None) -> None:
+        """Report a pause."""
+        self._session.outbox.waiting(wait, answer)
 
     async def cached(self, key: str) -> AnswerRecord | None:
         """Ask the driver's cache."""

@@ -1,0 +1,52 @@
+"""Finding 18 of issue 17: two 250k-token answers overshot 0.05 by six times and the message said "0.0000 left"."""
+
+import pytest
+
+from tests.tui.story import at_the_workbench
+
+PRICE = "[targets.main.price]\ninput_per_million = 0.0\noutput_per_million = 0.6\n"
+
+
+@pytest.fixture
+def overspent(project):
+    """A run whose server ignores the limit of an answer: each of 250,000 tokens costs 0.15."""
+    project.server.behave(tokens=250_000)
+    project.configure(f"{PRICE}[targets.main.params]\nmax_tokens = 100\n", concurrency=2)
+    project.dataset(6)
+    project.said = project.do("run", "data.json", "--target", "main", "--max-cost", 0.05, "--quiet", code=1)
+    return project
+
+
+def test_a_spent_budget_says_what_was_spent_the_limit_and_by_how_much_it_was_exceeded(overspent):
+    assert "the budget is spent: $0.300 spent of a limit of $0.0500, $0.250 over it" in overspent.said
+    assert "left" not in overspent.said and "--max-cost N` goes on" in overspent.said
+    for command in (["show", "last"], ["watch", "last"], ["runs"]):
+        assert "$0.300 spent of a limit of $0.0500" in overspent.do(*command)
+    assert "--max-cost N` goes on with it" in overspent.do("watch", "last")
+
+
+def test_what_a_call_may_cost_is_reckoned_by_the_largest_answer_seen_also_after_a_resume(overspent):
+    """0.42 has room for 60 tokens more by what the parameters allow, and for no answer such as this server gives."""
+    said = overspent.do("resume", "last", "--max-cost", 0.42, "--quiet", code=1)
+    assert "$0.300 spent of a limit of $0.420, and the next call could cost $0.150" in said
+    assert overspent.server.counts()["asked"] == 2
+
+
+def test_a_limit_that_was_raised_stays_raised(overspent):
+    overspent.do("resume", "last", "--max-cost", 0.5, "--quiet", code=1)
+    assert overspent.server.counts()["asked"] == 3
+    assert "of a limit of $0.500" in overspent.do("resume", "last", "--quiet", code=1)
+    overspent.do("resume", "last", "--max-cost", 2, "--quiet")
+    assert overspent.server.counts()["asked"] == 6
+
+
+async def test_the_workbench_asks_for_a_larger_limit_where_a_run_is_resumed_whose_money_is_spent(overspent):
+    async with at_the_workbench(overspent.folder, dataset="data.json", run="last") as person:
+        await person.sees("stopped: the budget is spent: $0.300 spent")
+        await person.press("4", "p")
+        await person.sees("Stop before more US dollars are spent")
+        assert "0.6" in person.screen()
+        await person.press("ctrl+s")
+        await person.until(lambda: overspent.server.counts()["asked"] == 4)
+        await person.sees("stopped: the budget is spent: $0.600 spent of a limit")
+    assert overspent.server.counts()["asked"] == 4

@@ -1,0 +1,61 @@
+"""The command of every Python we start: the folder it stands in, a project of a stranger perhaps, is never a place to
+import from, so that no `click.py` of a project takes the place of the one that is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+SAFE_PATH = "PYTHONSAFEPATH"
+"""The variable that says -P to a Python whose command others build, as multiprocessing and Dask do."""
+
+
+class ModuleTaken(ImportError):
+    """A module of a project has the name of one that is loaded already."""
+
+
+def python_command(*words: str, isolated: bool = False) -> list[str]:
+    """This Python with these words; an isolated one knows neither the environment's nor the user's modules."""
+    return [sys.executable, "-I" if isolated else "-P", *words]
+
+
+def forbid_core_dumps() -> None:
+    """Let this process and its children leave no picture of their memory on the disk: keys and answers are in it."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def import_from_project(name: str, root: Path) -> ModuleType:
+    """A module somebody named, from the project's folder if it lies there; what it imports is looked for there last."""
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    importlib.invalidate_caches()
+    first = name.partition(".")[0]
+    spec = PathFinder.find_spec(first, [str(root)])
+    # A folder without __init__.py has no origin; one that is installed under this name goes before it, as in Python.
+    if spec is not None and spec.loader is not None and spec.origin is not None:
+        loaded = sys.modules.get(first)
+        if loaded is None:
+            _load_first(spec, first)
+        elif getattr(loaded, "__file__", None) is None or not _same_file(str(loaded.__file__), spec.origin):
+            raise ModuleTaken(f"{spec.origin} has the name of a module that tui-evals or Python uses; rename it")
+    return importlib.import_module(name)
+
+
+def _load_first(spec: ModuleSpec, name: str) -> None:
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+
+
+def _same_file(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

@@ -1,0 +1,109 @@
+"""What the numbers of an evaluator are in, which of them pass, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import floor, log10
+from typing import Literal, get_args
+
+Direction = Literal["", "at least", "at most", "exactly", "other than"]
+
+_OPPOSITE: Mapping[Direction, Direction] = {
+    "": "at most",
+    "at least": "at most",
+    "at most": "at least",
+    "exactly": "other than",
+    "other than": "exactly",
+}
+_FIGURES, _MOST_FIGURES = 3, 12
+_SECONDS_FROM = 100  # milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a number is in, and what of it an evaluator wants of an answer; each evaluator has one.
+
+    Its text, such as `at most ms`, is what the store keeps with a score.
+    """
+
+    direction: Direction = ""
+    """Empty where only a threshold, which is passed from it upwards, can tell whether more is better."""
+    unit: str = ""
+    """`ms` is shown in seconds, `USD` as dollars; else what is counted, in the plural, or empty."""
+
+    def __str__(self) -> str:
+        return f"{self.direction} {self.unit}".strip()
+
+    @property
+    def better(self) -> int:
+        """1 when more is better, -1 when less is, 0 when nobody says."""
+        return {"": 0, "at least": 1, "exactly": 1}.get(self.direction, -1)
+
+    def negated(self) -> Measure:
+        """What an evaluator wants whose verdict is turned round."""
+        return replace(self, direction=_OPPOSITE[self.direction])
+
+    def scale(self, values: Sequence[float]) -> tuple[float, str, str]:
+        """What numbers are multiplied by to be written beside each other, and what stands before and after each."""
+        if self.unit == "USD":
+            return 1.0, "$", ""
+        if self.unit != "ms":
+            return 1.0, "", f" {self.unit}" if self.unit else ""
+        seconds = max(map(abs, values), default=0.0) >= _SECONDS_FROM
+        return (0.001, "", " s") if seconds else (1.0, "", " ms")
+
+    def texts(self, *values: float) -> tuple[str, ...]:
+        """Numbers with their unit, with as many figures as it takes to tell them apart."""
+        factor, before, after = self.scale(values)
+        return tuple(
+            f"{before}{text}{after.removesuffix('s') if text == '1' and len(after) > 3 else after}"
+            for text in _told_apart([value * factor for value in values])
+        )
+
+    def limit(self, text: str, on_it: bool = False) -> str:
+        """What is wanted beside a threshold in words; `on_it` where a number failed that is the threshold itself."""
+        if on_it and self.direction == "at most":
+            return f"below {text}"
+        return f"{self.direction or 'at least'} {text}"
+
+
+@lru_cache(maxsize=256)
+def parse_measure(text: str) -> Measure:
+    """A measure from its text."""
+    for direction in get_args(Direction):
+        if direction and (text == direction or text.startswith(f"{direction} ")):
+            return Measure(direction, text[len(direction) :].strip())
+    return Measure(unit=text)
+
+
+def score_figures(score: float | None, threshold: float | None, result: str | None, measure: str) -> str:
+    """A score with what was wanted of it: `1.64 s (at most 1.5 s)`; empty without a score."""
+    if score is None:
+        return ""
+    known = parse_measure(measure)
+    if threshold is None:
+        return known.texts(score)[0]
+    number, limit = known.texts(score, threshold)
+    return f"{number} ({known.limit(limit, score == threshold and result == 'fail')})"
+
+
+def _told_apart(numbers: Sequence[float]) -> list[str]:
+    texts: list[str] = []
+    for figures in range(_FIGURES, _MOST_FIGURES + 1):
+        texts = [plain_number(number, figures) for number in numbers]
+        if len(set(texts)) == len(set(numbers)):
+            break
+    return texts
+
+
+def plain_number(number: float, figures: int = _FIGURES) -> str:
+    """A number with so many figures that tell something, and no exponent unless it is huge or next to nothing."""
+    if number == 0:
+        return "0"
+    size = floor(log10(abs(number)))
+    if not -_MOST_FIGURES < size < _MOST_FIGURES:
+        return f"{number:.{figures}g}"
+    text = f"{number:,.{max(0, figures - 1 - size)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
