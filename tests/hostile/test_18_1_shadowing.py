@@ -27,6 +27,8 @@ SHADOWS = (
 )
 ITEM = {"prompt": "hello", "expected_response": "hello", "evaluators": {"Includes": {}}, "evaluators_mode": "replace"}
 STARTERS = {
+    "evaluators/child/main.py": "fork",
+    "evaluators/isolation.py": "run",
     "evaluators/sandbox.py": "create_subprocess_exec",
     "runs/detach.py": "Popen",
     "targets/command.py": "subprocess_exec",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
@@ -203,6 +204,8 @@ async def aevaluate(
         use_cache=use_cache,
     )
     prepared = prepare(request, here)
+    for caution in prepared.plan.cautions():
+        warnings.warn(caution, stacklevel=2)
     with here.writer() as writer:
         outcome = await execute(prepared.store(writer), writer)
     with Reader(here.store) as reader:

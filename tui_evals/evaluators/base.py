@@ -230,6 +230,11 @@ class Evaluator:
             raise Misconfigured(f"{self.name} needs a judge and none was named")
         return self._ask
 
+    @classmethod
+    def caution(cls) -> str | None:
+        """What a user should know before this judges on this machine, if there is something."""
+        return None
+
     def obstacle(self) -> str | None:
         """Why it can judge nothing on this machine, and what mends that; None where it can, as far as one knows."""
         return None

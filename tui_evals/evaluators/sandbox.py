@@ -1,8 +1,9 @@
 """Run other people's code in a process of its own.
 
-This is fault isolation, not a sandbox against hostile code: a loop, a crash, a flood of output or a memory hog ends
-its own process and becomes a record. The process sees no environment but an allow-list (so no key), no terminal and
-an empty folder, but it runs with the user's rights: it can read the user's files and reach the network.
+A loop, a crash, a flood of output or a memory hog ends its own process and becomes a record. The process sees no
+environment but an allow-list (so no key), no terminal and an empty folder. Code of models is isolated from files,
+network and processes as far as this machine can (`isolation.py`); code that the user approved has the user's files and
+network, but no view of other processes, whose environments hold keys.
 """
 
 from __future__ import annotations
@@ -23,9 +24,15 @@ from weakref import WeakKeyDictionary
 
 from tui_evals.interpreter import python_command
 
+from . import isolation
 from .base import CannotJudge
 
-CHILD = Path(__file__).with_name("sandbox_child.py")
+CHILD = Path(__file__).with_name("child")
+# Imports the child's package alone: nothing else of ours is there to be read.
+_BEGIN = (
+    "import sys, types; package = sys.modules['child'] = types.ModuleType('child');"
+    "package.__path__ = [sys.argv.pop(1)]; from child.main import main; main()"
+)
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 START_SECONDS = 30.0
 MAX_LINE = 2_000_000
@@ -53,6 +60,7 @@ async def run_job(
     job: Mapping[str, object], files: Mapping[str, bytes], limits: Limits, answer: AnswerQuestion | None = None
 ) -> tuple[dict[str, Any], str]:
     """The result of a job run beside these files, and the end of what it printed; `answer` serves its questions."""
+    isolation.hide_this_process()
     with tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         _write_files(folder, files)
@@ -72,7 +80,7 @@ async def _run_child(
     with child_end:
         try:
             async with _cpu_gate():
-                process = await _start_child(folder, child_end, printed)
+                process = await _start_child(str(job["kind"]), folder, child_end, printed)
         except BaseException:
             own_end.close()
             raise
@@ -87,8 +95,9 @@ async def _run_child(
         if conversation is not None:
             conversation.close()
         await _kill_child(process)
-    if result is None:
-        raise CodeStopped(f"its process ended without a result ({_exit_text(process.returncode)})")
+    ended = process.returncode if result is None else result.get("ended")
+    if result is None or isinstance(ended, int):
+        raise CodeStopped(f"its process ended without a result ({_exit_text(ended)})")
     return result
 
 
@@ -145,11 +154,17 @@ class _ChildConversation:
         return reply
 
 
-async def _start_child(folder: Path, child_end: socket.socket, printed: IO[bytes]) -> asyncio.subprocess.Process:
+async def _start_child(
+    kind: str, folder: Path, child_end: socket.socket, printed: IO[bytes]
+) -> asyncio.subprocess.Process:
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     channel = child_end.fileno()
+    how = await asyncio.to_thread(isolation.isolation_kind)
+    options = {"kind": kind, "isolation": how, "readable": isolation.readable_paths()}
+    arguments = (str(CHILD), str(channel), json.dumps(options))
     return await asyncio.create_subprocess_exec(
-        *python_command("-B", "-u", "-X", "utf8", str(CHILD), str(channel), isolated=True),
+        *isolation.launcher(folder, approved=kind == "custom"),
+        *python_command("-B", "-u", "-X", "utf8", "-c", _BEGIN, *arguments, isolated=True),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=printed,
         stderr=printed,
@@ -190,6 +205,8 @@ def _printed_end(printed: IO[bytes], folder: Path) -> str:
 
 
 def _exit_text(code: int | None) -> str:
+    if code is not None and code > 128 and isolation.isolation_kind() == "bubblewrap":
+        code = 128 - code  # which tells the signal of what it ran like a shell
     if code is None or code >= 0:
         return f"exit code {code}"
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
-from . import sandbox
+from . import isolation, sandbox
 from .base import Evaluator, Evidence, Misconfigured, Options, Score, error_score, verdict_score
 
 ALLOW_CODE_VARIABLE = "TUI_EVALS_ALLOW_CODE"
@@ -32,14 +32,16 @@ class PythonUnitTestsOptions(Options):
 class PythonUnitTests(Evaluator):
     """Passes when the test of the item runs without an exception after the code of the answer.
 
-    The answer runs first, then the test among its names; exceptions, exits, crashes, too much memory or time are
-    fails, and code that starts other processes fails too. A Markdown fence around the whole answer is taken off. The
+    The answer runs first, then the test among its names, in a process that the answer cannot reach; exceptions, exits,
+    crashes, too much memory or time are fails, and code that starts other processes fails too. What is compared with
+    the test's own data has to be plain data: an object of the answer's classes equals only others of them. A Markdown
+    fence around the whole answer is taken off. The
     test is the option `test`, else the one of `unit_tests` or `unit_test_dir` that the item's variable `unit_test`
     names by number (from 1) or by file name, else the text of that variable.
 
-    This runs code a model wrote, with the user's rights: a process of its own keeps accidents apart, but it can read
-    files and reach the network. So nothing runs until TUI_EVALS_ALLOW_CODE=1 is set; use a container or a spare
-    account where the model is not to be trusted.
+    This runs code a model wrote, so nothing runs until TUI_EVALS_ALLOW_CODE=1 is set. Bubblewrap or Landlock keep it
+    from your files, keys, processes and the network; where a machine has neither, the run says "not isolated" before it
+    starts, and so does `tui-evals doctor`.
     """
 
     name = "PythonUnitTests"
@@ -53,9 +55,19 @@ class PythonUnitTests(Evaluator):
     allowed: ClassVar[bool] = False
     root: ClassVar[Path | None] = None
 
+    @classmethod
+    def is_allowed(cls) -> bool:
+        """Whether the user lets code of models run."""
+        return cls.allowed or os.environ.get(ALLOW_CODE_VARIABLE) == "1"
+
+    @classmethod
+    def caution(cls) -> str | None:
+        """That the code is not isolated, where it will run."""
+        return isolation.NOT_ISOLATED if cls.is_allowed() and isolation.isolation_kind() is None else None
+
     def obstacle(self) -> str | None:
         """That nobody has allowed it to run code."""
-        if self.allowed or os.environ.get(ALLOW_CODE_VARIABLE) == "1":
+        if self.is_allowed():
             return None
         return (
             f"{self.name} would run code that a model wrote, on this machine and with your rights; "
@@ -67,23 +79,21 @@ class PythonUnitTests(Evaluator):
         if obstacle := self.obstacle():
             return error_score("evaluatorConfigurationError", obstacle)
         test = self._test(evidence)
-        files = {
-            "answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass"),
-            "answer_test.py": test.encode("utf-8", "surrogatepass"),
-        }
+        files = {"answer.py": strip_code_fence(evidence.response or "").encode("utf-8", "surrogatepass")}
         limits = sandbox.Limits(seconds=self.options.timeout, memory=MAX_MEMORY, processes=0)
+        details: dict[str, Any] = {"isolation": "none"} if self.caution() else {}
         try:
-            outcome, printed = await sandbox.run_job({"kind": "unit_test"}, files, limits)
+            outcome, printed = await sandbox.run_job({"kind": "unit_test", "test": test}, files, limits)
         except sandbox.CodeStopped as stopped:
-            return verdict_score(False, f"the code did not finish: {stopped}", printed=stopped.printed)
+            details["printed"] = stopped.printed
+            return verdict_score(False, f"the code did not finish: {stopped}", **details)
+        details["printed"] = printed
         if outcome.get("failed") == "unusable":
             raise Misconfigured(f"the test is not Python: {outcome.get('why')}")
         if outcome.get("passed") is True:
-            return verdict_score(True, "the test ran without an exception", printed=printed)
+            return verdict_score(True, "the test ran without an exception", **details)
         failure = "the test failed" if outcome.get("failed") == "test" else "the code of the answer does not run"
-        return verdict_score(
-            False, f"{failure}: {str(outcome.get('why') or outcome.get('raised'))[:200]}", printed=printed
-        )
+        return verdict_score(False, f"{failure}: {str(outcome.get('why') or outcome.get('raised'))[:200]}", **details)
 
     def _test(self, evidence: Evidence) -> str:
         """The test of this item, wherever it is written."""

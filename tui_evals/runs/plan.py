@@ -125,6 +125,11 @@ class Plan:
         maps += [unit.evaluators for item in self.dataset.items for unit in item.units]
         return {options.get("type", key) for evaluators in maps if evaluators for key, options in evaluators.items()}
 
+    def cautions(self) -> tuple[str, ...]:
+        """What a user should know of its evaluators before they judge on this machine."""
+        found = (self.registry.find(name).caution() for name in sorted(self.evaluators_used()))
+        return tuple(dict.fromkeys(caution for caution in found if caution))
+
     def check_evaluators(self) -> None:
         """CannotPlan when an evaluator of the dataset is not there, such as one of the project that was deleted."""
         for name in sorted(self.evaluators_used()):
@@ -163,6 +168,7 @@ class Estimate:
     answers: int
     judge_calls: int
     cost: float | None
+    cautions: tuple[str, ...] = ()
 
 
 def estimate(plan: Plan, price_of: Callable[[TargetConfig], Price | None]) -> Estimate:
@@ -184,7 +190,7 @@ def estimate(plan: Plan, price_of: Callable[[TargetConfig], Price | None]) -> Es
         cost = _add_cost(cost, price, tokens, TYPICAL_ANSWER_TOKENS)
         if judged:
             cost = _add_cost(cost, judge_price, judged * (tokens + TYPICAL_ANSWER_TOKENS + 600), judged * 80)
-    return Estimate(answers, judge_calls, cost)
+    return Estimate(answers, judge_calls, cost, plan.cautions())
 
 
 def _add_cost(cost: float | None, price: Price | None, read: int, written: int) -> float | None:

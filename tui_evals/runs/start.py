@@ -598,4 +598,4 @@ def estimate_again(plan: Plan, rows: Iterable[AnswerRow]) -> Estimate:
         if price is not None:
             read = estimate_tokens(item.units[row.turn].prompt or "") + (row.output_tokens or TYPICAL_ANSWER_TOKENS)
             cost += judged * ((read + 600) * price.input_per_million + 80 * price.output_per_million) / 1e6
-    return Estimate(0, calls, cost if price is not None or not calls else None)
+    return Estimate(0, calls, cost if price is not None or not calls else None, plan.cautions())

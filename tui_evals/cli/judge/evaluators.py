@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +151,12 @@ def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json:
         row["options"] = {} if options is None else strictjson.loads(options)
     except strictjson.JsonError as problem:
         raise Stop(f"--options: {problem}") from None
+    registry = project.evaluators(trusting)
+    with suppress(UnknownEvaluator):
+        if caution := registry.find(row["evaluator"]).caution():
+            warn(caution)
     keep_output_to_ourselves()
-    record = asyncio.run(RowScorer(project.evaluators(trusting)).score(row))
+    record = asyncio.run(RowScorer(registry).score(row))
     if as_json:
         say_json(record_of(record))
     else:

@@ -18,6 +18,7 @@ from typing import Literal
 
 from tui_evals.cli.output import Stop, columns, say, say_json
 from tui_evals.datasets.discover import find_dataset, project_root
+from tui_evals.evaluators.isolation import NOT_ISOLATED, isolation_kind
 from tui_evals.private_files import check_private
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
@@ -123,6 +124,8 @@ def _installation() -> Iterator[Finding]:
             yield "bad", name, f"{version} is a malicious release: uninstall it now and change every key it could read"
         else:
             yield "ok", name, version
+    isolated = isolation_kind()
+    yield "ok" if isolated else "note", "code of models", f"isolated by {isolated}" if isolated else NOT_ISOLATED
     for path in _start_up_files():
         verdict: Verdict = "bad" if path.name.startswith("litellm") else "note"
         yield verdict, "start-up file", f"{path} runs code whenever Python starts; make sure you know it"

@@ -112,7 +112,6 @@ def run_request(request: RunRequest, here: Project, how: ExecutionOptions) -> tu
     allowed = request.allow_unjudged
     with refusals():
         prepared = prepare(replace(request, allow_unjudged=allowed or how.plan_only), here)
-    warn_of_own_judge(prepared.plan)
     how = find_baseline(how, request.source)
     return start_prepared(prepared, how, allow_unjudged=allowed)
 
@@ -121,6 +120,7 @@ def start_prepared(
     prepared: PreparedRun, how: ExecutionOptions, *, allow_unjudged: bool = False
 ) -> tuple[RunRow | None, int]:
     """Estimate, execute or detach a prepared run."""
+    warn_of_plan(prepared.plan)
     if how.plan_only:
         return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json, allow_unjudged=allow_unjudged)
     approve(prepared.missing_permissions(), prepared.project.root)
@@ -141,8 +141,10 @@ def open_writer(here: Project) -> Iterator[Writer]:
         yield writer
 
 
-def warn_of_own_judge(plan: Plan) -> None:
-    """Say so when a judge would judge itself."""
+def warn_of_plan(plan: Plan) -> None:
+    """Say so when a judge would judge itself, and what else one should know of who judges."""
+    for caution in plan.cautions():
+        warn(caution)
     if plan.judge is not None and any(plan.judge.model == target.model for target in plan.targets):
         warn(f"note: the judge {plan.judge.name} also answers; judges favour their own answers")
 

@@ -30,7 +30,7 @@ from .execution import (
     say_key,
     start_prepared,
     stop_about,
-    warn_of_own_judge,
+    warn_of_plan,
 )
 from .request import chosen_cluster, cluster_words, request_of
 
@@ -81,6 +81,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
                 except (CannotPlan, ConfigurationError) as problem:
                     note_refusal(writer, run, problem)
                     raise
+        warn_of_plan(job.plan)
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
         job = replace(job, terms=replace(job.terms, cluster=cluster))
         approve(job.missing_permissions(), here.root)
@@ -134,7 +135,7 @@ def rescore(
             use_cache=not no_cache,
             allow_unjudged=allow_unjudged or how.plan_only,
         )
-        warn_of_own_judge(job.plan)
+        warn_of_plan(job.plan)
         if how.plan_only:
             estimate = estimate_again(job.plan, reader.all_rows(run.id))
             return say_estimate(job.plan, estimate, how.as_json, allow_unjudged=allow_unjudged)

@@ -84,8 +84,8 @@ def project_of(app: Desk) -> Project:
 
 
 def price_words(estimate: Estimate) -> str:
-    """What a run will take, as a sentence."""
-    return estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost)
+    """What a run will take, as a sentence, and what one should know before."""
+    return ". ".join((estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost), *estimate.cautions))
 
 
 _PAUSE = 0.2

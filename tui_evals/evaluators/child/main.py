@@ -1,10 +1,16 @@
-"""The child process of the sandbox: runs one job from a private socket. It imports the standard library only."""
+"""The process in the sandbox: runs one job from a private socket.
+
+A unit test runs here, and the answer it tests in a fork that was made before the job came: that has no channel to the
+parent, has not seen the test and cannot look into this process. So nothing it does can become a verdict.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib.machinery
 import importlib.util
 import json
+import linecache
 import math
 import os
 import resource
@@ -13,13 +19,19 @@ import socket
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from . import lockdown
+from .bridge import BUILTIN_NAMES, MODULE, AnswerSide, TestSide, trimmed_traceback
+from .values import Malformed
+
 MAX_FILE = 16_000_000
 MAX_FRAMES = 6
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PROCESS_EVENTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
 
 
@@ -28,8 +40,14 @@ class Channel:
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
-        self._lines = socket.socket(fileno=descriptor).makefile("rwb")
+        self._socket = socket.socket(fileno=descriptor)
+        self._lines = self._socket.makefile("rwb")
         self._owner = os.getpid()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._lines.close()
+        self._socket.close()
 
     def send(self, message: object) -> None:
         """Write one message."""
@@ -115,28 +133,113 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
     return {"result": own[0](**keywords)(**job["arguments"])}
 
 
-def unit_test(job: dict[str, Any], channel: Channel) -> dict[str, object]:
-    """Run an answer, then its test among the answer's names."""
-    answer, test = Path.cwd() / "answer.py", Path.cwd() / "answer_test.py"
-    part = "unusable"
+class AnswerProcess:
+    """The fork in which the answer will run."""
+
+    def __init__(self, pid: int, link: socket.socket) -> None:
+        self.pid, self.link = pid, link
+
+    def exit_code(self) -> int:
+        """How it ended; one that has not is ended."""
+        with suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def start_answer_process(channel: Channel, options: Mapping[str, Any]) -> AnswerProcess:
+    """Fork the process of the answer; it waits for the test's."""
+    here, there = socket.socketpair()
+    pid = os.fork()
+    if pid:
+        there.close()
+        return AnswerProcess(pid, here)
     try:
-        compile(test.read_bytes(), test.name, "exec")
-        part = "answer"
-        module = _execute_file("answer", answer)
-        part = "test"
-        _execute_file("answer", test, module)
+        here.close()
+        channel.close()
+        confine_model_code(options, [os.getpid()])
+        there.send(b"\n")
+        AnswerSide(there, run_answer).serve()
+    finally:
+        os._exit(1)
+
+
+def run_answer(limits: dict[str, Any]) -> dict[str, Any]:
+    """Run the answer, in its process; the names it made."""
+    _set_limits(**limits)
+    try:
+        return vars(_execute_file(MODULE, Path.cwd() / "answer.py"))
     except BaseException as problem:
         with suppress(BaseException):
             traceback.print_exception(problem)
+        raise
+
+
+def unit_test(job: dict[str, Any], channel: Channel, answer: AnswerProcess) -> dict[str, object]:
+    """Have the answer run in its process, then run its test here among the answer's names."""
+
+    def lost(problem: Malformed | None) -> NoReturn:
+        gone: dict[str, object] = {"ended": answer.exit_code()}
+        if problem is not None:
+            gone = {"failed": "answer", "why": f"what it gave is no value: {problem}"}
+        channel.send({"done": gone})
+        os._exit(0)
+
+    name = "answer_test.py"
+    part = "unusable"
+    try:
+        linecache.cache[name] = (len(job["test"]), None, job["test"].splitlines(keepends=True), name)
+        code = compile(job["test"].encode("utf-8", "surrogatepass"), name, "exec")
+        tree = ast.parse(job["test"])
+        part = "answer"
+        side = TestSide(answer.link, _bound_names(tree), lost)
+        sys.modules[MODULE] = side.module
+        side.begin(job["limits"])
+        _check_built_ins(tree, side)
+        part = "test"
+        exec(code, vars(side.module))  # noqa: S102 - this is what the process is for
+        if side.failed_assertion is not None:
+            raise side.failed_assertion
+    except BaseException as problem:
+        if part != "answer":
+            with suppress(BaseException):
+                sys.stderr.write("".join(trimmed_traceback(problem)))
         return {"failed": part, "why": _exception_line(problem)}
     return {"passed": True}
 
 
+def _bound_names(tree: ast.AST) -> set[str]:
+    """Every name that a piece of code gives something to."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
+            names.add(name)
+    return names
+
+
+def _check_built_ins(tree: ast.AST, side: TestSide) -> None:
+    """A test's `abs` is Python's: of the built-ins an answer redefines only the one that is tested is the answer's."""
+    nodes = list(ast.walk(tree))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == MODULE]
+    wanted = {alias.name for node in imports for alias in node.names}
+    redefined = (side.names() & BUILTIN_NAMES) - wanted
+    if redefined & used and len(used & side.names()) > 1:
+        name = min(redefined & used)
+        raise NameError(f"the answer redefines {name}, which its test uses; `from answer import {name}` would test it")
+    for name in redefined - used:
+        side.forget(name)
+
+
 def _last_frames(problem: BaseException, folder: Path) -> str:
-    """The traceback of code run here, with its files named from their folder and without the frames of this module."""
+    """The traceback of code run here, with its files named from their folder and without the frames of this package."""
     try:
         told = traceback.TracebackException.from_exception(problem)
-        own = [frame for frame in told.stack if frame.filename != __file__ and "importlib" not in frame.filename]
+        package = os.path.dirname(__file__)
+        own = [frame for frame in told.stack if package not in frame.filename and "importlib" not in frame.filename]
         told.stack[:] = own[-MAX_FRAMES:]
         return "".join(told.format()).replace(f"{folder}/", "").rstrip()[-6000:]
     except BaseException:  # an exception that cannot be told
@@ -174,19 +277,51 @@ def _set_limits(seconds: float, memory: int, processes: int) -> None:
     sys.addaudithook(watch)
 
 
+def confine_model_code(options: Mapping[str, Any], own: list[int]) -> None:
+    """Leave this process what code of a model needs: itself, the interpreter's files and its folder."""
+    try:
+        lockdown.hide_from_others()
+        if lockdown.landlock_version() or lockdown.has_seccomp():
+            lockdown.no_new_privileges()
+        if lockdown.landlock_version():
+            lockdown.restrict_files(options["readable"], [str(Path.cwd()), *DEVICES])
+        if lockdown.has_seccomp():
+            lockdown.drop_capabilities()
+            lockdown.filter_system_calls(own)
+        else:
+            resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    except OSError:
+        if options["isolation"] is not None:
+            raise
+
+
+def confine_approved_code(options: Mapping[str, Any]) -> None:
+    """Leave this process everything but a view of the processes outside, whose environments hold keys."""
+    if options["isolation"] is not None and lockdown.landlock_version():
+        lockdown.no_new_privileges()
+        lockdown.restrict_to_own_processes()
+
+
 def main() -> NoReturn:
     """Say ready, take one job, answer it."""
     channel = Channel(int(sys.argv[1]))
+    options = json.loads(sys.argv[2])
+    del sys.argv[1:]
+    work: Callable[[dict[str, Any]], dict[str, object]]
+    if options["kind"] == "unit_test":
+        answer = start_answer_process(channel, options)
+        confine_model_code(options, [os.getpid(), answer.pid])
+        if not answer.link.recv(1):  # it could not be confined
+            os._exit(1)
+        work = partial(unit_test, channel=channel, answer=answer)
+    else:
+        confine_approved_code(options)
+        work = partial(custom, channel=channel)
     channel.send({"ready": True})
     job, folder = channel.receive(), Path.cwd()
     _set_limits(**job["limits"])
     try:
-        done = {"custom": custom, "unit_test": unit_test}[job["kind"]](job, channel)
-        channel.send({"done": done})
+        channel.send({"done": work(job)})
     except BaseException as problem:
         channel.send({"done": {"raised": _exception_line(problem), "traceback": _last_frames(problem, folder)}})
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
