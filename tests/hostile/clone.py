@@ -185,7 +185,7 @@ api_key = "env:GITHUB_TOKEN"
     data = {"schemaVersion": "1.0.0", "default_evaluators": {"Includes": {}, "Mine": {}}, "items": items}
     clone.write("data.json", json.dumps(data))
     clone.write("tags/tags.prompty", "---\nname: tags\n---\nsystem:\nSay tags.\nuser:\n{{text}}\n")
-    clone.write("tags/generation.json", json.dumps({"targets": {"rules": f"command:{command}"}, "options": {}}))
+    clone.write("tags/tags/generation.json", json.dumps({"targets": {"rules": f"command:{command}"}, "options": {}}))
     return clone
 
 

@@ -72,7 +72,7 @@ def test_a_yes_is_remembered_and_asked_again_for_what_changes(clone, shell, kept
 def test_what_is_typed_is_a_yes_for_itself(clone, shell):
     run = ("run", "data.json", "-t", "command:echo hello", *ANY)
     assert shell(*run).code in (0, 1)
-    assert shell("rerun", "last", "--only", "all").code in (0, 1)
+    assert shell("rerun", "last", "--only", "!error").code in (0, 1)
 
 
 def test_a_key_goes_to_the_hosts_its_owner_listed(clone, shell, stranger):
@@ -80,7 +80,7 @@ def test_a_key_goes_to_the_hosts_its_owner_listed(clone, shell, stranger):
     folder.mkdir(exist_ok=True)
     (folder / "keys.toml").write_text(f'GITHUB_TOKEN = ["127.0.0.1:{clone.attacker.port}"]\n')
     assert shell("run", "data.json", "-t", "key", *ANY).code in (0, 1)
-    assert KEY.encode() in clone.attacker.heard[0]
+    assert any(KEY.encode() in heard for heard in clone.attacker.heard)
 
 
 def test_going_on_with_a_run_of_somebody_else_is_asked_about(clone, shell):

@@ -73,6 +73,12 @@ def judge_configs(plan: Plan, settings: Settings) -> dict[str | None, TargetConf
     return configs
 
 
+def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:
+    """The judges that the evaluators of the planned items will ask."""
+    needed = () if plan.without_judges else plan.judges_needed
+    return [config for key, config in judge_configs(plan, settings).items() if key in needed]
+
+
 class _Check:
     """The check of some targets, and those of them that it opened."""
 

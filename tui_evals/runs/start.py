@@ -39,7 +39,7 @@ from .opening import items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
-from .readiness import check_can_begin, judge_configs
+from .readiness import check_can_begin, judge_configs, needed_judges
 from .selection import ItemSelection, find_run, items_in_run, select_items
 from .status import GENERATION, METRICS, RECORDED
 from .suggested import SOURCE, settings_of_run, suggested
@@ -107,7 +107,7 @@ class PreparedRun:
     def missing_permissions(self) -> list[Permission]:
         """What it would do that nobody has agreed to yet."""
         cluster = None if self.typed else self.terms.cluster
-        judges = judge_configs(self.plan, self.project.settings).values()
+        judges = needed_judges(self.plan, self.project.settings)
         return missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
 
     def estimate(self) -> Estimate:
@@ -125,7 +125,7 @@ class PreparedRun:
             raise NotApproved(missing, self.project.root)
         if self.typed:
             asked = [config for config in self.plan.targets if config.name not in self.ready]
-            judges = judge_configs(self.plan, self.project.settings).values()
+            judges = needed_judges(self.plan, self.project.settings)
             agree_to_typed((*asked, *judges), self.project.environment, self.project.root, self.terms.cluster)
         opened_targets = check_can_begin(
             self.plan,
@@ -153,7 +153,7 @@ class Job:
 
     def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
         """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
-        judges = judge_configs(self.plan, self.project.settings).values()
+        judges = needed_judges(self.plan, self.project.settings)
         return missing_permissions(self.project, self.plan, self.terms.cluster, judges, judging=judging)
 
 
@@ -548,7 +548,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
         return made
 
     configs = judge_configs(plan, project.settings)
-    demand(project, plan, terms.cluster, configs.values())
+    demand(project, plan, terms.cluster, needed_judges(plan, project.settings))
     judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in configs.items()}

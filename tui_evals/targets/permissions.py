@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -198,7 +197,6 @@ def hosts_of(key: str) -> tuple[str, ...]:
     return (*_HOSTS.get(key, ()), *_own_hosts().get(key, ()))
 
 
-@cache
 def _own_hosts() -> Mapping[str, tuple[str, ...]]:
     file = user_config_path("tui_evals") / KEYS_FILE
     try:

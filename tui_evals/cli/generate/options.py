@@ -127,13 +127,13 @@ def cast_of(options: Mapping[str, Any], before: Mapping[str, Any], here: Project
     settings = here.settings
 
     def role_target(word: str | None, role: str) -> TargetConfig | None:
-        where = "" if word else "generation.json"
+        where = "" if word else RECORD
         return target_or_stop(_our_spelling(word or before.get(role), settings), settings, where)
 
     def role_targets(spellings: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
         typed = [name for spelling in spellings for name in split_names(spelling)]
         names = [str(_our_spelling(name, settings)) for name in typed or before.get(role, ())]
-        return targets_named(names, settings, "" if typed else "generation.json") if names else ()
+        return targets_named(names, settings, "" if typed else RECORD) if names else ()
 
     rules = role_target(options["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
     judges = role_targets(options["judges"], "judges")
