@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from tui_evals.runs.approving import agree
-from tui_evals.targets.permissions import Approvals, Permission
+from tui_evals.present.permissions import agreed_before, agreed_lines, request_lines, request_title
+from tui_evals.runs.approving import agree, agreed_permissions, permission_request
+from tui_evals.targets.permissions import Permission
 
 from .output import Stop, say
 
@@ -33,23 +34,15 @@ def approve(missing: Sequence[Permission], root: Path) -> None:
 
 def show_page(missing: Sequence[Permission], root: Path) -> None:
     """The page that is asked about: what, from which file, and what is new since the last yes."""
-    before = Approvals(root).agreed()
-    say(f"{root} asks for your yes before it", err=True, bold=True)
-    for permission in missing:
-        changed = any(entry["kind"] == permission.kind and entry["does"] == permission.does for entry in before)
-        since = " – its code has changed since you said yes" if changed else ""
-        say(f"  • {permission.sentence}{since}", err=True)
-    if before:
-        say(f"You agreed to {len(before)} other things here before; `tui-evals trust show` lists them.", err=True)
+    request = permission_request(missing, root)
+    say(request_title(request), err=True, bold=True)
+    for line in request_lines(request):
+        say(f"  • {line}", err=True)
+    if before := agreed_before(request):
+        say(before, err=True)
 
 
 def show_agreed(root: Path) -> None:
     """Everything agreed to in a project."""
-    approvals = Approvals(root)
-    if approvals.is_own:
-        say(f"{root} is yours: it was begun here, or you trusted the folder, and is asked nothing")
-    for entry in approvals.agreed():
-        where = f" ({entry['where']})" if entry["where"] else ""
-        say(f"{entry['when'][:10]}  {entry['does']}{where}")
-    if not approvals.is_own and not approvals.agreed():
-        say(f"nothing is agreed to in {root}")
+    for line in agreed_lines(agreed_permissions(root), root):
+        say(line)

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import STOPPED
-from tui_evals.runs.opening import opened
+from tui_evals.runs.opening import items_of, opened
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -23,6 +24,7 @@ from tui_evals.store.records import NewRun, RunRow, StopCode
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.opening import Later, open_target
 
 from .folder import GenerationFolder
 from .shapes import short_hash
@@ -42,14 +44,21 @@ class Roles:
     under_test: Sequence[TargetConfig] = ()
 
     def open_models(
-        self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None
+        self,
+        budget: Budget,
+        environment: Mapping[str, str],
+        root: Path,
+        concurrency: int | None,
+        *,
+        planning: bool = False,
     ) -> Models:
-        """The models ready to be asked, each opened once."""
+        """The models ready to be asked, each opened once; for `planning` only, none is opened."""
         opened_models: dict[str, PricedTarget] = {}
 
         def model(config: TargetConfig) -> PricedTarget:
             if config.name not in opened_models:
-                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency)
+                target = Later(partial(open_target, config, environment, root, items_of)) if planning else None
+                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency, target)
             return opened_models[config.name]
 
         return Models(

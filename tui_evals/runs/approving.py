@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
 
@@ -14,11 +14,51 @@ from tui_evals.evaluators.registry import Registry
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
-from tui_evals.targets.permissions import Approvals, NotApproved, Permission, permissions_of
+from tui_evals.targets.permissions import Approvals, NotApproved, Permission, destination, permissions_of
 
 from .executors.cluster.terms import ClusterTerms
 from .plan import Plan
 from .project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedPermissions:
+    """What somebody has agreed to in a project."""
+
+    is_own: bool
+    """Whether the whole project is the user's own."""
+    entries: tuple[Mapping[str, str], ...]
+    """Each yes, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRequest:
+    """The one question about a project: what it would do, beside what was agreed to before."""
+
+    root: Path
+    missing: tuple[Permission, ...]
+    agreed: tuple[Mapping[str, str], ...]
+
+    def has_changed(self, permission: Permission) -> bool:
+        """Whether the same was agreed to while its code was other code."""
+        return any(entry["kind"] == permission.kind and entry["does"] == permission.does for entry in self.agreed)
+
+
+def permission_request(missing: Sequence[Permission], root: Path) -> PermissionRequest:
+    """The question about what nobody has agreed to yet."""
+    return PermissionRequest(root, tuple(missing), tuple(Approvals(root).agreed()))
+
+
+def agreed_permissions(root: Path) -> AgreedPermissions:
+    """Everything agreed to in a project."""
+    approvals = Approvals(root)
+    return AgreedPermissions(approvals.is_own, tuple(approvals.agreed()))
+
+
+def destinations_of(configs: Iterable[TargetConfig], environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Where the questions and keys of some targets go, by the name of the target; for all that ask over the network."""
+    found = ((config.name, destination(config, environment)) for config in configs)
+    return [(name, to.sentence) for name, to in found if to is not None]
 
 
 def missing_permissions(

@@ -28,7 +28,7 @@ from tui_evals.targets.permissions import NotApproved, Permission
 from tui_evals.text.safe import safe_line
 from tui_evals.text.tokens import estimate_tokens
 
-from .approving import agree_to_typed, demand, find_typed, missing_permissions
+from .approving import agree_to_typed, demand, destinations_of, find_typed, missing_permissions
 from .asking import PricedTarget
 from .budget import Budget
 from .engine import STOPPED, Engine, Outcome
@@ -113,6 +113,12 @@ class PreparedRun:
     def estimate(self) -> Estimate:
         """The calls it takes, and what they may cost."""
         return estimate(self.plan, price_for)
+
+    def destinations(self) -> list[tuple[str, str]]:
+        """Where questions and keys will go, by the name of the target."""
+        asked = [config for config in self.plan.targets if config.name not in self.ready]
+        judges = needed_judges(self.plan, self.project.settings)
+        return destinations_of((*asked, *judges), self.project.environment)
 
     def store(self, writer: Writer, *, apart: bool = False) -> Job:
         """Commit the plan once it can begin: from now on the run exists, whole, with every answer pending.

@@ -79,6 +79,9 @@ ACTIONS: tuple[Action, ...] = (
         "everywhere", "settings", "comma", "settings", "Theme, defaults of runs, judge: written to .evals/config.toml."
     ),
     Action(
+        "everywhere", "trust", "Y", "trust", "What this project may do: what you agreed to, what it still asks for."
+    ),
+    Action(
         "everywhere", "palette", "ctrl+p,colon", "commands", "Find anything that can be done by its name, and do it."
     ),
     Action("everywhere", "help", "question_mark,f1", "help", "The keys of this pane."),

@@ -27,7 +27,7 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import dataset_files, drafts, importing, navigation, settings
+from . import approving, dataset_files, drafts, importing, navigation, settings
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
@@ -45,6 +45,7 @@ COMMANDS: Commands = {
     **importing.COMMANDS,
     **drafts.COMMANDS,
     **settings.COMMANDS,
+    **approving.COMMANDS,
     **runs_commands.COMMANDS,
     **workers.COMMANDS,
     **rules_commands.COMMANDS,

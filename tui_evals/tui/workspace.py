@@ -20,9 +20,9 @@ from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.validate import ValidationReport, validate
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
+from tui_evals.runs.project import Project, load_project
 from tui_evals.runs.prompting import unfilled_items
-from tui_evals.targets.config import Settings, load_settings
-from tui_evals.targets.environment import environment
+from tui_evals.targets.config import Settings
 
 SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
@@ -48,6 +48,8 @@ class Workspace:
     database: Path
     settings: Settings = field(default_factory=Settings)
     variables: Mapping[str, str] = field(default_factory=dict)
+    trusting: bool = False
+    """Whether what the project asks for is done unasked."""
     registry: Registry = field(default_factory=lambda: Registry({}))
     equipped: Registry | None = None
     """The evaluators without the metrics beside a prompt."""
@@ -69,13 +71,17 @@ class Workspace:
 
     def read_settings(self) -> list[str]:
         """Read the configuration and the environment; returns remarks, raises ConfigurationError."""
-        self.settings = load_settings(self.root)
-        self.variables, remarks = environment(self.root, None, self.settings.variables)
-        return list(remarks)
+        project = self.project()
+        self.settings, self.variables, self.trusting = project.settings, project.environment, project.trusting
+        return list(project.notes)
+
+    def project(self) -> Project:
+        """The project as its files are now, with the store of the workbench; ConfigurationError says what is wrong."""
+        return replace(load_project(self.root), database=self.database)
 
     def equip(self) -> list[str]:
         """Find the evaluators of the product, the project and installed packages; returns remarks."""
-        self.equipped = self.registry = load_registry(self.root, Trust(), None)
+        self.equipped = self.registry = load_registry(self.root, Trust(always=self.trusting), None)
         self._find_metrics()
         return list(self.registry.problems)
 

@@ -13,7 +13,9 @@ from tui_evals.datasets.layout import Path
 from tui_evals.datasets.paths import CannotEdit, Data, same_data
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode
+from tui_evals.targets.permissions import NotApproved
 from tui_evals.tui.actions import bindings
+from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.item_edits import step_to_neighbour
 from tui_evals.tui.messages import ItemShown, Place
 from tui_evals.tui.pane import Pane, perform
@@ -25,7 +27,7 @@ from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 from .options import ask_options, faults
 from .rows import JudgesHere, judge_rows, judges_here
 from .state import evaluator_choices, free_key, judges_page, name_of, trial_of, why_not, with_options
-from .trial import CannotTry, TrialResult, on_own_loop, try_evaluator
+from .trial import CannotTry, Trial, TrialResult, on_own_loop, try_evaluator
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
 
@@ -195,7 +197,7 @@ class JudgesPane(Pane):
         self._show()
         result: TrialResult | None = None
         try:
-            result = await on_own_loop(lambda: try_evaluator(trial))
+            result = await self._tried_once_agreed(trial)
         except CannotTry as reason:
             self.say(str(reason), "warn")
         finally:
@@ -204,6 +206,15 @@ class JudgesPane(Pane):
                 if result is not None:
                     self._tried[entry.key] = result
                 self._show()
+
+    async def _tried_once_agreed(self, trial: Trial) -> TrialResult:
+        """Judge, after a question where it takes a yes."""
+        try:
+            return await on_own_loop(lambda: try_evaluator(trial))
+        except NotApproved as problem:
+            if not await approve(self.app, problem.permissions, problem.root):
+                raise CannotTry(NOT_AGREED) from None
+        return await on_own_loop(lambda: try_evaluator(trial))
 
     def do_next(self) -> None:
         """The next item or turn."""

@@ -13,6 +13,7 @@ from tui_evals.datasets.steps import DEFAULTS, override_evaluator
 from tui_evals.datasets.validate import runevals_refusal
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
+from tui_evals.runs.project import Project
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
 from tui_evals.tui.workspace import Workspace
@@ -161,6 +162,11 @@ def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> T
         entry=entry,
         here=here,
         registry=workspace.registry,
-        settings=workspace.settings,
-        variables=workspace.variables,
+        project=Project(
+            workspace.root,
+            workspace.settings,
+            workspace.variables,
+            trusting=workspace.trusting,
+            database=workspace.database,
+        ),
     )

@@ -20,12 +20,15 @@ from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Sco
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
+from tui_evals.runs.approving import missing_of_targets, untrusted_evaluators
+from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
-from tui_evals.targets.base import ConfigurationError, Request, TargetError, attempt_clock
-from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError, attempt_clock
+from tui_evals.targets.config import FILE, find_target
+from tui_evals.targets.permissions import NotApproved
 from tui_evals.targets.replay import captured
 from tui_evals.text.chats import chat_to_text, split_at_question
 
@@ -230,8 +233,7 @@ class Trial:
     entry: EffectiveEvaluator
     here: CurrentPlace
     registry: Registry
-    settings: Settings
-    variables: Mapping[str, str]
+    project: Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,19 +266,26 @@ async def on_own_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 async def try_evaluator(trial: Trial) -> TrialResult:
-    """What the evaluator makes of the answer on screen, or of the response in the dataset; CannotTry says why not."""
+    """What the evaluator makes of the answer on screen, or of the response in the dataset.
+
+    CannotTry says why not, and NotApproved what it would do that nobody has agreed to; then nothing was done.
+    """
     try:
         kind = trial.registry.find(trial.entry.evaluator)
         options = kind.Options.model_validate(trial.entry.settings)
         subject = subject_of(trial.here)
         evidence = evidence_of(subject.row)
-        async with _judge(trial, kind, options) as (ask, scripted):
+        judge = _judge_config(trial, kind, options)
+        _demand_agreement(trial, judge)
+        async with _judge(trial, judge) as (ask, scripted):
             evaluator = kind(options, ask)
             if evaluator.scope == "group":
                 raise CannotTry(f"{kind.name} judges the answers of an item together here; run the item instead (r)")
             score = await evaluate(evaluator, evidence)
     except ValidationError as problem:
         raise CannotTry(f"{trial.entry.key}: {options_problem(problem)}; mend that first (enter)") from None
+    except NotApproved:
+        raise
     except BadRow as problem:
         raise CannotTry(f"the item cannot be judged: {problem}") from None
     except (UnknownEvaluator, ConfigurationError, DatasetError, StoreError, LookupError) as problem:
@@ -286,22 +295,39 @@ async def try_evaluator(trial: Trial) -> TrialResult:
     return TrialResult(trial.entry, score, subject.of)
 
 
-@asynccontextmanager
-async def _judge(trial: Trial, kind: type[Evaluator], options: Any) -> AsyncIterator[tuple[Ask | None, list[bool]]]:
-    """The way to the judge, where one is asked, and a list that is not empty once a reply was written beforehand."""
-    name = getattr(options, "judge", None) or trial.settings.judge
-    scripted: list[bool] = []
+def _judge_config(trial: Trial, kind: type[Evaluator], options: Any) -> TargetConfig | None:
+    """The judge, where one is asked."""
+    named, settings = getattr(options, "judge", None), trial.project.settings
+    name = named or settings.judge
     if not (kind.judged or kind.may_ask) or (name is None and not kind.judged):
-        yield None, scripted
-        return
+        return None
     if name is None:
         raise CannotTry(f"{kind.name} asks a judge and none is named; name one in the settings (,) or in its options")
+    return find_target(name, settings, "the dataset" if named else str(FILE))
+
+
+def _demand_agreement(trial: Trial, judge: TargetConfig | None) -> None:
+    """NotApproved where the judge or the code of the evaluator waits for a yes."""
+    project = trial.project
+    missing = missing_of_targets(project, [judge] if judge is not None else [])
+    missing += untrusted_evaluators(project, [trial.entry.evaluator], trial.registry)
+    if missing:
+        raise NotApproved(missing, project.root)
+
+
+@asynccontextmanager
+async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tuple[Ask | None, list[bool]]]:
+    """The way to the judge, where one is asked, and a list that is not empty once a reply was written beforehand."""
+    scripted: list[bool] = []
+    if config is None:
+        yield None, scripted
+        return
+    name = config.name
     # Imported when it is wanted: the engine behind it would hold up every first picture.
     from tui_evals.runs.opening import items_of
     from tui_evals.targets.opening import open_target
 
-    config = find_target(name, trial.settings)
-    target = open_target(config, trial.variables, trial.here.root, items_of)
+    target = open_target(config, trial.project.environment, trial.here.root, items_of)
 
     async def ask(question: Question) -> str:
         params = {"temperature": 0, "max_tokens": question.max_tokens, **config.params}

@@ -31,6 +31,7 @@ from tui_evals.targets.base import (
 )
 from tui_evals.targets.config import Settings, find_target, is_model
 from tui_evals.targets.opening import open_target
+from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.box import TemplateError
 from tui_evals.text.templates import template_variables
 
@@ -156,7 +157,10 @@ class Conversation:
             raise CannotTalk(f"{problem}; ctrl+g gives the variables their values") from None
 
     async def ask(self, text: str) -> None:
-        """Ask, and keep the question with its answer; CannotTalk when there is none, and then nothing is kept."""
+        """Ask, and keep the question with its answer; CannotTalk when there is none, and then nothing is kept.
+
+        NotApproved says what the target would do that nobody has agreed to; then it was not asked.
+        """
         question = {"role": "user", "content": text}
         chat = (*await asyncio.to_thread(self.opening), *self.messages, question)
         config, started = self.config, time.monotonic()
@@ -170,6 +174,8 @@ class Conversation:
         except TargetError as problem:
             again = "; ctrl+j asks again" if problem.retryable else ""
             raise CannotTalk(f"{config.name}: {problem}{again}") from None
+        except NotApproved:
+            raise
         except (ConfigurationError, DatasetError) as problem:
             raise CannotTalk(f"{problem} (ctrl+o talks to another target)") from None
         seconds = time.monotonic() - started if reply.seconds is None else reply.seconds

@@ -21,8 +21,10 @@ from tui_evals.datasets.steps import insert_item
 from tui_evals.runs.approving import find_typed
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.permissions import NotApproved
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.actions import Where, actions_at, bindings
+from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.messages import Severity, ShowPane, StateChanged, StatusMessage
 from tui_evals.tui.pane import perform
@@ -307,8 +309,8 @@ class Playground(FeatureScreen):
         message: tuple[str, Severity] = ("", "info")
         answered = False
         try:
-            await self.talk.ask(text)
-            answered = True
+            answered = await self._ask_once_agreed(text)
+            message = ("", "info") if answered else (f"{NOT_AGREED}; the question is still in the box", "warn")
         except CannotTalk as problem:
             message = str(problem), "error"
         except asyncio.CancelledError:
@@ -322,6 +324,16 @@ class Playground(FeatureScreen):
                     self.box.clear()
                 self.tell(*message)
                 self.draw()
+
+    async def _ask_once_agreed(self, text: str) -> bool:
+        """Ask, after a question where the target takes a yes; whether there is an answer."""
+        try:
+            await self.talk.ask(text)
+        except NotApproved as problem:
+            if not await approve(self.app, problem.permissions, problem.root):
+                return False
+            await self.talk.ask(text)
+        return True
 
     def do_clear(self) -> None:
         """Begin again with the same target and values."""

@@ -8,7 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.targets.config import Settings
+from tui_evals.generate.folder import RECORD
+from tui_evals.runs.approving import agree_to_typed, find_typed, missing_of_targets
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.config import FILE, Settings, find_target
+from tui_evals.targets.permissions import Permission
+from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.messages import Severity, StateChanged
 from tui_evals.tui.rows import row, wrapped
 from tui_evals.tui.widgets.dialogs import Reading
@@ -124,12 +129,37 @@ async def _start_regeneration(screen: RulesView, remake: Regeneration, title: st
     entered = await desk.push_screen_wait(RegenerationForm(title, settings, target, price_of))
     if entered is None or screen.making_now:
         return
+    try:
+        missing = await asyncio.to_thread(_missing_permissions, screen, entered)
+    except ConfigurationError as problem:
+        screen.tell(str(problem), "error")
+        return
+    if not await approve(desk, missing, workspace.root):
+        screen.tell(NOT_AGREED, "warn")
+        return
     making = screen.making = RegenerationProgress(remake, editing)
     # A worker of the app, so that it is listened to when one is back at the panes too.
     desk.run_worker(
         _follow_regeneration(screen, making, entered), group="generating", name="generating", exit_on_error=False
     )
     screen.refresh_all()
+
+
+def _missing_permissions(screen: RulesView, values: Mapping[str, Any]) -> list[Permission]:
+    """What asking the models would do that nobody has agreed to yet; what was typed into the form is remembered."""
+    project, files = screen.workspace.project(), screen.book.origin
+    settings = project.settings
+    configs = []
+    if other := values.get("other target"):
+        typed = find_typed(other.strip(), settings)
+        agree_to_typed([typed], project.environment, project.root)
+        configs.append(typed)
+    elif target := values.get("target"):
+        configs.append(find_target(target, settings, str(FILE) if target in settings.words else RECORD))
+    configs += [find_target(word, settings, RECORD) for word in files.others]
+    if settings.judge:
+        configs.append(find_target(settings.judge, settings))
+    return missing_of_targets(project, configs)
 
 
 async def _follow_regeneration(screen: RulesView, making: RegenerationProgress, values: Mapping[str, Any]) -> None:

@@ -233,6 +233,8 @@ class RuleFiles:
     folder: Path = field(default_factory=Path)
     most: int | None = None
     target: str | None = None
+    others: tuple[str, ...] = ()
+    """The targets that do the rest: write baselines, judge, are tested."""
     texts: RuleTexts | None = None
     """The rules as the files hold them; None without files."""
     cannot: str = ""
@@ -254,9 +256,16 @@ def read_rule_files(file: Path) -> RuleFiles:
         file.parent,
         most if isinstance(most, int) else None,
         target if isinstance(target, str) else None,
+        _words([named for role, named in targets.items() if role != "rules"]),
         rules,
         _cannot(file, record.get("prompt")),
     )
+
+
+def _words(named: Sequence[object]) -> tuple[str, ...]:
+    """The names in some values, each of which is one or a list of them."""
+    listed = (value if isinstance(value, list) else [value] for value in named)
+    return tuple(word for words in listed for word in words if isinstance(word, str))
 
 
 def _cannot(file: Path, prompt: object) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,20 +14,31 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.figures import estimate_sentence
+from tui_evals.present.permissions import destination_sentence
 from tui_evals.present.runs import stop_reason
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
-from tui_evals.runs.project import Project, load_project
-from tui_evals.runs.start import PreparedRun, RunRequest, estimate_again, judged_again, prepare, rerun_items
+from tui_evals.runs.project import Project
+from tui_evals.runs.start import (
+    Job,
+    PreparedRun,
+    RunRequest,
+    estimate_again,
+    judged_again,
+    prepare,
+    rerun_items,
+    stored_job,
+)
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
-from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import Settings
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.config import Settings, find_target
 from tui_evals.text.money import money
+from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import OpenRun
 from tui_evals.tui.rows import row, wrapped
@@ -52,18 +64,21 @@ class RunOrder:
     values: Mapping[str, Any]
     parent: str | None = None
     """The run whose failures are asked again."""
+    offered: Mapping[str, TargetConfig] = field(default_factory=dict)
+    """The targets that the form offered, by the word for each: they come from a file, and nobody typed them."""
 
     def request(self, root: Path) -> RunRequest:
         """The same as every face says it."""
         values = self.values
         judge = values.get("judge")
+        targets = (*values.get("targets", ()), *_split(values.get("other targets")))
         return RunRequest(
             document=document_of_data(dict(self.data), self.file),
             source=dataset_key(str(self.file), root),
             name=values.get("name") or self.file.stem,
             parent=self.parent,
-            targets=(*values.get("targets", ()), *_split(values.get("other targets"))),
-            judge=None if judge == WITHOUT else judge,
+            targets=tuple(self.offered.get(word, word) for word in targets),
+            judge=None if judge in (None, WITHOUT) else self.offered.get(judge, judge),
             without_judges=judge == WITHOUT,
             repeats=values.get("repeats"),
             items=None if self.items is None else frozenset(self.items),
@@ -76,11 +91,6 @@ class RunOrder:
 
 def _split(text: object) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()] if isinstance(text, str) else []
-
-
-def project_of(app: Desk) -> Project:
-    """The project as its files are now, with the store of the workbench; for a thread."""
-    return replace(load_project(app.workspace.root), database=app.workspace.database)
 
 
 def price_words(estimate: Estimate) -> str:
@@ -176,15 +186,18 @@ class RunForm(Form):
             self._says = ""
             self._lines.show(self._rows)
         else:
-            self.redraw(f"{price_words(estimate)}; repairs and retries may add some{_remark(prepared, estimate)}")
+            remarks = "".join(f". {remark}" for remark in _remarks(prepared, estimate))
+            self.redraw(f"{price_words(estimate)}; repairs and retries may add some{remarks}")
 
 
-def _remark(prepared: PreparedRun, estimate: Estimate) -> str:
-    """What one should know of who judges."""
-    judge = prepared.plan.judge
-    if judge is None or not estimate.judge_calls or judge.name not in [one.name for one in prepared.plan.targets]:
-        return ""
-    return f". {judge.name} judges its own answers, and judges favour those"
+def _remarks(prepared: PreparedRun, estimate: Estimate) -> list[str]:
+    """What one should know of who judges, and where questions and keys go."""
+    judge, remarks = prepared.plan.judge, []
+    if judge is not None and estimate.judge_calls and judge.name in [one.name for one in prepared.plan.targets]:
+        remarks.append(f"{judge.name} judges its own answers, and judges favour those")
+    if goes := destination_sentence(prepared.destinations()):
+        remarks.append(goes)
+    return remarks
 
 
 NOT_PASSED = "!status:pass !status:pending !status:running !status:answered"
@@ -217,13 +230,15 @@ async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, 
     if editing is None:
         return False
     file, data = editing.document.file, editing.data
+    settings = app.workspace.settings
+    begun = dict(values or _defaults(app))
+    offered = offered_targets(begun, settings)
 
     async def prepare_run(entered: Mapping[str, Any]) -> PreparedRun:
-        order = RunOrder(data, file, chosen.items, entered, parent)
-        return await asyncio.to_thread(lambda: prepare(order.request(app.workspace.root), project_of(app)))
+        order = RunOrder(data, file, chosen.items, entered, parent, offered)
+        return await asyncio.to_thread(lambda: prepare(order.request(app.workspace.root), app.workspace.project()))
 
-    settings = app.workspace.settings
-    form = RunForm(chosen.says, fields_of(settings), dict(values or _defaults(app)), prepare_run)
+    form = RunForm(chosen.says, fields_of(settings), begun, prepare_run)
     entered = await app.push_screen_wait(form)
     if entered is None:
         return False
@@ -237,8 +252,23 @@ async def start(app: Desk, chosen: Selection, values: Mapping[str, Any] | None, 
     return await _start_prepared(app, prepared)
 
 
+def offered_targets(values: Mapping[str, Any], settings: Settings) -> dict[str, TargetConfig]:
+    """The targets that a form offers before anybody types: from the settings, a stored run, or the form of before."""
+    named = values.get("targets")
+    words = [*(named if isinstance(named, list | tuple) else ()), *_split(values.get("other targets"))]
+    found: dict[str, TargetConfig] = {}
+    for word in (*words, values.get("judge")):
+        if isinstance(word, str) and word not in settings.words | settings.targets.keys():
+            with suppress(ConfigurationError):  # said where the form is planned
+                found[word] = find_target(word, settings, "the project's store")
+    return found
+
+
 async def _start_prepared(app: Desk, prepared: PreparedRun) -> bool:
-    """Store a run and have a process of its own execute it."""
+    """Store a run and have a process of its own execute it, once what it would do is agreed to."""
+    # The process that executes it goes on only where its evaluators are trusted too.
+    if not await _approved(app, replace(prepared, allow_unjudged=False)):
+        return False
     try:
         job = await app.writer.write(partial(prepared.store, apart=True))
     except REFUSALS as problem:
@@ -277,6 +307,15 @@ async def _execute_apart(
     return True
 
 
+async def _approved(app: Desk, work: PreparedRun | Job) -> bool:
+    """Whether somebody agrees to what a run would do."""
+    missing = await asyncio.to_thread(work.missing_permissions)
+    if await approve(app, missing, work.project.root):
+        return True
+    app.tell(NOT_AGREED, "warn")
+    return False
+
+
 def _refused(app: Desk, why: str) -> None:
     """Why nothing runs, whole, for it may be longer than a line."""
     app.followed_run = None
@@ -312,7 +351,7 @@ async def rerun(app: Desk) -> None:
             await start(app, again, _values(found), found.key)
             return
     try:
-        prepared = await asyncio.to_thread(lambda: _prepare_again(found, project_of(app)))
+        prepared = await asyncio.to_thread(lambda: _prepare_again(found, app.workspace.project()))
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
@@ -372,19 +411,22 @@ async def rescore(app: Desk) -> None:
             dataset = editing.document.file
     judging = editing.document if editing is not None and dataset is not None else None
     try:
-        judged = await asyncio.to_thread(lambda: _estimate_judging(run, project_of(app), judging))
+        job, cost, obstacles = await asyncio.to_thread(lambda: _estimate_judging(run, app.workspace.project(), judging))
     except REFUSALS as problem:
         _refused(app, str(problem))
         return
-    if await _agreed(app, f"judge {run.total} answers of {run.key} again", *judged):
+    what = f"judge {run.total} answers of {run.key} again"
+    if await _agreed(app, what, cost, obstacles) and await _approved(app, job):
         words = ["rescore", run.key, "--allow-unjudged", *(["--dataset", str(dataset)] if dataset is not None else [])]
         await _execute_apart(app, run, words, "is judged again", lambda now: now.scoring_pass > run.scoring_pass)
 
 
-def _estimate_judging(run: RunRow, project: Project, dataset: Document | None) -> tuple[Estimate, tuple[Obstacle, ...]]:
+def _estimate_judging(
+    run: RunRow, project: Project, dataset: Document | None
+) -> tuple[Job, Estimate, tuple[Obstacle, ...]]:
     with Reader(project.store) as reader:
         job = judged_again(run, reader, project, dataset=dataset, allow_unjudged=True)
-        return estimate_again(job.plan, reader.all_rows(run.id)), obstacles_of(job.plan)
+        return job, estimate_again(job.plan, reader.all_rows(run.id)), obstacles_of(job.plan)
 
 
 def _turns(item: Any) -> int:
@@ -431,18 +473,30 @@ async def pause(app: Desk) -> None:
     found = app.pane(app.front).run_row()
     assert found is not None
     if found.status == "interrupted" or (found.status == "planned" and found.pid is None):
+        try:
+            job = await asyncio.to_thread(_stored_job, found, app)
+        except REFUSALS as problem:
+            _refused(app, str(problem))
+            return
         words = ["resume", found.key]
         if found.code == "budget":
             entered = await _raised_limit(app, found)
             if entered is None:
                 return
             words += ["--max-cost", str(entered["budget"])]
+        if not await _approved(app, job):
+            return
         app.tell(f"resuming {found.key}…")
         app.followed_run = found.key
         await _execute_apart(app, found, words, "goes on")
         return
     paused = found.status == "paused" or found.control == "pause"
     await _controlled(app, found, "" if paused else "pause", "goes on" if paused else "pauses; p lets it go on")
+
+
+def _stored_job(run: RunRow, app: Desk) -> Job:
+    with Reader(app.workspace.database) as reader:
+        return stored_job(run, reader, app.workspace.project())
 
 
 def why_no_stop(app: Desk) -> str | None:

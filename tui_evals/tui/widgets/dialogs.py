@@ -109,6 +109,21 @@ class Confirm(Dialog[bool]):
         self.dismiss(True)
 
 
+class ConfirmPage(Confirm):
+    """A question that takes a page to ask: the rows scroll, and anything but `y` is no."""
+
+    def __init__(self, title: str, maker: RowMaker, yes: str) -> None:
+        super().__init__(title, "", yes)
+        self._help = f"j k scroll · {self._help}"
+        self._maker = maker
+
+    def body(self) -> list[Widget]:
+        """The page."""
+        lines = Lines(choosing=False, classes="tall")
+        lines.show(self._maker)
+        return [lines]
+
+
 class Reading(Dialog[None]):
     """Rows to read: help, a problem in full."""
 

@@ -1,0 +1,99 @@
+"""What the project would do and nobody has agreed to: the page that asks, shown before anything runs, and to read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from textual.screen import Screen
+
+from tui_evals.present.permissions import agreed_before, agreed_lines, request_lines, request_title
+from tui_evals.runs.approving import (
+    AgreedPermissions,
+    PermissionRequest,
+    agree,
+    agreed_permissions,
+    missing_of_project,
+    permission_request,
+)
+from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import Permission
+from tui_evals.tui.widgets.dialogs import ConfirmPage, Reading
+
+from .desk import Command, Commands, Desk
+from .rows import Row, heading, row, wrapped
+
+NOT_AGREED = "nothing was done: you did not agree to it"
+_NOTHING_MISSING = "Nothing that it names itself waits for a yes; whatever else is asked of it would ask first."
+_RULE = (
+    "Opening, looking and working out what it costs never run anything of the project. Before something runs that "
+    "needs a yes, a page asks for it, once, until it changes. `tui-evals trust revoke` takes every yes back."
+)
+
+Answer = TypeVar("Answer")
+
+
+class DialogShower(Protocol):
+    """Whoever can show a dialog and wait for its answer."""
+
+    async def push_screen_wait(self, screen: Screen[Answer]) -> Answer:
+        """Show a dialog and wait for its answer."""
+
+
+async def approve(app: DialogShower, missing: Sequence[Permission], root: Path) -> bool:
+    """Ask for what nobody has agreed to, and remember a yes; a no leaves everything as it was."""
+    if not missing:
+        return True
+    request = await asyncio.to_thread(permission_request, missing, root)
+    page = ConfirmPage("may this project do that?", lambda width: request_rows(request, width), "let it")
+    if await app.push_screen_wait(page) is not True:
+        return False
+    await asyncio.to_thread(agree, missing, root)
+    return True
+
+
+def request_rows(request: PermissionRequest, width: int) -> list[Row]:
+    """The page: who asks, each thing with its place, and what was agreed to before."""
+    rows = [row((line, "strong")) for line in wrapped(request_title(request), width)]
+    rows += _listed(request_lines(request), width)
+    if before := agreed_before(request):
+        rows += [row(), *(row((line, "dim")) for line in wrapped(before, width))]
+    return rows
+
+
+def _listed(lines: Sequence[str], width: int) -> list[Row]:
+    rows = []
+    for line in lines:
+        first, *more = wrapped(line, max(width - 4, 1)) or [""]
+        rows += [row("  • ", first), *(row("    ", part) for part in more)]
+    return rows
+
+
+async def show_permissions(desk: Desk) -> None:
+    """What the settings and evaluators of the project would do, and what was agreed to; nothing is run to find out."""
+    root = desk.workspace.root
+    try:
+        request, agreed = await asyncio.to_thread(_permissions, desk)
+    except ConfigurationError as problem:
+        desk.tell(str(problem), "error")
+        return
+    desk.push_screen(Reading("what this project may do", lambda width: permission_rows(request, agreed, root, width)))
+
+
+def _permissions(desk: Desk) -> tuple[PermissionRequest, AgreedPermissions]:
+    project = desk.workspace.project()
+    return permission_request(missing_of_project(project), project.root), agreed_permissions(project.root)
+
+
+def permission_rows(request: PermissionRequest, agreed: AgreedPermissions, root: Path, width: int) -> list[Row]:
+    """What waits for a yes, and what has one."""
+    rows = request_rows(PermissionRequest(root, request.missing, ()), width) if request.missing else []
+    if not rows:
+        rows = [row(line) for line in wrapped(_NOTHING_MISSING, width)]
+    rows += [*heading("Agreed to"), *_listed(agreed_lines(agreed, root), width)]
+    return [*rows, row(), *(row((line, "dim")) for line in wrapped(_RULE, width))]
+
+
+COMMANDS: Commands = {"trust": Command(show_permissions)}
