@@ -1,0 +1,63 @@
+"""Every key of the workbench in a stranger's project: nothing runs, is sent or is written outside it without a yes.
+
+The keys are those of the table of actions, so that a new one is covered the day it appears.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hostile.clone import watched
+from tests.hostile.workbench import commit_work, go, home, not_ours
+from tests.tui.story import at_the_workbench
+from tui_evals.tui.actions import PLACES, Action, actions_at
+from tui_evals.tui.widgets.dialogs import ConfirmPage
+
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+LEAVES = {"quit"}
+RULED = "tags/tags.json"
+
+
+@pytest.fixture
+async def opened(clone, monkeypatch):
+    """The clone with runs and rules in it, which nobody has agreed to."""
+    for name in ("EDITOR", "VISUAL", "PAGER"):
+        monkeypatch.setenv(name, "true")
+    await commit_work(clone)
+    return clone
+
+
+def keys_of(action: Action) -> list[str]:
+    return [key.replace("#", "number_sign") for key in action.keys.split(",")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("where", PLACES)
+async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger, tmp_path):
+    """Each key, and enter in whatever it opens, which takes every form as it stands."""
+    asked = 0
+    with watched(opened.root, stranger, tmp_path / "scratch") as seen:
+        async with at_the_workbench(opened.root, size=size, dataset=RULED if where == "rules" else "data.json") as person:
+            for action in actions_at(where):
+                for key in [] if action.name in LEAVES else keys_of(action):
+                    await go(person, where)
+                    if where == "playground":
+                        await person.type("hi")
+                    await person.press(key)
+                    for _ in range(3):
+                        await person.until(lambda: not waits(person), 10)
+                        asked += isinstance(person.app.screen, ConfirmPage)
+                        if len(person.app.screen_stack) > 1:
+                            await person.press("enter")
+            await home(person)
+    assert opened.marks == []
+    assert opened.attacker.heard == []
+    assert not_ours(seen) == []
+    assert asked or where not in ("everywhere", "playground", "rules"), "the keys that run something were never reached"
+
+
+def waits(person) -> bool:
+    """Whether something still works out what it would do, with no dialog to answer."""
+    return any(worker.is_running and worker.group in ("price", "asking") for worker in person.app.workers) and not (
+        isinstance(person.app.screen, ConfirmPage)
+    )
