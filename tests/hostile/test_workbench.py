@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from tests.hostile.clone import watched
-from tests.hostile.workbench import commit_work, go, home, not_ours
+from tests.hostile.workbench import commit_work, go, not_ours
 from tests.tui.story import at_the_workbench
 from tui_evals.tui.actions import PLACES, Action, actions_at
-from tui_evals.tui.widgets.dialogs import ConfirmPage
+from tui_evals.tui.widgets.dialogs import ConfirmPage, Dialog
 
 SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
 LEAVES = {"quit"}
@@ -47,9 +47,9 @@ async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger,
                     for _ in range(3):
                         await person.until(lambda: not waits(person), 10)
                         asked += isinstance(person.app.screen, ConfirmPage)
-                        if len(person.app.screen_stack) > 1:
-                            await person.press("enter")
-            await home(person)
+                        if not isinstance(person.app.screen, Dialog):
+                            break
+                        await person.press("enter")
     assert opened.marks == []
     assert opened.attacker.heard == []
     assert not_ours(seen) == []

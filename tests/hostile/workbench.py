@@ -64,13 +64,8 @@ def not_ours(seen: Witness) -> list[str]:
 
 async def go(person: Person, where: Where) -> None:
     """Go to a place, from wherever one is."""
-    await home(person)
-    await person.press(*WAYS[where])
-
-
-async def home(person: Person) -> None:
-    """Leave every dialog and screen."""
-    for _ in range(8):
-        if len(person.app.screen_stack) == 1:
-            return
-        await person.press("escape")
+    while len(person.app.screen_stack) > 1:
+        person.app.pop_screen()
+    await person.pilot.pause()
+    if where != person.app.front:
+        await person.press(*WAYS[where])
