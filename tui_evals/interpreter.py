@@ -14,6 +14,10 @@ SAFE_PATH = "PYTHONSAFEPATH"
 """The variable that says -P to a Python whose command others build, as multiprocessing and Dask do."""
 
 
+_of_projects: dict[str, ModuleType] = {}
+"""The modules that were loaded from projects; one of another project may take the place of such a one."""
+
+
 class ModuleTaken(ImportError):
     """A module of a project has the name of one that is loaded already."""
 
@@ -43,7 +47,10 @@ def import_from_project(name: str, root: Path) -> ModuleType:
         if loaded is None:
             _load_first(spec, first)
         elif getattr(loaded, "__file__", None) is None or not _same_file(str(loaded.__file__), spec.origin):
-            raise ModuleTaken(f"{spec.origin} has the name of a module that tui-evals or Python uses; rename it")
+            if _of_projects.get(first) is not loaded:
+                raise ModuleTaken(f"{spec.origin} has the name of a module that tui-evals or Python uses; rename it")
+            _forget(first)
+            _load_first(spec, first)
     return importlib.import_module(name)
 
 
@@ -55,6 +62,13 @@ def _load_first(spec: ModuleSpec, name: str) -> None:
     except BaseException:
         sys.modules.pop(name, None)
         raise
+    _of_projects[name] = sys.modules[name]
+
+
+def _forget(name: str) -> None:
+    """Unload a module of another project, and what lies in it."""
+    for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+        del sys.modules[each]
 
 
 def _same_file(one: str, other: str) -> bool:

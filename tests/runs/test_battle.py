@@ -239,7 +239,10 @@ def test_a_judge_that_repeats_what_an_answer_says_of_itself_gives_no_verdict(are
 def test_conversations_are_judged_turn_by_turn_and_counted_by_item(arena, two_runs, told):
     arena.dataset(1)
     document = json.loads((arena.folder / "data.json").read_text())
-    items = [{"turns": [{"prompt": f"{word} {number}"} for word in ("one", "two")]} for number in range(3)]
+    items = [
+        {"turns": [{"prompt": f"{word} {number}", "expected_response": "x"} for word in ("one", "two")]}
+        for number in range(3)
+    ]
     (arena.folder / "data.json").write_text(json.dumps({**document, "items": items}))
     runs = two_runs(0, "--repeats", 2)
     duel = told(*runs, "--judge", "longer")["duels"][0]

@@ -75,11 +75,8 @@ def missing_permissions(
 
 def _own_evaluators(plan: Plan) -> set[str]:
     """The evaluators of the project that judge the planned items."""
-    own = {name for name in plan.evaluators_used() if _is_own(plan.registry.by_name.get(name))}
-    if not own or plan.only is None:
-        return own
-    units = ((item, turn) for item in map(plan.dataset.items.__getitem__, plan.only) for turn in range(len(item.units)))
-    return own & {entry.evaluator for item, turn in units for entry in plan.resolved(item, turn)}
+    used = {entry.evaluator for entries, _ in plan.evaluator_sets for entry in entries}
+    return {name for name in used if _is_own(plan.registry.by_name.get(name))}
 
 
 def _is_own(kind: type[Evaluator] | None) -> TypeGuard[type[CustomEvaluator]]:

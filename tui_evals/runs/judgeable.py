@@ -37,15 +37,15 @@ def obstacles_of(plan: Plan) -> tuple[Obstacle, ...]:
     """Every evaluator of a plan that can judge nothing here; those that are left out with the judges are none."""
     counts: dict[tuple[str, str], int] = {}
     reasons: dict[tuple[str, str], str | None] = {}
-    for answer in plan.answers():
-        for entry in plan.resolved(plan.dataset.items[answer.item], answer.turn):
+    for entries, answers in plan.evaluator_sets:
+        for entry in entries:
             mark = entry.key, json.dumps([entry.evaluator, entry.settings], sort_keys=True, default=str)
             if mark not in counts:
                 kind = plan.registry.find(entry.evaluator)
                 left_out = plan.without_judges and kind.judged
                 made = None if left_out else kind(kind.Options.model_validate(entry.settings))
                 reasons[mark] = made.obstacle() if made is not None else None
-            counts[mark] = counts.get(mark, 0) + 1
+            counts[mark] = counts.get(mark, 0) + answers
     by_key: dict[tuple[str, str], int] = {}
     for mark, reason in reasons.items():
         if reason is not None:

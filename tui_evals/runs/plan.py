@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from tui_evals.datasets.model import Dataset, Item
+from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import Ask, Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
@@ -105,6 +106,22 @@ class Plan:
         """The evaluators of a unit, as the dataset says."""
         return resolve_evaluators(self.dataset, item.units[turn])
 
+    @cached_property
+    def evaluator_sets(self) -> tuple[tuple[tuple[EffectiveEvaluator, ...], int], ...]:
+        """Which evaluators judge together, and how many of the planned answers; most turns share one set."""
+        columns = len(self.asked_prompts) * len(self.targets)
+        units: dict[str, Item | Turn] = {}
+        counts: dict[str, int] = {}
+        for number, item in enumerate(self.dataset.items):
+            if self.only is not None and number not in self.only:
+                continue
+            answers = columns * self.repeats_of(item)
+            for unit in item.units:
+                mark = "" if unit.evaluators is None else json.dumps([unit.evaluators, unit.evaluators_mode])
+                units.setdefault(mark, unit)
+                counts[mark] = counts.get(mark, 0) + answers
+        return tuple((resolve_evaluators(self.dataset, unit), counts[mark]) for mark, unit in units.items())
+
     def evaluators(self, item: Item, turn: int, ask_of: Callable[[str | None], Ask | None]) -> list[Assigned]:
         """The evaluators of a unit, made and given their judge."""
         return [self._assigned(entry, ask_of) for entry in self.resolved(item, turn)]
@@ -145,12 +162,10 @@ class Plan:
     def judges_needed(self) -> Mapping[str | None, str]:
         """Each judge the evaluators ask for (None is the run's own), with an evaluator that needs it."""
         needed: dict[str | None, str] = {}
-        for number, item in enumerate(self.dataset.items):
-            if self.only is None or number in self.only:
-                for turn in range(len(item.units)):
-                    for entry in self.resolved(item, turn):
-                        if self.registry.find(entry.evaluator).judged:
-                            needed.setdefault(entry.settings.get("judge"), entry.key)
+        for entries, _ in self.evaluator_sets:
+            for entry in entries:
+                if self.registry.find(entry.evaluator).judged:
+                    needed.setdefault(entry.settings.get("judge"), entry.key)
         return needed
 
     def check_judges(self) -> None:
