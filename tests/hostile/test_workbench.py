@@ -37,7 +37,9 @@ async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger,
     """Each key, and enter in whatever it opens, which takes every form as it stands."""
     asked = 0
     with watched(opened.root, stranger, tmp_path / "scratch") as seen:
-        async with at_the_workbench(opened.root, size=size, dataset=RULED if where == "rules" else "data.json") as person:
+        async with at_the_workbench(
+            opened.root, size=size, dataset=RULED if where == "rules" else "data.json"
+        ) as person:
             for action in actions_at(where):
                 for key in [] if action.name in LEAVES else keys_of(action):
                     await go(person, where)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.hostile.test_workbench import opened  # noqa: F401
 from tests.tui.story import at_the_workbench, configure, write
+from tests.tui.terminal import workbench
 from tui_evals.store.reader import Reader
 from tui_evals.tui.widgets.dialogs import ConfirmPage, Reading
 
@@ -184,3 +185,20 @@ async def test_what_the_settings_form_writes_asks_nothing_anew(own):
         await finished(person, 2)
 
 
+@pytest.mark.soak
+def test_on_a_real_terminal_n_does_nothing_and_y_runs_it(own, stranger):
+    """The real program, its bytes and its own processes: the project answers once somebody has said yes."""
+    mark = own / "ran"
+    (own / "helper.py").write_text(f"open({str(mark)!r}, 'w').close()\ndef answer(prompt): return 'hello'\n")
+    with workbench(own, "data.json") as terminal:
+        terminal.wait("all keys")
+        for last, then in (("n", "you did not agree"), ("y", "finished")):
+            terminal.after("r", "1 call")
+            terminal.after("\r", "asks for your yes before it")
+            terminal.calm()
+            assert "calls the function helper:answer" in terminal.shown
+            assert not mark.exists()
+            terminal.after(last, then)
+        assert mark.exists()
+        terminal.press("q")
+        assert terminal.end() == 0

@@ -47,7 +47,8 @@ async def approve(app: DialogShower, missing: Sequence[Permission], root: Path) 
     if not missing:
         return True
     request = await asyncio.to_thread(permission_request, missing, root)
-    page = ConfirmPage("may this project do that?", lambda width: request_rows(request, width), "let it")
+    count = f" · {len(request.missing)} things" if len(request.missing) > 1 else ""
+    page = ConfirmPage(f"may this project do that?{count}", lambda width: request_rows(request, width), "let it")
     if await app.push_screen_wait(page) is not True:
         return False
     await asyncio.to_thread(agree, missing, root)
