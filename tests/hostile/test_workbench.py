@@ -13,7 +13,7 @@ from tests.tui.story import at_the_workbench
 from tui_evals.tui.actions import PLACES, Action, actions_at
 from tui_evals.tui.widgets.dialogs import ConfirmPage, Dialog
 
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+SIZES = [(80, 24), (120, 40)]
 LEAVES = {"quit"}
 RULED = "tags/tags.json"
 
@@ -31,6 +31,7 @@ def keys_of(action: Action) -> list[str]:
     return [key.replace("#", "number_sign") for key in action.keys.split(",")]
 
 
+@pytest.mark.soak  # some hundred keys; the ways to run something are in test_workbench_stories.py
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("where", PLACES)
 async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger, tmp_path):
