@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeGuard
 
@@ -50,8 +51,8 @@ def missing_of_targets(
     if project.trusting:
         return []
     variables, root = project.environment, project.root
-    wanted = [permission for config in configs for permission in permissions_of(config, variables, root)]
-    return Approvals(root).missing([*wanted, *more])
+    wanted = (permission for config in configs for permission in permissions_of(config, variables, root))
+    return Approvals(root).missing(chain(wanted, more))
 
 
 def missing_of_project(project: Project) -> list[Permission]:
@@ -108,9 +109,13 @@ def agree(permissions: Sequence[Permission], root: Path) -> None:
 def agree_to_typed(
     configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path, cluster: ClusterTerms | None = None
 ) -> None:
-    """Remember what somebody typed, so that going on with the run asks nothing."""
-    typed = [replace(config, where="typed") for config in configs if not config.where]
-    wanted = [one for config in typed for one in permissions_of(config, environment, root)]
+    """Remember what somebody typed, so that going on with the run asks nothing; what files add to it is no part."""
+    wanted: list[Permission] = []
+    for config in configs:
+        if not config.where:
+            of_files = {one.digest for one in permissions_of(config, environment, root)}
+            typed = permissions_of(replace(config, where="typed"), environment, root)
+            wanted += [one for one in typed if one.digest not in of_files]
     Approvals(root).agree([*wanted, *(cluster_permissions(cluster) if cluster is not None else [])])
 
 

@@ -18,7 +18,7 @@ from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError, attempt_clock
-from tui_evals.targets.config import find_target, is_model
+from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.text.money import money
 
@@ -71,7 +71,6 @@ def check_target(name: str, env_name: str | None, as_json: bool) -> int:
     config = _target_or_stop(name, here)
     approve(missing_of_targets(here, [config]), here.root)
     try:
-        config = find_target(name, here.settings)
         keep_output_to_ourselves()
         reply = asyncio.run(_one_call(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:

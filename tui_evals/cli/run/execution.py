@@ -33,6 +33,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import NotApproved
 
 from .finishing import kind_named, say_causes, write_results
 from .watching import Progress
@@ -93,6 +94,8 @@ def refusals() -> Iterator[None]:
         yield
     except CannotPlan as problem:
         raise Stop(str(problem), 2 if problem.blame == "arguments" else 3) from None
+    except NotApproved as problem:
+        raise Stop(str(problem), 2) from None
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except DatasetError as problem:
