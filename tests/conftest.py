@@ -52,7 +52,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clean_world(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
     home = homes / str(next(_NUMBERS))
     (home / "tui_evals").mkdir(parents=True)
-    everything_is_ours = {"folders": {"/": _EVERYWHERE}, "projects": {}}
+    everything_is_ours = {"trees": {"/": _EVERYWHERE}, "projects": {}}
     (home / "tui_evals" / "projects.json").write_text(json.dumps(everything_is_ours))
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))

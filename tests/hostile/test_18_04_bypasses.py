@@ -241,3 +241,11 @@ def test_a_judge_that_the_dataset_names_is_asked_about(clone, shell):
     assert done.code == 2
     assert "runs the command touch ../outside/named (the dataset)" in done.err
     assert clone.marks == []
+
+
+def test_a_folder_of_projects_can_be_trusted_at_once_and_no_longer(clone, shell, monkeypatch):
+    assert shell("trust", "--below", "..").code == 0
+    assert asked(clone.root, "shell") == []
+    monkeypatch.chdir(clone.root.parent)
+    assert "forgotten" in shell("trust", "revoke").out
+    assert asked(clone.root, "shell") != []

@@ -55,10 +55,10 @@ def missing_of_targets(
     return Approvals(root).missing(chain(wanted, more))
 
 
-def missing_of_project(project: Project) -> list[Permission]:
-    """What the settings and evaluators of a project would do that nobody has agreed to yet."""
+def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> list[Permission]:
+    """What the settings and evaluators of a project, and `more` of its targets, would do that awaits a yes."""
     settings = project.settings
-    configs = [*settings.targets.values()]
+    configs = [*settings.targets.values(), *more]
     for word in settings.words - settings.targets.keys():
         with suppress(ConfigurationError):  # said where it is used
             configs.append(find_target(word, settings))

@@ -117,7 +117,7 @@ class NotApproved(ConfigurationError):
         listed = "; ".join(permission.sentence for permission in permissions)
         super().__init__(
             f"this project would do what you have not agreed to: {listed}. Read it, then agree with "
-            f"`tui-evals trust`, or for this once with --trust"
+            f"`tui-evals trust`, or for this once with --trust (of pytest: --tui-evals-trust; in Python: trust=True)"
         )
 
 
@@ -143,6 +143,11 @@ class Destination:
         """Where what goes, for a person."""
         plain = ", without encryption" if self.scheme == "http" and not is_loopback(self.host) else ""
         return f"{f'sends {self.key}' if self.key else 'sends its questions'} to {self.host}{plain}"
+
+    @property
+    def data(self) -> dict[str, str | None]:
+        """What a run keeps of it, and the sentence as it was said then."""
+        return {"host": self.host, "scheme": self.scheme, "key": self.key, "sentence": self.sentence}
 
     @property
     def is_known(self) -> bool:
@@ -173,6 +178,12 @@ def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destina
         if address is None
         else Destination.of(address, key)
     )
+
+
+def destinations(configs: Iterable[TargetConfig], environment: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
+    """Where each of some targets sends what, by its name; those are left out that ask nobody over the network."""
+    found = {config.name: destination(config, environment) for config in configs}
+    return {name: to.data for name, to in found.items() if to is not None}
 
 
 def _usual_key(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
@@ -324,7 +335,7 @@ class Approvals:
     def missing(self, permissions: Iterable[Permission]) -> list[Permission]:
         """What nobody has agreed to yet, each once."""
         record = self._read()
-        if _is_own(record["folders"], Path(self._root)):
+        if _is_own(record, Path(self._root)):
             return []
         wanted = list({permission.digest: permission for permission in permissions}.values())
         agreed = record["projects"].get(self._root, {})
@@ -354,22 +365,29 @@ class Approvals:
     def own(self) -> None:
         """Trust a project that was begun here, for as long as it is the same folder."""
         record, root = self._read(), Path(self._root)
-        if not _is_own(record["folders"], root):
+        if not _is_own(record, root):
             make_private_folder(root / ".evals")
             with open(root / _SIGN, "w", encoding="ascii", opener=private_opener) as stream:
                 stream.write(secrets.token_hex(16))
             record["folders"][self._root] = _identity(root)
             self._write(record)
 
+    def own_below(self) -> None:
+        """Trust every project in this folder and below it, for as long as it is the same folder."""
+        record = self._read()
+        record["trees"][self._root] = _inode(Path(self._root))
+        self._write(record)
+
     @property
     def is_own(self) -> bool:
         """Whether everything in the project is its author's."""
-        return _is_own(self._read()["folders"], Path(self._root))
+        return _is_own(self._read(), Path(self._root))
 
     def revoke(self) -> int:
         """Forget every yes of this project; how many there were."""
         record = self._read()
-        count = len(record["projects"].pop(self._root, {})) + (record["folders"].pop(self._root, None) is not None)
+        count = len(record["projects"].pop(self._root, {}))
+        count += sum(record[part].pop(self._root, None) is not None for part in ("folders", "trees"))
         if count:
             self._write(record)
         return count
@@ -377,9 +395,9 @@ class Approvals:
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
             record = json.loads(self._file.read_text(encoding="utf-8"))
-            return {"folders": dict(record["folders"]), "projects": dict(record["projects"])}
+            return {**_nothing_yet(), **{name: dict(part) for name, part in record.items()}}
         except FileNotFoundError:
-            return {"folders": {}, "projects": {}}
+            return _nothing_yet()
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
             raise ConfigurationError(
                 f"{self._file} cannot be read ({problem}); delete it, and agree to your projects again"
@@ -402,16 +420,29 @@ def is_unclaimed(root: Path) -> bool:
     return all(_HARMLESS.fullmatch(file.name) for file in root.iterdir())
 
 
-def _is_own(folders: Mapping[str, str], root: Path) -> bool:
+def _nothing_yet() -> dict[str, dict[str, Any]]:
+    return {"folders": {}, "trees": {}, "projects": {}}
+
+
+def _is_own(record: Mapping[str, Mapping[str, str]], root: Path) -> bool:
     """Whether a folder is the user's own, and still the folder it was: another clone at its path is not."""
-    return folders.get(str(root), "") == _identity(root) != ""
+    above = (place for place in (root, *root.parents) if str(place) in record["trees"])
+    own = record["folders"].get(str(root))
+    return (own is not None and own == _identity(root)) or any(record["trees"][str(at)] == _inode(at) for at in above)
 
 
-def _identity(folder: Path) -> str:
+def _inode(folder: Path) -> str | None:
     with suppress(OSError):
-        stat, sign = folder.stat(), check_private(folder / _SIGN).read_text(encoding="ascii", errors="replace")
-        return f"{stat.st_dev}:{stat.st_ino}:{sign.strip()}"
-    return ""
+        stat = folder.stat()
+        return f"{stat.st_dev}:{stat.st_ino}"
+    return None
+
+
+def _identity(folder: Path) -> str | None:
+    with suppress(OSError):
+        sign = check_private(folder / _SIGN).read_text(encoding="ascii", errors="replace")
+        return f"{_inode(folder)}:{sign.strip()}"
+    return None
 
 
 def demand_approval(configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path) -> None:
