@@ -7,7 +7,8 @@ import pytest
 
 from tests.hostile.clone import KEY
 from tui_evals.datasets.document import load
-from tui_evals.runs.approving import missing_of_targets
+from tui_evals.runs.approving import cluster_permissions, missing_of_targets
+from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.project import load_project
 from tui_evals.runs.start import RunRequest, prepare
 from tui_evals.targets.base import TargetConfig
@@ -249,3 +250,27 @@ def test_a_folder_of_projects_can_be_trusted_at_once_and_no_longer(clone, shell,
     monkeypatch.chdir(clone.root.parent)
     assert "forgotten" in shell("trust", "revoke").out
     assert asked(clone.root, "shell") != []
+
+
+def test_a_model_that_the_dataset_chooses_is_not_loaded_unasked(clone):
+    def wanted(options):
+        items = [{"testId": "A", "prompt": "x", "expected_response": "y", "evaluators": {"BertScore": options}}]
+        clone.write("one.json", json.dumps({"schemaVersion": "1.0.0", "items": items}))
+        document = load(clone.root / "one.json")
+        request = RunRequest(document=document, source="x", name="x", targets=("demo",), allow_unjudged=True)
+        missing = prepare(request, load_project(clone.root)).missing_permissions()
+        return [one.does for one in missing if one.does.startswith("loads")]
+
+    assert wanted({"model": "./theirs", "num_layers": 3}) == ["loads the model ./theirs for BertScore"]
+    assert wanted({}) == []
+
+
+def test_other_hosts_or_certificates_are_another_cluster(tmp_path):
+    hosts = tmp_path / "hosts.txt"
+    hosts.write_text("honest")
+    terms = ClusterTerms(word=f"ssh:{hosts}")
+    (before,) = cluster_permissions(terms)
+    assert cluster_permissions(terms)[0].digest == before.digest
+    assert cluster_permissions(replace(terms, tls_ca="theirs.pem"))[0].digest != before.digest
+    hosts.write_text("evil")
+    assert cluster_permissions(terms)[0].digest != before.digest

@@ -245,3 +245,25 @@ def test_a_strangers_run_is_shown_with_what_its_terms_would_do(clone, shell):
     done = shell("resume", "last")
     assert done.code == 2
     assert "hands its work, answers included, to the cluster" in done.err
+
+
+def test_the_commands_of_the_readme_ask_nothing(stranger, shell, tmp_path, monkeypatch):
+    folder = tmp_path / "new"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    commands = [
+        ("init",),
+        ("validate",),
+        ("resolve", "evals/evals.json"),
+        ("run", "--target", "demo", "--judge", "demo", "--max-cost", "1"),
+        ("show", "last", "--only", "fail"),
+        ("rescore", "last"),
+        ("targets",),
+        ("compare", "last", "last"),
+        ("report", "last"),
+    ]
+    for words in commands:
+        done = shell(*words)
+        assert "yes" not in done.err, words
+        assert "--trust" not in done.err, words
+    assert shell("trust").out.count("asks for nothing")

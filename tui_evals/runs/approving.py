@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import TypeGuard
 
 from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.bertscore import ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.registry import Registry
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
-from tui_evals.targets.permissions import Approvals, NotApproved, Permission, permissions_of
+from tui_evals.targets.permissions import Approvals, NotApproved, Permission, one_line, permissions_of
 
 from .executors.cluster.terms import ClusterTerms
 from .plan import Plan
@@ -29,7 +32,7 @@ def missing_permissions(
 
     Evaluators count where it depends on them, `judging`; without a yes they say that they could not judge.
     """
-    more = cluster_permissions(cluster) if cluster is not None else []
+    more = [*model_permissions(plan), *(cluster_permissions(cluster) if cluster is not None else [])]
     missing = missing_of_targets(project, (*plan.targets, *judges), more)
     return [*missing, *(untrusted_evaluators(project, _own_evaluators(plan), plan.registry) if judging else ())]
 
@@ -95,7 +98,31 @@ def cluster_permissions(cluster: ClusterTerms) -> list[Permission]:
         parts.append("without encryption")
     if cluster.forward:
         parts.append(f"with the variables {', '.join(cluster.forward)}")
-    return [Permission("cluster", " ".join(parts), "the stored run")]
+    return [Permission("cluster", " ".join(parts), "the stored run", _cluster_content(cluster))]
+
+
+def _cluster_content(cluster: ClusterTerms) -> str:
+    """Everything that decides who gets the work: the certificates that are named, and the hosts of a file."""
+    kind, _, rest = cluster.word.partition(":")
+    hosts = ""
+    with suppress(OSError, ValueError):  # said where the cluster is opened
+        if kind == "ssh":
+            hosts = hashlib.sha256(Path(rest).read_bytes()).hexdigest()
+    return json.dumps([asdict(cluster), hosts])
+
+
+def model_permissions(plan: Plan) -> list[Permission]:
+    """What evaluators need a yes for that load a model of the dataset's choice, from a folder or from elsewhere."""
+    wanted = []
+    for entries, _ in plan.evaluator_sets:
+        for entry in entries:
+            kind = plan.registry.find(entry.evaluator)
+            if issubclass(kind.Options, ModelOptions):
+                options = kind.Options.model_validate(entry.settings)
+                if options.model != ModelOptions.model_fields["model"].default:
+                    does = f"loads the model {one_line(options.model)} for {entry.evaluator}"
+                    wanted.append(Permission("address", does, "the dataset"))
+    return wanted
 
 
 def agree(permissions: Sequence[Permission], root: Path) -> None:
