@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +34,18 @@ def pytest_collection_finish() -> None:
 
 
 _NUMBERS = itertools.count()
-_EVERYWHERE = f"{os.stat('/').st_dev}:{os.stat('/').st_ino}"
+_EVERYTHING_IS_OURS = json.dumps({"trees": {"/": f"{os.stat('/').st_dev}:{os.stat('/').st_ino}"}, "projects": {}})
+
+
+def _at_home(home: Path) -> Path:
+    """A home whose owner trusts every project, as the author of them all; tests/hostile has its own."""
+    (home / "tui_evals").mkdir(parents=True)
+    (home / "tui_evals" / "projects.json").write_text(_EVERYTHING_IS_OURS)
+    return home
+
+
+# What fixtures of a module or session start must not find the home of the person who runs the tests.
+os.environ["XDG_STATE_HOME"] = str(_at_home(Path(tempfile.mkdtemp(prefix="tui-evals-tests-")) / "home"))
 
 
 @pytest.fixture(scope="session")
@@ -50,10 +62,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def clean_world(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
-    home = homes / str(next(_NUMBERS))
-    (home / "tui_evals").mkdir(parents=True)
-    everything_is_ours = {"trees": {"/": _EVERYWHERE}, "projects": {}}
-    (home / "tui_evals" / "projects.json").write_text(json.dumps(everything_is_ours))
+    home = _at_home(homes / str(next(_NUMBERS)))
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB", *LOG_READERS):

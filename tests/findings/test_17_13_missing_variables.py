@@ -95,6 +95,6 @@ async def test_the_workbench_shows_it_at_the_item_and_refuses_the_run(shell):
         await person.press("down", "down")
         await person.sees("error: MT-2 has no value for {{ city }} of the prompt")
         await person.press("r")
-        await person.sees("data.json: items[1]: MT-2 has no value")
+        await person.sees("items[1]: MT-2")
         await person.press("escape", "up", "r")
         await person.sees("1 call, free")

@@ -267,3 +267,11 @@ def test_the_commands_of_the_readme_ask_nothing(stranger, shell, tmp_path, monke
         assert "yes" not in done.err, words
         assert "--trust" not in done.err, words
     assert shell("trust").out.count("asks for nothing")
+
+
+@pytest.mark.parametrize("command", [("generate", "tags/tags.prompty"), ("run", "data.json", *ANY)])
+def test_a_plan_needs_no_yes(clone, shell, command):
+    done = shell(*command, "--plan")
+    assert done.code == 0, done.err
+    assert clone.marks == []
+    assert clone.attacker.heard == []

@@ -16,7 +16,7 @@ from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import STOPPED
-from tui_evals.runs.opening import opened
+from tui_evals.runs.opening import items_of, opened
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -25,6 +25,7 @@ from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.opening import Later, open_target
 
 from .folder import RECORD, GenerationFolder
 from .shapes import UnreadableFile, short_hash
@@ -44,14 +45,21 @@ class Roles:
     under_test: Sequence[TargetConfig] = ()
 
     def open_models(
-        self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None
+        self,
+        budget: Budget,
+        environment: Mapping[str, str],
+        root: Path,
+        concurrency: int | None,
+        *,
+        planning: bool = False,
     ) -> Models:
-        """The models ready to be asked, each opened once."""
+        """The models ready to be asked, each opened once; none while only `planning`."""
         opened_models: dict[str, PricedTarget] = {}
 
         def model(config: TargetConfig) -> PricedTarget:
             if config.name not in opened_models:
-                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency)
+                later = Later(lambda: open_target(config, environment, root, items_of)) if planning else None
+                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency, later)
             return opened_models[config.name]
 
         return Models(

@@ -100,8 +100,10 @@ def generate(**arguments: Any) -> int:
         cast = cast_of(arguments, targets, here)
         custom_metric(arguments["custom_metric"], subject)
         budget = Budget(arguments["max_cost"])
-        approve(missing_of_targets(here, cast.every), here.root)
-        models = cast.open_models(budget, here.environment, here.root, arguments["concurrency"])
+        planning = arguments["plan_only"]
+        if not planning:
+            approve(missing_of_targets(here, cast.every), here.root)
+        models = cast.open_models(budget, here.environment, here.root, arguments["concurrency"], planning=planning)
         with project.reader() as reader, project.writer(here.environment) as writer:
             work = Generation(
                 subject=subject,

@@ -81,10 +81,11 @@ def _target_or_stop(name: str, here: Project) -> TargetConfig:
 def check_target(name: str, env_name: str | None, as_json: bool) -> int:
     """One cheap call."""
     here = open_project(env_name, trusting=False)
-    config = _target_or_stop(name, here)
-    approve(missing_of_targets(here, [config]), here.root)
-    to = destination(config, here.environment)
+    to: Destination | None = None
     try:
+        config = find_typed(name, here.settings)
+        approve(missing_of_targets(here, [config]), here.root)
+        to = destination(config, here.environment)
         if to is not None and not as_json:
             say(f"{config.name} {to.sentence}", dim=True, err=True)
         keep_output_to_ourselves()

@@ -61,8 +61,9 @@ def load_order(text: str) -> Order:
 
 
 def _load_config(data: dict[str, Any]) -> TargetConfig:
+    """A configuration as the driver sent it: what its project asks for was agreed to there."""
     price = data.pop("price")
-    return TargetConfig(**data, price=None if price is None else Price(**price))
+    return TargetConfig(**{**data, "where": ""}, price=None if price is None else Price(**price))
 
 
 def dataset_header(dataset: Dataset) -> dict[str, Any]:
