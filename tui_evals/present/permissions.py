@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from tui_evals.runs.approving import AgreedPermissions, PermissionRequest
@@ -41,8 +40,3 @@ def agreed_lines(agreed: AgreedPermissions, root: Path) -> list[str]:
         where = f" ({entry['where']})" if entry["where"] else ""
         lines.append(f"{entry['when'][:10]}  {entry['does']}{where}")
     return lines or [f"nothing is agreed to in {root}"]
-
-
-def destination_sentence(destinations: Sequence[tuple[str, str]]) -> str:
-    """Where the questions and keys of a run go, by the name of the target; empty where they go nowhere."""
-    return "; ".join(dict.fromkeys(f"{name} {sentence}" for name, sentence in destinations))

@@ -84,8 +84,12 @@ async def show_permissions(desk: Desk) -> None:
 
 
 def _permissions(desk: Desk) -> tuple[PermissionRequest, AgreedPermissions]:
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.generate.session import remembered_targets
+
     project = desk.workspace.project()
-    return permission_request(missing_of_project(project), project.root), agreed_permissions(project.root)
+    missing = missing_of_project(project, remembered_targets(project.root, project.settings))
+    return permission_request(missing, project.root), agreed_permissions(project.root)
 
 
 def permission_rows(request: PermissionRequest, agreed: AgreedPermissions, root: Path, width: int) -> list[Row]:

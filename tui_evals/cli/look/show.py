@@ -28,9 +28,17 @@ from tui_evals.present.columns import table
 from tui_evals.present.figures import local_time, mean_text
 from tui_evals.present.measures import distribution, run_measures, target_measures
 from tui_evals.present.pace import wait_sentence
-from tui_evals.present.runs import overshoot_sentence, run_data, run_facts, standing_data, stop_reason, totals_sentence
+from tui_evals.present.runs import (
+    destination_lines,
+    overshoot_sentence,
+    run_data,
+    run_facts,
+    standing_data,
+    stop_reason,
+    totals_sentence,
+)
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
-from tui_evals.runs.status import GENERATION
+from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
@@ -173,6 +181,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
     for line in (why, about.next_step, about.verdict):
         if line:
             say(line, fg=colour(about.look.tone))
+    for line in destination_lines(run.config.get(DESTINATIONS)):
+        say(line, dim=True)
     if GENERATION in run.config:
         say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")

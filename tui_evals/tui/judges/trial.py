@@ -20,7 +20,7 @@ from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Sco
 from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
-from tui_evals.runs.approving import missing_of_targets, untrusted_evaluators
+from tui_evals.runs.approving import missing_of_targets, model_permissions, untrusted_evaluators
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
@@ -307,9 +307,10 @@ def _judge_config(trial: Trial, kind: type[Evaluator], options: Any) -> TargetCo
 
 
 def _demand_agreement(trial: Trial, judge: TargetConfig | None) -> None:
-    """NotApproved where the judge or the code of the evaluator waits for a yes."""
+    """NotApproved where the judge, the code of the evaluator or a model that it loads waits for a yes."""
     project = trial.project
-    missing = missing_of_targets(project, [judge] if judge is not None else [])
+    models = model_permissions([trial.entry], trial.registry)
+    missing = missing_of_targets(project, [judge] if judge is not None else [], models)
     missing += untrusted_evaluators(project, [trial.entry.evaluator], trial.registry)
     if missing:
         raise NotApproved(missing, project.root)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.generate.folder import RECORD
+from tui_evals.generate.session import our_spelling
 from tui_evals.runs.approving import agree_to_typed, find_typed, missing_of_targets
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import FILE, Settings, find_target
@@ -156,7 +157,7 @@ def _missing_permissions(screen: RulesView, values: Mapping[str, Any]) -> list[P
         configs.append(typed)
     elif target := values.get("target"):
         configs.append(find_target(target, settings, str(FILE) if target in settings.words else RECORD))
-    configs += [find_target(word, settings, RECORD) for word in files.others]
+    configs += [find_target(str(our_spelling(word, settings)), settings, RECORD) for word in files.others]
     if settings.judge:
         configs.append(find_target(settings.judge, settings))
     return missing_of_targets(project, configs)

@@ -14,8 +14,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.figures import estimate_sentence
-from tui_evals.present.permissions import destination_sentence
-from tui_evals.present.runs import stop_reason
+from tui_evals.present.runs import destination_lines, stop_reason
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
@@ -195,9 +194,7 @@ def _remarks(prepared: PreparedRun, estimate: Estimate) -> list[str]:
     judge, remarks = prepared.plan.judge, []
     if judge is not None and estimate.judge_calls and judge.name in [one.name for one in prepared.plan.targets]:
         remarks.append(f"{judge.name} judges its own answers, and judges favour those")
-    if goes := destination_sentence(prepared.destinations()):
-        remarks.append(goes)
-    return remarks
+    return [*remarks, *destination_lines(prepared.destinations)]
 
 
 NOT_PASSED = "!status:pass !status:pending !status:running !status:answered"
