@@ -16,6 +16,7 @@ from typing import IO, Any, Literal
 from tui_evals.datasets.editing import Editing
 from tui_evals.interpreter import python_command
 from tui_evals.present.figures import counted, estimated_cost
+from tui_evals.present.runs import destination_lines
 from tui_evals.private_files import make_private_folder, private_opener
 
 _LOOK = 0.1
@@ -95,7 +96,7 @@ class RegenerationProgress:
 
 
 async def price_regeneration(root: Path, database: Path, remake: Regeneration, values: Mapping[str, Any]) -> str:
-    """What it will take, as a sentence; NotStarted says why it cannot be done."""
+    """What it will take and where questions and keys go, as a sentence; NotStarted says why it cannot be done."""
     done = await asyncio.to_thread(
         subprocess.run,
         _command(remake, values, "--plan"),
@@ -110,7 +111,8 @@ async def price_regeneration(root: Path, database: Path, remake: Regeneration, v
         printed = done.stderr.decode(errors="replace").strip()
         raise NotStarted("\n".join(printed.splitlines()[-_LAST_LINES:]) or f"it ended with code {done.returncode}")
     plan = json.loads(done.stdout)
-    return f"{counted(plan['calls'], 'call')}, {estimated_cost(plan['cost'])}"
+    takes = f"{counted(plan['calls'], 'call')}, {estimated_cost(plan['cost'])}; repairs and retries may add some"
+    return ". ".join((takes, *destination_lines(plan.get("destinations"))))
 
 
 async def run_regeneration(

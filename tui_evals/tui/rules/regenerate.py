@@ -80,7 +80,7 @@ class RegenerationForm(Form):
             self._refused = str(problem)
             self.redraw("")
         else:
-            self.redraw(f"{message}; repairs and retries may add some")
+            self.redraw(message)
 
 
 async def remake_tests(screen: RulesView, line: RuleLine) -> None:
