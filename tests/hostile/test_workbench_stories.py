@@ -108,6 +108,19 @@ async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F81
     assert opened.attacker.heard == []
 
 
+async def test_a_yes_lets_a_generation_go_on(opened):  # noqa: F811
+    """What the page asked is what the process that generates does: it asks for nothing more."""
+    async with at_the_workbench(opened.root, size=(80, 24), dataset="tags/tags.json") as person:
+        await person.press("7", "t", "enter")
+        await person.until(lambda: page_is_up(person))
+        assert opened.marks == []
+        await person.press("y")
+        screen = person.app.get_screen("rules")
+        await person.until(lambda: screen.making is not None and not screen.making.live)
+    assert opened.marks == ["rules"]
+    assert not any("agreed" in line for line in screen.making.problems)
+
+
 async def test_a_yes_in_the_playground_asks_the_target(own):
     async with at_the_workbench(own, size=(80, 24), dataset="data.json") as person:
         await person.press("P")
