@@ -35,7 +35,7 @@ from .engine import STOPPED, Engine, Outcome
 from .executors.cluster.terms import ClusterTerms, saved_terms
 from .gates import GateResults, Gates, check_gates
 from .judgeable import check_judgeable
-from .opening import items_of, opened, price_for
+from .opening import demand_price, items_of, opened, price_for
 from .plan import TYPICAL_ANSWER_TOKENS, CannotPlan, Estimate, Plan, estimate
 from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
@@ -304,9 +304,14 @@ def stored_job(run: RunRow, reader: Reader, project: Project) -> Job:
 
 
 def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
-    """The job with another limit to what it may spend, which holds whenever the run goes on; None leaves it."""
+    """The job with another limit to what it may spend, which holds whenever the run goes on; None leaves it.
+
+    ConfigurationError says where a price is missing, and then the limit is as it was.
+    """
     if max_cost is None:
         return job
+    for asked in (*job.plan.targets, *needed_judges(job.plan, job.project.settings)):
+        demand_price(asked, max_cost)
     config = {**job.run.config, "terms": {**job.run.config["terms"], "max_cost": max_cost}}
     writer.run_config(job.run.id, config)
     return replace(job, run=replace(job.run, config=config), terms=replace(job.terms, max_cost=max_cost))

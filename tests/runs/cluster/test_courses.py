@@ -80,7 +80,7 @@ def test_conversations_prompts_targets_repeats_and_judges_are_as_in_one_process(
     other = beside(project, tmp_path_factory)
     other.do(*words)
     wanted, needed = other.table(), questions(project)
-    assert {row[2] for row in wanted} == {"pass", "error", "partial"}, wanted
+    assert {row[2] for row in wanted} == {"pass", "error", "fail"}, wanted
     assert {row[4] for row in wanted} >= {None, "turnSkipped", "agentRequestFailed"}
     project.server.reset()
     words = everything(project)

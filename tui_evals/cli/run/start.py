@@ -88,7 +88,8 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
         job = replace(job, terms=replace(job.terms, cluster=cluster))
         approve(job.missing_permissions(), here.root)
         if not how.detach:
-            job = with_limit(job, max_cost, writer)
+            with stop_about(run), refusals():
+                job = with_limit(job, max_cost, writer)
             return run_here(job, writer, how)
     require_free(run)
     words = ["resume", run.key, *(("--max-cost", max_cost) if max_cost else ()), *cluster_words(options)]
