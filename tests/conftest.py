@@ -34,7 +34,7 @@ def pytest_collection_finish() -> None:
 
 
 _NUMBERS = itertools.count()
-_EVERYTHING_IS_OURS = json.dumps({"folders": {"/": f"{os.stat('/').st_dev}:{os.stat('/').st_ino}"}, "projects": {}})
+_EVERYTHING_IS_OURS = json.dumps({"trees": {"/": f"{os.stat('/').st_dev}:{os.stat('/').st_ino}"}, "projects": {}})
 
 
 def _at_home(home: Path) -> Path:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_evals.imports.base import ImportFailed, ImportResult
     from tui_evals.runs.plan import CannotPlan
     from tui_evals.targets.base import ConfigurationError, Reply, Request, Target, TargetError
+    from tui_evals.targets.permissions import NotApproved
 
     ArthurError = bench.ArthurError
     ArthurInternalError = bench.ArthurInternalError
@@ -44,6 +45,7 @@ __all__ = [
     "ImportFailed",
     "ImportResult",
     "Item",
+    "NotApproved",
     "Reply",
     "Request",
     "Run",
@@ -70,6 +72,7 @@ _MODULES = {
     "imports.base": ("ImportResult", "ImportFailed"),
     "runs.plan": ("CannotPlan",),
     "targets.base": ("Target", "Request", "Reply", "TargetError", "ConfigurationError"),
+    "targets.permissions": ("NotApproved",),
     "bench": (
         *("TestSuite", "TestRun", "Scorer", "ScoreResult", "Category"),
         *("ArthurError", "ArthurInternalError", "ArthurUserError", "NotFoundError", "UserTypeError", "UserValueError"),

@@ -264,6 +264,7 @@ def test_filters_limits_and_several_columns(project):
         assert [(row.name, row.target) for row in reader.all_rows(run.id)] == [("T-2", 0), ("T-2", 1)]
     plan = json.loads(project.do("run", "data.json", "--target", "main,other", "--plan", "--json", "--items", "1-3,6"))
     known = {"items": 4, "targets": ["main", "other"], "judge": None, "unjudgeable": []}
+    assert plan.pop("destinations")["main"]["sentence"].startswith("sends its questions to 127.0.0.1:")
     assert plan == {"answers": 8, "judge_calls": 0, "cost": None, **known}
 
 
@@ -372,6 +373,7 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
     evaluators = ["-e", "Relevance,Coherence"]
     plan = json.loads(project.do("rescore", "last", *evaluators, "--plan", "--json"))
     known = {"items": 3, "targets": ["main"], "judge": "judge", "unjudgeable": []}
+    assert list(plan.pop("destinations")) == ["judge"]
     assert plan == {"answers": 0, "judge_calls": 4, "cost": None, **known}
     plan = json.loads(project.do("rescore", "last", *evaluators, "--without-judges", "--plan", "--json"))
     assert (plan["judge_calls"], plan["cost"]) == (0, 0.0)

@@ -32,6 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Go on though an evaluator lacks here what it needs to judge.",
     )
+    group.addoption(
+        "--tui-evals-trust",
+        action="store_true",
+        help="Let the project run its commands and code, and send keys where it says, unasked.",
+    )
     group.addoption("--tui-evals-max-cost", type=float, metavar="USD", help="Stop before more is spent on a dataset.")
 
 
@@ -124,6 +129,7 @@ class DatasetFile(pytest.File):
                 judge=option("--tui-evals-judge"),
                 without_judges=option("--tui-evals-without-judges"),
                 max_cost=option("--tui-evals-max-cost"),
+                trust=option("--tui-evals-trust"),
                 allow_unjudged=option("--tui-evals-allow-unjudged"),
                 only=positions,
                 project=self.path.parent,

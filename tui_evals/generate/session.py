@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,19 @@ from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.budget import Budget
 from tui_evals.runs.engine import STOPPED
-from tui_evals.runs.opening import opened
+from tui_evals.runs.opening import items_of, opened
 from tui_evals.runs.status import GENERATION
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow, StopCode
 from tui_evals.store.runlock import alive, hold, run_lock
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import TargetConfig
+from tui_evals.targets.base import ConfigurationError, TargetConfig
+from tui_evals.targets.config import Settings, find_target
+from tui_evals.targets.opening import Later, open_target
 
-from .folder import GenerationFolder
-from .shapes import short_hash
+from .folder import RECORD, GenerationFolder
+from .shapes import UnreadableFile, short_hash
 from .subject import Subject
 from .work import Models
 
@@ -42,14 +45,21 @@ class Roles:
     under_test: Sequence[TargetConfig] = ()
 
     def open_models(
-        self, budget: Budget, environment: Mapping[str, str], root: Path, concurrency: int | None
+        self,
+        budget: Budget,
+        environment: Mapping[str, str],
+        root: Path,
+        concurrency: int | None,
+        *,
+        planning: bool = False,
     ) -> Models:
-        """The models ready to be asked, each opened once."""
+        """The models ready to be asked, each opened once; none while only `planning`."""
         opened_models: dict[str, PricedTarget] = {}
 
         def model(config: TargetConfig) -> PricedTarget:
             if config.name not in opened_models:
-                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency)
+                later = Later(lambda: open_target(config, environment, root, items_of)) if planning else None
+                opened_models[config.name] = opened(config, "judge", budget, environment, root, concurrency, later)
             return opened_models[config.name]
 
         return Models(
@@ -160,3 +170,37 @@ def _new_run(subject: Subject, folder: GenerationFolder, roles: Roles, writer: W
         config={GENERATION: {"prompt": source, "folder": str(folder.path)}},
     )
     return writer.plan(new, ())
+
+
+def our_spelling(word: str | None, settings: Settings) -> str | None:
+    """A model as we spell it, where it is spelled as PromptPex does: provider:model."""
+    head, colon, rest = (word or "").partition(":")
+    ours = word in settings.targets or "/" in head or head in ("replay", "python", "command")
+    return f"{head}/{rest}" if colon and not ours else word
+
+
+_NOT_SEARCHED = frozenset(("node_modules", "venv", "__pycache__"))
+
+
+def remembered_targets(root: Path, settings: Settings) -> list[TargetConfig]:
+    """The targets that the generations of a project would ask when they go on."""
+    configs = []
+    for place, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _NOT_SEARCHED]
+        if RECORD not in files:
+            continue
+        where = str((Path(place) / RECORD).relative_to(root))
+        for word in _remembered_words(Path(place)):
+            with suppress(ConfigurationError):  # said where the generation goes on
+                configs.append(find_target(str(our_spelling(word, settings)), settings, where))
+    return configs
+
+
+def _remembered_words(folder: Path) -> list[str]:
+    try:
+        targets = GenerationFolder(folder).record.get("targets")
+    except UnreadableFile:  # said where the generation goes on
+        return []
+    roles = targets.values() if isinstance(targets, dict) else ()
+    words = [word for role in roles for word in (role if isinstance(role, list) else [role])]
+    return [word for word in words if isinstance(word, str) and word]

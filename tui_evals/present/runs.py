@@ -12,6 +12,7 @@ from tui_evals.compare.verdicts import interval_percent
 from tui_evals.runs.status import GENERATION, resume_command
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.money import money
+from tui_evals.text.safe import safe_line
 
 from .figures import duration
 from .status import Look, run_look, status_counts
@@ -197,6 +198,13 @@ def target_names(run: RunRow) -> tuple[str, ...]:
     kept = run.config.get("targets")
     models = [_model(one) for one in kept] if isinstance(kept, list) and len(kept) == len(run.targets) else ()
     return tuple(_with_model(name, model) for name, model in zip(run.targets, models or run.targets, strict=True))
+
+
+def destination_lines(destinations: object) -> list[str]:
+    """Where each target and judge sends questions and keys, as a plan says it and a run keeps it."""
+    kept = destinations if isinstance(destinations, dict) else {}
+    said = {str(name): to.get("sentence") for name, to in kept.items() if isinstance(to, dict)}
+    return [safe_line(f"{name} {sentence}") for name, sentence in said.items() if isinstance(sentence, str)]
 
 
 def judge_name(run: RunRow) -> str:

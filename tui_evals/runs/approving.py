@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeGuard
 
 from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.bertscore import ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.registry import Registry
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import FILE, Settings, find_target
-from tui_evals.targets.permissions import Approvals, NotApproved, Permission, permissions_of
+from tui_evals.targets.permissions import Approvals, NotApproved, Permission, one_line, permissions_of
 
 from .executors.cluster.terms import ClusterTerms
 from .plan import Plan
@@ -28,7 +32,7 @@ def missing_permissions(
 
     Evaluators count where it depends on them, `judging`; without a yes they say that they could not judge.
     """
-    more = cluster_permissions(cluster) if cluster is not None else []
+    more = [*model_permissions(plan), *(cluster_permissions(cluster) if cluster is not None else [])]
     missing = missing_of_targets(project, (*plan.targets, *judges), more)
     return [*missing, *(untrusted_evaluators(project, _own_evaluators(plan), plan.registry) if judging else ())]
 
@@ -50,14 +54,14 @@ def missing_of_targets(
     if project.trusting:
         return []
     variables, root = project.environment, project.root
-    wanted = [permission for config in configs for permission in permissions_of(config, variables, root)]
-    return Approvals(root).missing([*wanted, *more])
+    wanted = (permission for config in configs for permission in permissions_of(config, variables, root))
+    return Approvals(root).missing(chain(wanted, more))
 
 
-def missing_of_project(project: Project) -> list[Permission]:
-    """What the settings and evaluators of a project would do that nobody has agreed to yet."""
+def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> list[Permission]:
+    """What the settings and evaluators of a project, and `more` of its targets, would do that awaits a yes."""
     settings = project.settings
-    configs = [*settings.targets.values()]
+    configs = [*settings.targets.values(), *more]
     for word in settings.words - settings.targets.keys():
         with suppress(ConfigurationError):  # said where it is used
             configs.append(find_target(word, settings))
@@ -94,7 +98,31 @@ def cluster_permissions(cluster: ClusterTerms) -> list[Permission]:
         parts.append("without encryption")
     if cluster.forward:
         parts.append(f"with the variables {', '.join(cluster.forward)}")
-    return [Permission("cluster", " ".join(parts), "the stored run")]
+    return [Permission("cluster", " ".join(parts), "the stored run", _cluster_content(cluster))]
+
+
+def _cluster_content(cluster: ClusterTerms) -> str:
+    """Everything that decides who gets the work: the certificates that are named, and the hosts of a file."""
+    kind, _, rest = cluster.word.partition(":")
+    hosts = ""
+    with suppress(OSError, ValueError):  # said where the cluster is opened
+        if kind == "ssh":
+            hosts = hashlib.sha256(Path(rest).read_bytes()).hexdigest()
+    return json.dumps([asdict(cluster), hosts])
+
+
+def model_permissions(plan: Plan) -> list[Permission]:
+    """What evaluators need a yes for that load a model of the dataset's choice, from a folder or from elsewhere."""
+    wanted = []
+    for entries, _ in plan.evaluator_sets:
+        for entry in entries:
+            kind = plan.registry.find(entry.evaluator)
+            if issubclass(kind.Options, ModelOptions):
+                options = kind.Options.model_validate(entry.settings)
+                if options.model != ModelOptions.model_fields["model"].default:
+                    does = f"loads the model {one_line(options.model)} for {entry.evaluator}"
+                    wanted.append(Permission("address", does, "the dataset"))
+    return wanted
 
 
 def agree(permissions: Sequence[Permission], root: Path) -> None:
@@ -108,9 +136,13 @@ def agree(permissions: Sequence[Permission], root: Path) -> None:
 def agree_to_typed(
     configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path, cluster: ClusterTerms | None = None
 ) -> None:
-    """Remember what somebody typed, so that going on with the run asks nothing."""
-    typed = [replace(config, where="typed") for config in configs if not config.where]
-    wanted = [one for config in typed for one in permissions_of(config, environment, root)]
+    """Remember what somebody typed, so that going on with the run asks nothing; what files add to it is no part."""
+    wanted: list[Permission] = []
+    for config in configs:
+        if not config.where:
+            of_files = {one.digest for one in permissions_of(config, environment, root)}
+            typed = permissions_of(replace(config, where="typed"), environment, root)
+            wanted += [one for one in typed if one.digest not in of_files]
     Approvals(root).agree([*wanted, *(cluster_permissions(cluster) if cluster is not None else [])])
 
 

@@ -74,8 +74,12 @@ def judge_configs(plan: Plan, settings: Settings) -> dict[str | None, TargetConf
 
 
 def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:
-    """The judges that the evaluators of the planned items will ask."""
-    needed = () if plan.without_judges else plan.judges_needed
+    """The judges that the evaluators of the planned items will or may ask."""
+    if plan.without_judges:
+        return []
+    needed = set(plan.judges_needed)
+    if any(plan.registry.find(entry.evaluator).may_ask for entries, _ in plan.evaluator_sets for entry in entries):
+        needed.add(None)
     return [config for key, config in judge_configs(plan, settings).items() if key in needed]
 
 

@@ -24,7 +24,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import Later, identity, open_target
-from tui_evals.targets.permissions import NotApproved, Permission
+from tui_evals.targets.permissions import NotApproved, Permission, destinations
 from tui_evals.text.safe import safe_line
 from tui_evals.text.tokens import estimate_tokens
 
@@ -41,7 +41,7 @@ from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
 from .selection import ItemSelection, find_run, items_in_run, select_items
-from .status import GENERATION, METRICS, RECORDED
+from .status import DESTINATIONS, GENERATION, METRICS, RECORDED
 from .suggested import SOURCE, settings_of_run, suggested
 
 
@@ -114,6 +114,11 @@ class PreparedRun:
         """The calls it takes, and what they may cost."""
         return estimate(self.plan, price_for)
 
+    @property
+    def destinations(self) -> Mapping[str, Mapping[str, str | None]]:
+        """Where its targets and judges send questions and keys, by name."""
+        return _destinations(self.plan, self.project.settings, self.project.environment, self.ready)
+
     def store(self, writer: Writer, *, apart: bool = False) -> Job:
         """Commit the plan once it can begin: from now on the run exists, whole, with every answer pending.
 
@@ -136,7 +141,8 @@ class PreparedRun:
             elsewhere=self.terms.cluster is not None,
             apart=apart,
         )
-        run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **self.about)
+        about = {**self.about, "destinations": self.destinations}
+        run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **about)
         ready = {**self.ready, **opened_targets}
         return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=ready)
 
@@ -155,6 +161,13 @@ class Job:
         """What executing it would do that nobody has agreed to yet; evaluators count where it depends on them."""
         judges = needed_judges(self.plan, self.project.settings)
         return missing_permissions(self.project, self.plan, self.terms.cluster, judges, judging=judging)
+
+
+def _destinations(
+    plan: Plan, settings: Settings, environment: Mapping[str, str], ready: Mapping[str, Target]
+) -> dict[str, dict[str, str | None]]:
+    asked = (*plan.targets, *needed_judges(plan, settings))
+    return destinations((config for config in asked if config.name not in ready), environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -455,11 +468,13 @@ def store_plan(
     name: str,
     source: str,
     metrics: str | None = None,
+    destinations: Mapping[str, Mapping[str, str | None]] | None = None,
     **more: Any,
 ) -> RunRow:
     """Commit a plan: from now on the run exists, whole, with every answer pending.
 
-    `metrics` is the folder of the prompt under test, beside which evaluators lie.
+    `metrics` is the folder of the prompt under test, beside which evaluators lie; `destinations` says where questions
+    and keys go.
     """
     new = NewRun(
         name=name,
@@ -467,7 +482,11 @@ def store_plan(
         source=source,
         targets=tuple(target.name for target in plan.targets),
         prompts=tuple(prompt.name for prompt in plan.asked_prompts),
-        config={**_run_config(plan, terms, environment), **({METRICS: metrics} if metrics else {})},
+        config={
+            **_run_config(plan, terms, environment),
+            **({METRICS: metrics} if metrics else {}),
+            **({DESTINATIONS: dict(destinations)} if destinations else {}),
+        },
         **more,
     )
     return writer.plan(new, plan.answers())

@@ -15,6 +15,8 @@ GENERATION = "generation"
 """The key in the config of a run that only keeps what a generation of tests cost."""
 METRICS = "metrics"
 """The key in the config of a run for the folder of its prompt, from the project's root, where metrics lie."""
+DESTINATIONS = "destinations"
+"""The key in the config of a run for where its targets and judges send questions and keys, by name."""
 RECORDED = "recorded"
 """The key in the config of a run that another tool made."""
 

@@ -13,6 +13,8 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.opening import target_kind
 
+from .approving import find_typed
+
 SOURCE = "registry:"
 """How the source of a run begins whose items come from a registry."""
 _LENGTHS = {"max_tokens", "max_completion_tokens"}
@@ -49,7 +51,7 @@ def suggested(
         if word in targets and word == judge:
             wanted = {name: value for name, value in answering.items() if judging.get(name, value) == value}
         try:
-            config = find_target(word, settings, where)
+            config = find_target(word, settings, where) if where else find_typed(word, settings)
             asks_model = target_kind(config).asks_model
         except ConfigurationError:  # said where the targets are named
             continue

@@ -10,6 +10,15 @@ from urllib.parse import parse_qsl, urlsplit
 
 from .base import MAX_COST, MAX_TOKENS, ConfigurationError, Reply, Request, TargetConfig, Usage
 
+# Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
+# A prompt or dataset may therefore set only these; anything else has to stand in the configuration.
+SAMPLING_PARAMS = {
+    *("temperature", "top_p", "top_k", "min_p", "seed", "stop", "n", "user", "modalities", "verbosity", "thinking"),
+    *("max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "repetition_penalty"),
+    *("logit_bias", "logprobs", "top_logprobs", "tool_choice", "parallel_tool_calls", "reasoning_effort"),
+    "response_format",
+}
+
 
 def resolve_reference(value: str | None, environment: Mapping[str, str], setting: str, target: str) -> str | None:
     """The value of a setting, looked up in the environment where it is a reference such as env:NAME."""

@@ -19,13 +19,18 @@ _TEMPLATE_ENDINGS = ("example", "sample", "template", "user")
 _STEERING = re.compile(
     r"(PYTHON|LD_|DYLD_|TUI_EVALS_|GIT_|SSH_|SSL_|XDG_|MALLOC_|GLIBC_|BASH|NODE_|PERL|RUBY).*|.*_PROXY|.*CA_BUNDLE|"
     r"PATH|HOME|SHELL|IFS|ENV|PROMPT_COMMAND|LOCPATH|NLSPATH|HOSTALIASES|RESOLV_HOST_CONF|TMPDIR|TMP|TEMP|"
-    r"LITELLM_.*|.*_CERT(_FILE)?|CURL_.*|REQUESTS_.*"
+    r"LITELLM_.*|.*_CERT(_FILE)?|CURL_.*|REQUESTS_.*|SSLKEYLOGFILE|NETRC|OPENSSL_.*|AIOHTTP_.*|JAVA_.*|NPM_.*|PIP_.*|UV_.*|"
+    r".*_(PATH|HOME|FILE|FILES|DIR|CONFIG|OPTIONS|OPTS|ARGS|COMMAND|EXECUTABLES|PRELOAD|PROFILE|AUTHORITY_HOST)|"
+    r"EDITOR|VISUAL|PAGER|BROWSER|DISPLAY|MAIL|TERM|TERMINFO|PS[0-4]|CDPATH|GCONV_PATH|PKCS11.*"
 )
 _OF_A_PROVIDER = re.compile(
     r"[A-Z0-9_]+_(API_KEY|API_KEYS|KEY|KEY_ID|ACCESS_KEY|TOKEN|SECRET|API_BASE|BASE_URL|API_URL|URL|ENDPOINT|"
     r"API_VERSION|API_TYPE|REGION|REGION_NAME|PROJECT|PROJECT_ID|LOCATION|ORGANIZATION|ORG_ID|DEPLOYMENT|TENANT_ID|"
     r"CLIENT_ID|CLIENT_SECRET|USERNAME|PASSWORD|MODEL|ACCOUNT_ID|CREDENTIALS)"
 )
+_PART_OF_A_HOST = re.compile(r".*_(REGION|REGION_NAME|LOCATION|ACCOUNT_ID|API_TYPE)")
+"""Providers' libraries build host names of these, so that `evil.example/` as a region would lead a key there."""
+_PLAIN_WORD = re.compile(r"[\w-]*", re.ASCII)
 
 
 class Variables(Mapping[str, str]):
@@ -75,7 +80,7 @@ def environment(
     values: dict[str, tuple[str, Path]] = {}
     for file in files:
         read = _read_variables(file, remarks)
-        refused = sorted(one for one in read if not _may_set(one, named))
+        refused = sorted(one for one, value in read.items() if not _may_set(one, value, named))
         if refused:
             remarks.append(
                 f"{file} may not set {', '.join(refused)}: files of a project set variables of providers and those "
@@ -85,8 +90,10 @@ def environment(
     return Variables(values, os.environ, trusting=trusting), tuple(remarks)
 
 
-def _may_set(name: str, named: Collection[str]) -> bool:
-    return not _STEERING.fullmatch(name.upper()) and (name in named or _OF_A_PROVIDER.fullmatch(name) is not None)
+def _may_set(name: str, value: str, named: Collection[str]) -> bool:
+    if _STEERING.fullmatch(name.upper()) or (_PART_OF_A_HOST.fullmatch(name) and not _PLAIN_WORD.fullmatch(value)):
+        return False
+    return name in named or _OF_A_PROVIDER.fullmatch(name) is not None
 
 
 def _named_files(root: Path, name: str) -> tuple[list[Path], list[str]]:

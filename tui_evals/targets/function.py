@@ -100,7 +100,7 @@ def given_function(function: Callable[[Any], Any], name: str) -> Function:
 
 def _load_function(name: str, root: Path) -> Callable[[Any], Any]:
     module_name, colon, path = name.partition(":")
-    if not (module_name and colon and path):
+    if not (colon and path and all(part.isidentifier() for part in module_name.split("."))):
         raise ConfigurationError(f"python:{name} names no function; write python:module:function")
     try:
         value: Any = import_from_project(module_name, root)

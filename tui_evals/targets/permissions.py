@@ -10,26 +10,52 @@ import hashlib
 import json
 import os
 import re
-import shlex
+import secrets
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from platformdirs import user_config_path, user_state_path
 
-from .base import ConfigurationError, TargetConfig
-from .environment import Variables
-from .openai import PROVIDERS
+from tui_evals.private_files import check_private, make_private_folder, private_opener
+from tui_evals.text.safe import safe_line
 
-_MAX_FILE = 2**24
+from .base import ConfigurationError, TargetConfig
+from .chat import SAMPLING_PARAMS
+from .environment import Variables
+from .fingerprints import command_fingerprint, function_fingerprint
+from .openai import PROVIDERS, speaks_openai
+
 _ADDRESS = re.compile(r".*_(API_BASE|BASE_URL|API_URL|URL|ENDPOINT)")
+_LOGIN = re.compile(r".*CREDENTIALS")
+_PLAIN_ADDRESS = re.compile(
+    r"(?i)(https?)://(?:[^/?#@\\\s]*@)?([a-z0-9._-]+(?::\d+)?|\[[0-9a-f:.]+\](?::\d+)?)(?:[/?#][^\\@\s\x00-\x1f]*)?"
+)
+_KEY = re.compile(r"(?:API_)?KEY|TOKEN|BEARER_TOKEN_BEDROCK|AD_TOKEN|ACCESS_KEY_ID|APIKEY|JWT")
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "gemini": ("GOOGLE",),
+    "vertex_ai": ("VERTEXAI", "VERTEX", "GOOGLE"),
+    "bedrock": ("AWS",),
+    "sagemaker": ("AWS",),
+    "sagemaker_chat": ("AWS",),
+    "azure_ai": ("AZURE",),
+    "azure_text": ("AZURE",),
+    "huggingface": ("HF",),
+    "together_ai": ("TOGETHERAI", "TOGETHER"),
+    "text-completion-openai": ("OPENAI",),
+    "perplexity": ("PERPLEXITYAI",),
+    "github_copilot": ("GITHUB",),
+    "fireworks_ai": ("FIREWORKS", "FIREWORKSAI"),
+    "watsonx": ("WATSONX", "WX", "WML"),
+}
+"""How variables of a provider begin for litellm, where that is not the provider's own name."""
+_OWN_WORDS = ("replay", "python", "command", "demo")
 _HOSTS: Mapping[str, tuple[str, ...]] = {
     "OPENAI_API_KEY": ("api.openai.com",),
     "ANTHROPIC_API_KEY": ("api.anthropic.com",),
@@ -49,6 +75,10 @@ _HOSTS: Mapping[str, tuple[str, ...]] = {
 }
 KEYS_FILE = "keys.toml"
 """The user's own list of hosts for keys, in the configuration folder: `MY_KEY = ["gateway.example"]`."""
+
+_SIGN = Path(".evals", "begun-here")
+"""A random word, so that a folder is known again though another took its place; it is in no clone of the project."""
+_HARMLESS = re.compile(r"(?i)\.git|\.gitignore|\.gitattributes|\.venv|venv|\.ds_store|readme(\..*)?|licen[sc]e(\..*)?")
 
 PermissionKind = Literal["command", "function", "key", "address", "evaluator", "cluster"]
 
@@ -75,7 +105,7 @@ class Permission:
     @property
     def sentence(self) -> str:
         """What is asked, on one line."""
-        return f"{self.does}{f' ({self.where})' if self.where else ''}"
+        return safe_line(f"{self.does}{f' ({self.where})' if self.where else ''}")
 
 
 class NotApproved(ConfigurationError):
@@ -87,7 +117,7 @@ class NotApproved(ConfigurationError):
         listed = "; ".join(permission.sentence for permission in permissions)
         super().__init__(
             f"this project would do what you have not agreed to: {listed}. Read it, then agree with "
-            f"`tui-evals trust`, or for this once with --trust"
+            f"`tui-evals trust`, or for this once with --trust (of pytest: --tui-evals-trust; in Python: trust=True)"
         )
 
 
@@ -100,33 +130,78 @@ class Destination:
     key: str | None = None
     """The name of the variable; None where no key is sent."""
 
+    @staticmethod
+    def of(address: str, key: str | None) -> Destination:
+        """The destination of an address; one that two libraries might read differently is shown instead of a host."""
+        if plain := _PLAIN_ADDRESS.fullmatch(address.strip()):
+            return Destination(plain[2].lower(), plain[1].lower(), key)
+        shown = ascii(re.sub(r"(?<=//).*@", "…@", address))[1:-1].replace("\\u2026", "…")
+        return Destination(shown, "http" if address.lower().startswith("http:") else "https", key)
+
     @property
     def sentence(self) -> str:
         """Where what goes, for a person."""
         plain = ", without encryption" if self.scheme == "http" and not is_loopback(self.host) else ""
         return f"{f'sends {self.key}' if self.key else 'sends its questions'} to {self.host}{plain}"
 
+    @property
+    def data(self) -> dict[str, str | None]:
+        """What a run keeps of it, and the sentence as it was said then."""
+        return {"host": self.host, "scheme": self.scheme, "key": self.key, "sentence": self.sentence}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the key may go there without a question."""
+        is_private = self.scheme == "https" or is_loopback(self.host)
+        return self.key is not None and is_private and self.host in hosts_of(self.key)
+
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine."""
     name = host.rpartition(":")[0] if re.fullmatch(r"[^:]+:\d+|\[.*\]:\d+", host) else host
-    return name.strip("[]") in ("localhost", "::1") or name.startswith("127.")
+    try:
+        return name == "localhost" or ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destination | None:
     """Where a target's questions go; None for one that asks nobody over the network."""
     provider, slash, _ = config.model.partition("/")
-    if ":" in provider or not (slash or config.base_url):
+    word, colon, _ = config.model.partition(":")
+    if (colon and word in _OWN_WORDS) or not (config.base_url or (slash and ":" not in provider)):
         return None
+    key = config.api_key.removeprefix("env:") if config.api_key else _usual_key(config, environment)
     address, _ = _address(config, environment)
-    key = config.api_key.removeprefix("env:") if config.api_key else None
-    prefix = _prefix(provider) if slash else ""
-    if key is None and config.base_url is None and prefix:
-        key = next((name for name in (f"{prefix}_API_KEY", f"{prefix}_KEY") if environment.get(name)), None)
-    if address is None:
-        return Destination(f"the usual address of {provider}", "https", key)
-    parts = urlsplit(address)
-    return Destination(parts.netloc.rpartition("@")[2], parts.scheme or "https", key)
+    return (
+        Destination(f"the usual address of {provider}", "https", key)
+        if address is None
+        else Destination.of(address, key)
+    )
+
+
+def destinations(configs: Iterable[TargetConfig], environment: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
+    """Where each of some targets sends what, by its name; those are left out that ask nobody over the network."""
+    found = {config.name: destination(config, environment) for config in configs}
+    return {name: to.data for name, to in found.items() if to is not None}
+
+
+def _usual_key(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
+    """The variable whose key goes along though no setting names it."""
+    provider, slash, _ = config.model.partition("/")
+    if not slash or (config.base_url is not None and (config.via == "auto" or provider == "openai")):
+        return None
+    prefix = _prefix(provider)
+    if speaks_openai(config):
+        return f"{prefix}_API_KEY" if environment.get(f"{prefix}_API_KEY") else None
+    beginnings = tuple(f"{name}_" for name in (prefix, *_OTHER_NAMES.get(provider, ())))
+    names = [f"{beginning}API_KEY" for beginning in beginnings]
+    names += sorted(name for name in environment if name.startswith(beginnings) and _is_key(name, beginnings))
+    return next((name for name in names if environment.get(name)), None)
+
+
+def _is_key(name: str, beginnings: Iterable[str]) -> bool:
+    return any(_KEY.fullmatch(name.removeprefix(beginning)) for beginning in beginnings)
 
 
 def _prefix(provider: str) -> str:
@@ -151,14 +226,22 @@ def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str 
 def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: Path) -> list[Permission]:
     """Everything a target would do that needs a yes."""
     word, colon, rest = config.model.partition(":")
-    if colon and word == "command":
-        does = f"runs the command {one_line(rest)}"
-        return [Permission("command", does, config.where, _words_content(rest, root))] if config.where else []
-    if colon and word == "python":
-        does = f"calls the function {one_line(rest)}"
-        content = _module_content(rest.partition(":")[0], root)
-        return [Permission("function", does, config.where, content)] if config.where else []
-    return _network_permissions(config, environment)
+    if colon and word in _OWN_WORDS:
+        if not config.where:
+            return []
+        if word == "command":
+            settings = f" with {_settings_text(config.params)}" if config.params else ""
+            does = f"runs the command {one_line(rest)}{settings}"
+            return [Permission("command", does, config.where, command_fingerprint(rest, root))]
+        if word == "python":
+            does = f"calls the function {one_line(rest)}"
+            return [Permission("function", does, config.where, function_fingerprint(rest, root))]
+        return []
+    wanted = _network_permissions(config, environment)
+    if colon and config.where and "/" not in word:  # else a package that is installed answers, and does as it likes
+        does = f"asks the installed target {one_line(config.model)}"
+        wanted.append(Permission("function", does, config.where, config.model))
+    return wanted
 
 
 def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -> list[Permission]:
@@ -168,23 +251,44 @@ def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -
         return []
     files = environment.of_files if isinstance(environment, Variables) else {}
     _, variable = _address(config, environment)
-    decided = config.where if config.base_url is not None else str(files.get(variable or "", ""))
-    if not decided and (steering := _steering_address(config, files)) is not None:
-        address = environment[steering]
-        to = Destination(urlsplit(address).netloc or address, urlsplit(address).scheme, to.key)
-        decided = str(files[steering])
-    chosen = config.where if config.api_key and to.key not in files and not _is_usual_key(config) else ""
-    if not (decided or chosen) or (to.key is not None and to.host in hosts_of(to.key)):
-        return []
-    return [Permission("key" if to.key else "address", to.sentence, decided or chosen)]
+    where = (config.where if config.base_url is not None else "") or str(files.get(variable or "", ""))
+    if not where and config.api_key and to.key not in files and not _is_usual_key(config):
+        where = config.where
+    wanted = [_to_host(to, where)] if where and not to.is_known else []
+    if not speaks_openai(config):
+        wanted += _litellm_permissions(config, to, variable, files, environment)
+    return wanted
 
 
-def _steering_address(config: TargetConfig, files: Mapping[str, Path]) -> str | None:
-    """A variable of a project's file that a provider's own library might obey, whatever it makes of the name."""
-    provider = config.model.partition("/")[0]
-    if provider in PROVIDERS or config.base_url is not None:
-        return None
-    return next((name for name in files if _ADDRESS.fullmatch(name)), None)
+def _to_host(to: Destination, where: str) -> Permission:
+    return Permission("key" if to.key else "address", to.sentence, where)
+
+
+def _litellm_permissions(
+    config: TargetConfig,
+    to: Destination,
+    variable: str | None,
+    files: Mapping[str, Path],
+    environment: Mapping[str, str],
+) -> Iterator[Permission]:
+    """What litellm might obey besides: variables that nobody knows all of, and parameters that say whom to ask."""
+    for name in sorted(files.keys() - {variable}) if config.base_url is None else ():
+        other = Destination.of(environment[name], to.key)
+        if _ADDRESS.fullmatch(name) and environment[name] and not other.is_known:
+            yield _to_host(other, str(files[name]))
+    for name in sorted(filter(_LOGIN.fullmatch, files)):
+        yield Permission("key", f"logs in with the credentials {environment[name]}", str(files[name]))
+    if not config.where:
+        return
+    steering = {name: value for name, value in config.params.items() if name not in SAMPLING_PARAMS}
+    if steering:
+        yield Permission("address", f"hands litellm the settings {_settings_text(steering)}", config.where)
+    if "://" in config.model:
+        yield Permission("address", f"asks {one_line(config.model)}", config.where)
+
+
+def _settings_text(params: Mapping[str, Any]) -> str:
+    return json.dumps(params, sort_keys=True, ensure_ascii=True)
 
 
 def _is_usual_key(config: TargetConfig) -> bool:
@@ -216,33 +320,8 @@ def _is_host(value: object) -> bool:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, whole."""
-    return " ".join(text.split())
-
-
-def _words_content(line: str, root: Path) -> str:
-    """A fingerprint of the files of the project that a command names."""
-    try:
-        words = shlex.split(line)
-    except ValueError:
-        words = line.split()
-    parts = []
-    for word in words:
-        with suppress(OSError, ValueError):
-            file = (root / word).resolve()
-            if file.is_file() and file.is_relative_to(root.resolve()) and file.stat().st_size < _MAX_FILE:
-                parts.append((word, hashlib.sha256(file.read_bytes()).hexdigest()))
-    return json.dumps(parts) if parts else ""
-
-
-def _module_content(module: str, root: Path) -> str:
-    """A fingerprint of the module of the project that a name means; nothing is imported."""
-    place = root.joinpath(*module.split("."))
-    files = [place.with_suffix(".py")] if place.with_suffix(".py").is_file() else sorted(place.rglob("*.py"))
-    if not files:
-        with suppress(ImportError, ValueError):
-            return f"installed {'' if find_spec(module.partition('.')[0]) is None else module}"
-    return json.dumps([hashlib.sha256(file.read_bytes()).hexdigest() for file in files[:1000]])
+    """A text on one line, whole, where a line's end can be seen."""
+    return " ".join(safe_line(text).split())
 
 
 class Approvals:
@@ -255,12 +334,10 @@ class Approvals:
 
     def missing(self, permissions: Iterable[Permission]) -> list[Permission]:
         """What nobody has agreed to yet, each once."""
-        wanted = list({permission.digest: permission for permission in permissions}.values())
-        if not wanted:
-            return []
         record = self._read()
-        if _covers(record["folders"], Path(self._root)):
+        if _is_own(record, Path(self._root)):
             return []
+        wanted = list({permission.digest: permission for permission in permissions}.values())
         agreed = record["projects"].get(self._root, {})
         return [permission for permission in wanted if permission.digest not in agreed]
 
@@ -287,20 +364,30 @@ class Approvals:
 
     def own(self) -> None:
         """Trust a project that was begun here, for as long as it is the same folder."""
-        record = self._read()
-        if not _covers(record["folders"], Path(self._root)):
-            record["folders"][self._root] = _identity(Path(self._root))
+        record, root = self._read(), Path(self._root)
+        if not _is_own(record, root):
+            make_private_folder(root / ".evals")
+            with open(root / _SIGN, "w", encoding="ascii", opener=private_opener) as stream:
+                stream.write(secrets.token_hex(16))
+            record["folders"][self._root] = _identity(root)
             self._write(record)
+
+    def own_below(self) -> None:
+        """Trust every project in this folder and below it, for as long as it is the same folder."""
+        record = self._read()
+        record["trees"][self._root] = _inode(Path(self._root))
+        self._write(record)
 
     @property
     def is_own(self) -> bool:
         """Whether everything in the project is its author's."""
-        return _covers(self._read()["folders"], Path(self._root))
+        return _is_own(self._read(), Path(self._root))
 
     def revoke(self) -> int:
         """Forget every yes of this project; how many there were."""
         record = self._read()
-        count = len(record["projects"].pop(self._root, {})) + (record["folders"].pop(self._root, None) is not None)
+        count = len(record["projects"].pop(self._root, {}))
+        count += sum(record[part].pop(self._root, None) is not None for part in ("folders", "trees"))
         if count:
             self._write(record)
         return count
@@ -308,9 +395,9 @@ class Approvals:
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
             record = json.loads(self._file.read_text(encoding="utf-8"))
-            return {"folders": dict(record["folders"]), "projects": dict(record["projects"])}
+            return {**_nothing_yet(), **{name: dict(part) for name, part in record.items()}}
         except FileNotFoundError:
-            return {"folders": {}, "projects": {}}
+            return _nothing_yet()
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
             raise ConfigurationError(
                 f"{self._file} cannot be read ({problem}); delete it, and agree to your projects again"
@@ -329,27 +416,39 @@ class Approvals:
 
 
 def is_unclaimed(root: Path) -> bool:
-    """Whether a folder holds nothing yet that could ask for a yes, so that a project begun in it is its author's."""
-    asks = (".evals", "custom-evaluators", "env", *(file.name for file in root.glob(".env*")))
-    return not any((root / name).exists() for name in asks)
+    """Whether a folder holds nothing of an author yet, so that a project begun in it is its user's own."""
+    return all(_HARMLESS.fullmatch(file.name) for file in root.iterdir())
 
 
-def _covers(folders: Mapping[str, str], root: Path) -> bool:
-    """Whether a folder or one above it is the user's own, and still the folder it was."""
-    return any(folders.get(str(place)) == _identity(place) for place in (root, *root.parents) if str(place) in folders)
+def _nothing_yet() -> dict[str, dict[str, Any]]:
+    return {"folders": {}, "trees": {}, "projects": {}}
 
 
-def _identity(folder: Path) -> str:
+def _is_own(record: Mapping[str, Mapping[str, str]], root: Path) -> bool:
+    """Whether a folder is the user's own, and still the folder it was: another clone at its path is not."""
+    above = (place for place in (root, *root.parents) if str(place) in record["trees"])
+    own = record["folders"].get(str(root))
+    return (own is not None and own == _identity(root)) or any(record["trees"][str(at)] == _inode(at) for at in above)
+
+
+def _inode(folder: Path) -> str | None:
     with suppress(OSError):
         stat = folder.stat()
         return f"{stat.st_dev}:{stat.st_ino}"
-    return ""
+    return None
+
+
+def _identity(folder: Path) -> str | None:
+    with suppress(OSError):
+        sign = check_private(folder / _SIGN).read_text(encoding="ascii", errors="replace")
+        return f"{_inode(folder)}:{sign.strip()}"
+    return None
 
 
 def demand_approval(configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path) -> None:
     """Refuse what the project asks for and nobody has agreed to."""
     if isinstance(environment, Variables) and environment.trusting:
         return
-    wanted = [permission for config in configs for permission in permissions_of(config, environment, root)]
+    wanted = (permission for config in configs for permission in permissions_of(config, environment, root))
     if missing := Approvals(root).missing(wanted):
         raise NotApproved(missing, root)

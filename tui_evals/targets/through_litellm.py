@@ -23,20 +23,12 @@ from yarl import URL
 from tui_evals.interpreter import forbid_core_dumps
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
-from .chat import completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
+from .chat import SAMPLING_PARAMS, completion_body, demand_reference, parse_completion, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
 from .prices import is_known_provider, similar_provider
 from .reaching import missing_key, proxy_of
 from .worker import READY, Worker, json_line
 
-# Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
-# A prompt or dataset may therefore set only these; anything else has to stand in the configuration.
-_ALLOWED_PARAMS = {
-    *("temperature", "top_p", "top_k", "min_p", "seed", "stop", "n", "user", "modalities", "verbosity", "thinking"),
-    *("max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "repetition_penalty"),
-    *("logit_bias", "logprobs", "top_logprobs", "tool_choice", "parallel_tool_calls", "reasoning_effort"),
-    "response_format",
-}
 _LITELLM_SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
@@ -66,7 +58,7 @@ class ThroughLitellm:
         failures = self._failures()
         configured = self._config.params.items()
         if extra := [
-            pair[0] for pair in request.params.items() if pair[0] not in _ALLOWED_PARAMS and pair not in configured
+            pair[0] for pair in request.params.items() if pair[0] not in SAMPLING_PARAMS and pair not in configured
         ]:
             message = (
                 f"The parameter {', '.join(extra)} may not come from a prompt or dataset when litellm asks the model. "

@@ -35,6 +35,7 @@ from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.present.columns import table, wrap
 from tui_evals.present.figures import counted, estimated_cost
 from tui_evals.present.pace import Pace, pace_parts
+from tui_evals.present.runs import destination_lines
 from tui_evals.runs.approving import missing_of_targets
 from tui_evals.runs.battle import Battle, DueBout, estimate_battle
 from tui_evals.runs.budget import Budget
@@ -48,6 +49,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.opening import identity
+from tui_evals.targets.permissions import destinations
 from tui_evals.text.money import money
 
 _EVERY = 0.5
@@ -354,7 +356,7 @@ def battle(words: Sequence[str], **values: Any) -> int:
         prepared = _prepare_battle(reader, words, options, here)
         due = prepared.due(prepared.matches(reader))
         if options.plan_only:
-            return _say_plan(prepared, due, reader, options.as_json)
+            return _say_plan(prepared, due, reader, here, options.as_json)
         if not options.as_json:
             say_runs(prepared.runs, prepared.duels, prepared.judge.name, len(due))
         budget = Budget(options.max_cost)
@@ -445,18 +447,22 @@ def _pair_duel(
     return Duel(places, tuple(chosen), frozenset(ids) - reader.differing(ids), unanswered, edited)
 
 
-def _say_plan(prepared: PreparedBattle, due: Sequence[DueBout], reader: Reader, as_json: bool) -> int:
+def _say_plan(prepared: PreparedBattle, due: Sequence[DueBout], reader: Reader, here: Project, as_json: bool) -> int:
+    sent = destinations([prepared.judge], here.environment)
     estimate = estimate_battle(due, prepared.criteria, reader, price_for(prepared.judge))
     pairs = sum(len(duel.pairs) for duel in prepared.duels)
     equal = sum(len(duel.equal) for duel in prepared.duels)
     if as_json:
         counts = {"pairs": pairs, "equal_answers": equal, "decided": pairs - equal - len(due)}
-        say_json({**counts, "judge_calls": estimate.judge_calls, "cost": estimate.cost, "judge": prepared.judge.name})
+        calls = {"judge_calls": estimate.judge_calls, "cost": estimate.cost}
+        say_json({**counts, **calls, "judge": prepared.judge.name, "destinations": sent})
         return 0
     say(
         f"{pairs:,} pairs of answers, {equal:,} of them equal and {pairs - equal - len(due):,} decided earlier: "
         f"{estimate.judge_calls:,} judge calls, {estimated_cost(estimate.cost)}; repairs and retries may add some"
     )
+    for line in destination_lines(sent):
+        say(line)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tui_evals.cli.output import cell, columns, own_output, rewind, say, say_json, say_json_line, warn
@@ -15,6 +15,7 @@ from tui_evals.generate.shapes import rule_lines
 from tui_evals.generate.steps import Step
 from tui_evals.generate.work import MAX_RULES, PROMPT, Generation
 from tui_evals.present.figures import counted, duration, estimated_cost
+from tui_evals.present.runs import destination_lines
 from tui_evals.text.money import money
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
@@ -22,21 +23,30 @@ SILENT = ("labels",)
 """Steps that are housekeeping, and not spoken of."""
 
 
-def say_plan(work: Generation, steps: Sequence[Step], again: Collection[str], *, as_json: bool) -> int:
-    """Print the plan of the steps."""
+def say_plan(
+    work: Generation,
+    steps: Sequence[Step],
+    again: Collection[str],
+    destinations: Mapping[str, Mapping[str, str | None]],
+    *,
+    as_json: bool,
+) -> int:
+    """Print the plan of the steps, and where questions and keys would go."""
     shares = estimate_steps(work, steps, again)
     calls = sum(share.calls for share in shares)
     costs = [share.cost for share in shares if share.cost is not None]
     cost = sum(costs) if len(costs) == len(shares) else None
     if as_json:
         steps_json = [{"step": s.step, "calls": s.calls, "cost": s.cost, "certain": s.certain} for s in shares]
-        say_json({"calls": calls, "cost": cost, "steps": steps_json})
+        say_json({"calls": calls, "cost": cost, "steps": steps_json, "destinations": destinations})
         return 0
     for share in shares:
         about = "" if share.certain else "about "
         calls_text = f"{about}{counted(share.calls, 'call')}" if share.calls else "there already"
         say(f"{share.step:<13} {calls_text}")
     say(f"{calls:,} calls, {estimated_cost(cost)}; repairs and retries may add some")
+    for line in destination_lines(destinations):
+        say(line)
     return 0
 
 

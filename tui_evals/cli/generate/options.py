@@ -15,13 +15,12 @@ from tui_evals.evaluators.compliance import SUFFIX
 from tui_evals.generate import pipeline
 from tui_evals.generate.folder import RECORD, GenerationFolder, make_folder
 from tui_evals.generate.options import saved_options, split_names
-from tui_evals.generate.session import Roles
+from tui_evals.generate.session import Roles, our_spelling
 from tui_evals.generate.steps import STEPS, Step, step_named
 from tui_evals.generate.subject import Subject
 from tui_evals.generate.work import Generation
 from tui_evals.runs.project import Project
 from tui_evals.targets.base import TargetConfig
-from tui_evals.targets.config import Settings
 
 from .lines import SILENT
 
@@ -128,11 +127,11 @@ def cast_of(options: Mapping[str, Any], before: Mapping[str, Any], here: Project
 
     def role_target(word: str | None, role: str) -> TargetConfig | None:
         where = "" if word else RECORD
-        return target_or_stop(_our_spelling(word or before.get(role), settings), settings, where)
+        return target_or_stop(our_spelling(word or before.get(role), settings), settings, where)
 
     def role_targets(spellings: Sequence[str], role: str) -> tuple[TargetConfig, ...]:
         typed = [name for spelling in spellings for name in split_names(spelling)]
-        names = [str(_our_spelling(name, settings)) for name in typed or before.get(role, ())]
+        names = [str(our_spelling(name, settings)) for name in typed or before.get(role, ())]
         return targets_named(names, settings, "" if typed else RECORD) if names else ()
 
     rules = role_target(options["rules"], "rules") or targets_named(settings.run.targets, settings)[0]
@@ -147,13 +146,6 @@ def cast_of(options: Mapping[str, Any], before: Mapping[str, Any], here: Project
         groundtruth_judges=role_targets(options["groundtruth_judges"], "groundtruth_judges") or judges,
         under_test=role_targets(options["under_test"], "under_test"),
     )
-
-
-def _our_spelling(word: str | None, settings: Settings) -> str | None:
-    """A model as we spell it, where it is spelled as PromptPex does: provider:model."""
-    head, colon, rest = (word or "").partition(":")
-    ours = word in settings.targets or "/" in head or head in ("replay", "python", "command")
-    return f"{head}/{rest}" if colon and not ours else word
 
 
 def _step_or_stop(word: str, option: str) -> Step:

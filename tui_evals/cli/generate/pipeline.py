@@ -30,10 +30,12 @@ from tui_evals.generate.work import Generation
 from tui_evals.runs.approving import missing_of_targets
 from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.budget import Budget
+from tui_evals.runs.project import Project
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import destinations
 
 from .lines import StepBoard, say_end, say_plan
 from .options import GenerateOptions, cast_of, custom_metric, generate_options, prompt_and_folder, saved_of
@@ -98,8 +100,10 @@ def generate(**arguments: Any) -> int:
         cast = cast_of(arguments, targets, here)
         custom_metric(arguments["custom_metric"], subject)
         budget = Budget(arguments["max_cost"])
-        approve(missing_of_targets(here, cast.every), here.root)
-        models = cast.open_models(budget, here.environment, here.root, arguments["concurrency"])
+        planning = arguments["plan_only"]
+        if not planning:
+            approve(missing_of_targets(here, cast.every), here.root)
+        models = cast.open_models(budget, here.environment, here.root, arguments["concurrency"], planning=planning)
         with project.reader() as reader, project.writer(here.environment) as writer:
             work = Generation(
                 subject=subject,
@@ -112,7 +116,7 @@ def generate(**arguments: Any) -> int:
                 again=frozenset(arguments["again"]),
                 invert=frozenset(arguments["invert"]),
             )
-            return _take_steps(arguments, work, cast, budget, reader, writer)
+            return _take_steps(arguments, work, cast, here, budget, reader, writer)
     except (DatasetError, UnreadableFile) as problem:
         raise Stop(str(problem)) from None
     except ConfigurationError as problem:
@@ -134,13 +138,20 @@ def _show_prompt(name: str) -> int:
 
 
 def _take_steps(
-    arguments: Mapping[str, Any], work: Generation, cast: Roles, budget: Budget, reader: Reader, writer: Writer
+    arguments: Mapping[str, Any],
+    work: Generation,
+    cast: Roles,
+    here: Project,
+    budget: Budget,
+    reader: Reader,
+    writer: Writer,
 ) -> int:
     """Take the steps, in the name of a run that keeps what they cost."""
     chosen = generate_options(arguments, work)
     if arguments["plan_only"]:
         again = {step.name for step in dependent_steps(*(step.name for step in chosen.begin))}
-        return say_plan(work, chosen.steps, again, as_json=arguments["as_json"])
+        sent = destinations(cast.every, here.environment)
+        return say_plan(work, chosen.steps, again, sent, as_json=arguments["as_json"])
     board, store = StepBoard(quiet=arguments["quiet"], as_json=arguments["as_json"]), project.store_path()
     work = replace(work, tell=board.tell, progress=board.progress)
     with claim_folder(work.folder, store):

@@ -68,15 +68,22 @@ def score_command(
 @click.command("trust")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[show | revoke | FILES]")
 @click.option("--yes", is_flag=True, help="Agree without being asked, once you have read the page.")
-def trust_command(files: tuple[Path, ...], yes: bool) -> None:
+@click.option(
+    "--below",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Trust every project in this folder and below it: all of them are your own.",
+)
+def trust_command(files: tuple[Path, ...], yes: bool, below: Path | None) -> None:
     """Read what this project would do, and say yes to it: what it runs, and which key it sends where.
 
     A yes holds until what was agreed to changes. `show` lists what was agreed to, `revoke` takes all of it back.
     With FILES, only the code of these evaluators is trusted, as it is now.
     """
-    from .evaluators import trust_files, trust_project
+    from .evaluators import trust_below, trust_files, trust_project
 
-    if files:
+    if below is not None:
+        trust_below(below)
+    elif files:
         trust_files(files)
     else:
         trust_project(yes)

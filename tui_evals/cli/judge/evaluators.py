@@ -21,6 +21,7 @@ from tui_evals.evaluators.base import Evaluator, Score, ToolCall, error_score
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import RowScorer, record_of
 from tui_evals.evaluators.trust import Trust, TrustError
+from tui_evals.generate.session import remembered_targets
 from tui_evals.runs.approving import agree, missing_of_project
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import Approvals
@@ -216,11 +217,17 @@ def trust_files(files: tuple[Path, ...]) -> None:
         raise Stop(str(problem)) from None
 
 
+def trust_below(folder: Path) -> None:
+    """Trust every project in a folder and below it."""
+    Approvals(folder).own_below()
+    say(f"every project below {folder.resolve()} is yours; `tui-evals trust revoke` there takes it back", fg="green")
+
+
 def trust_project(yes: bool) -> None:
     """Ask for a yes to everything the settings and evaluators of this project would do."""
     here = project.open_project(None, trusting=False)
     try:
-        missing = missing_of_project(here)
+        missing = missing_of_project(here, remembered_targets(here.root, here.settings))
         if not missing:
             say(f"{here.root} asks for nothing that you have not agreed to")
             _show_code(Trust())

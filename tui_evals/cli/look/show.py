@@ -28,9 +28,17 @@ from tui_evals.present.columns import table
 from tui_evals.present.figures import local_time, mean_text
 from tui_evals.present.measures import distribution, run_measures, target_measures
 from tui_evals.present.pace import wait_sentence
-from tui_evals.present.runs import overshoot_sentence, run_data, run_facts, standing_data, stop_reason, totals_sentence
+from tui_evals.present.runs import (
+    destination_lines,
+    overshoot_sentence,
+    run_data,
+    run_facts,
+    standing_data,
+    stop_reason,
+    totals_sentence,
+)
 from tui_evals.present.status import ANSWER_LOOKS, final_count, result_look, run_look, short_counts
-from tui_evals.runs.status import GENERATION
+from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
@@ -181,6 +189,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         say(f"{run.targets[target]}: {totals_sentence(target_totals, without_price, measures.get(target, ()))}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
+    for line in destination_lines(run.config.get(DESTINATIONS)):
+        say(line, dim=True)
     if only is None:
         say_causes(run, causes)
     for row in rows:

@@ -20,6 +20,7 @@ from tui_evals.runs.project import Project
 from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target
+from tui_evals.targets.permissions import Destination, destination
 from tui_evals.text.money import money
 
 
@@ -39,7 +40,17 @@ def list_targets(env_name: str | None, as_json: bool) -> None:
         key = f"key {config.api_key}" if config.api_key else ""
         price = price_for(config)
         cost = "unpriced" if price is None else _price_text(price)
-        parts = [config.model, config.base_url or "", key, cost, f"{config.concurrency} at once", ", ".join(marks)]
+        to = destination(config, here.environment)
+        sent = to.sentence if to is not None else ""
+        parts = [
+            config.model,
+            config.base_url or "",
+            key,
+            cost,
+            f"{config.concurrency} at once",
+            ", ".join(marks),
+            sent,
+        ]
         say(f"{config.name:<16} {'  '.join(part for part in parts if part)}")
 
 
@@ -47,7 +58,9 @@ def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
     """A target as data: its configuration, what it costs, and what it is for."""
     price = price_for(config)
     roles = {word.replace(" ", "_"): on for word, on in _roles(config, here).items()}
-    return {**asdict(config), "price": asdict(price) if price is not None else None, **roles}
+    to = destination(config, here.environment)
+    known = {"price": asdict(price) if price is not None else None, "destination": to.data if to is not None else None}
+    return {**asdict(config), **known, **roles}
 
 
 def _price_text(price: Price) -> str:
@@ -68,29 +81,35 @@ def _target_or_stop(name: str, here: Project) -> TargetConfig:
 def check_target(name: str, env_name: str | None, as_json: bool) -> int:
     """One cheap call."""
     here = open_project(env_name, trusting=False)
+    to: Destination | None = None
     try:
         config = find_typed(name, here.settings)
         approve(missing_of_targets(here, [config]), here.root)
+        to = destination(config, here.environment)
+        if to is not None and not as_json:
+            say(f"{config.name} {to.sentence}", dim=True, err=True)
         keep_output_to_ourselves()
         reply = asyncio.run(_one_call(config, here))
     except (TargetError, ConfigurationError, TimeoutError) as problem:
-        return _say_unanswered(name, here, str(problem), as_json)
+        return _say_unanswered(name, here, str(problem), to, as_json)
     usage = reply.usage
     if as_json:
         about = {"target": config.name, "model": config.model, "answers": True, "text": reply.text}
-        say_json({**about, "usage": asdict(usage) if usage else None, "message": None})
+        sent = to.data if to is not None else None
+        say_json({**about, "usage": asdict(usage) if usage else None, "message": None, "destination": sent})
         return 0
     tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "no token counts"
     say(f"✓ {config.name} ({config.model}) answers: {cell(reply.text, 60)!r}, {tokens}", fg="green")
     return 0
 
 
-def _say_unanswered(name: str, here: Project, message: str, as_json: bool) -> int:
+def _say_unanswered(name: str, here: Project, message: str, to: Destination | None, as_json: bool) -> int:
     """Say why a target does not answer, or is none."""
     model = here.settings.targets[name].model if name in here.settings.targets else name if is_model(name) else None
     if not as_json:
         raise Stop(f"✗ {name} ({model}): {message}" if model else message, 3)
-    say_json({"target": name, "model": model, "answers": False, "text": None, "usage": None, "message": message})
+    about = {"target": name, "model": model, "answers": False, "text": None, "usage": None, "message": message}
+    say_json({**about, "destination": to.data if to is not None else None})
     return 3
 
 

@@ -9,7 +9,12 @@ import click
 
 _file = click.Path(path_type=Path)
 _env = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
-_trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators unasked.")
+_trusting = click.option(
+    "--trust",
+    "trusting",
+    is_flag=True,
+    help="Let the project run its commands and code, and send keys where it says, unasked.",
+)
 _quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")
 _evaluators = click.option(

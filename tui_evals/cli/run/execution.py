@@ -18,7 +18,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.present.causes import cause_texts
 from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.measures import target_measures
-from tui_evals.present.runs import look_sentence, overshoot_sentence, totals_sentence
+from tui_evals.present.runs import destination_lines, look_sentence, overshoot_sentence, totals_sentence
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, Outcome
 from tui_evals.runs.gates import Gates, with_baseline
@@ -33,6 +33,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.store.runlock import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import NotApproved
 
 from .finishing import kind_named, say_causes, write_results
 from .watching import Progress
@@ -93,6 +94,8 @@ def refusals() -> Iterator[None]:
         yield
     except CannotPlan as problem:
         raise Stop(str(problem), 2 if problem.blame == "arguments" else 3) from None
+    except NotApproved as problem:
+        raise Stop(str(problem), 2) from None
     except ConfigurationError as problem:
         raise Stop(str(problem), 3) from None
     except DatasetError as problem:
@@ -122,7 +125,8 @@ def start_prepared(
     """Estimate, execute or detach a prepared run."""
     warn_of_plan(prepared.plan)
     if how.plan_only:
-        return None, say_estimate(prepared.plan, prepared.estimate(), how.as_json, allow_unjudged=allow_unjudged)
+        estimate, sent = prepared.estimate(), prepared.destinations
+        return None, say_estimate(prepared.plan, estimate, sent, how.as_json, allow_unjudged=allow_unjudged)
     approve(prepared.missing_permissions(), prepared.project.root)
     keep_output_to_ourselves()
     with open_writer(prepared.project) as writer:
@@ -149,8 +153,18 @@ def warn_of_plan(plan: Plan) -> None:
         warn(f"note: the judge {plan.judge.name} also answers; judges favour their own answers")
 
 
-def say_estimate(plan: Plan, estimate: Estimate, as_json: bool, *, allow_unjudged: bool = False) -> int:
-    """Print a plan's estimate and what of it nothing could judge; exit 2 where the run would be refused for that."""
+def say_estimate(
+    plan: Plan,
+    estimate: Estimate,
+    destinations: Mapping[str, Mapping[str, str | None]],
+    as_json: bool,
+    *,
+    allow_unjudged: bool = False,
+) -> int:
+    """Print a plan's estimate, where questions and keys would go, and what of it nothing could judge.
+
+    The exit code is 2 where the run would be refused for that.
+    """
     obstacles = obstacles_of(plan)
     code = 2 if obstacles and not allow_unjudged else 0
     if obstacles:
@@ -161,10 +175,13 @@ def say_estimate(plan: Plan, estimate: Estimate, as_json: bool, *, allow_unjudge
         judge = plan.judge.name if plan.judge else None
         calls = {"answers": estimate.answers, "judge_calls": estimate.judge_calls, "cost": estimate.cost}
         unjudgeable = [asdict(obstacle) for obstacle in obstacles]
-        say_json_line({**calls, "items": items, "targets": targets, "judge": judge, "unjudgeable": unjudgeable})
+        about = {"items": items, "targets": targets, "judge": judge, "unjudgeable": unjudgeable}
+        say_json_line({**calls, **about, "destinations": destinations})
         return code
     takes = estimate_sentence(estimate.answers, estimate.judge_calls, estimate.cost)
     say(f"{takes}; repairs and retries may add some")
+    for line in destination_lines(destinations):
+        say(line)
     return code
 
 

@@ -12,10 +12,12 @@ from tui_evals.cli.output import Stop, say, say_end
 from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.plan import CannotPlan
+from tui_evals.runs.readiness import needed_judges
 from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job, with_limit
 from tui_evals.runs.status import RECORDED
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.permissions import destinations
 
 from .execution import (
     execution_options,
@@ -139,7 +141,8 @@ def rescore(
         warn_of_plan(job.plan)
         if how.plan_only:
             estimate = estimate_again(job.plan, reader.all_rows(run.id))
-            return say_estimate(job.plan, estimate, how.as_json, allow_unjudged=allow_unjudged)
+            sent = destinations(needed_judges(job.plan, here.settings), here.environment)
+            return say_estimate(job.plan, estimate, sent, how.as_json, allow_unjudged=allow_unjudged)
     cluster = chosen_cluster(options, here.environment, job.terms.cluster)
     job = replace(job, terms=replace(job.terms, cluster=cluster))
     approve(job.missing_permissions(judging=not allow_unjudged), here.root)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
+from tui_evals.cli.approving import approve
 from tui_evals.cli.compare.compare import evaluator_tables
 from tui_evals.cli.output import Stop, columns, keep_output_to_ourselves, say, say_json, warn
 from tui_evals.cli.project import open_project
@@ -322,7 +323,9 @@ def run(
         suite_run = running.suite_run(stored_suite, name, texts, contexts, metadata, needs_context=needs_context)
         keep_output_to_ourselves()
         with refusals(), open_writer(here) as writer:
-            job = running.prepare_run(suite_run, here, judge).store(writer)
+            prepared = running.prepare_run(suite_run, here, judge)
+            approve(prepared.missing_permissions(), here.root)
+            job = prepared.store(writer)
             code = run_here(job, writer, ExecutionOptions(quiet=as_json))
     with project.reader() as reader:
         run = reader.find_run(job.run.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui_evals.runs.asking import PricedTarget
@@ -13,7 +13,7 @@ from tui_evals.runs.executors.base import Stopped
 from tui_evals.runs.executors.cluster.driver.distributor import ClusterSink
 from tui_evals.runs.executors.cluster.driver.executor import ClusterExecutor
 from tui_evals.runs.plan import Plan
-from tui_evals.targets.base import ConfigurationError
+from tui_evals.targets.base import ConfigurationError, TargetConfig
 
 from .code import pack_evaluators
 from .connection import open_cluster
@@ -37,6 +37,11 @@ class ClusterPlace:
     trusting: bool
 
 
+def _agreed(config: TargetConfig) -> TargetConfig:
+    """A target as workers open it: the yes to it was asked for here, and they ask nobody."""
+    return replace(config, where="")
+
+
 @asynccontextmanager
 async def cluster_executor(
     where: ClusterPlace,
@@ -51,8 +56,8 @@ async def cluster_executor(
     order = Order(
         versions=versions(),
         header=dataset_header(plan.dataset),
-        targets=plan.targets,
-        judges=tuple((name, priced.config) for name, priced in judges.items()),
+        targets=tuple(map(_agreed, plan.targets)),
+        judges=tuple((name, _agreed(priced.config)) for name, priced in judges.items()),
         prompts=dump_prompts(plan),
         without_judges=plan.without_judges,
         use_cache=use_cache,
