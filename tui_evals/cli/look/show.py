@@ -181,8 +181,6 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
     for line in (why, about.next_step, about.verdict):
         if line:
             say(line, fg=colour(about.look.tone))
-    for line in destination_lines(run.config.get(DESTINATIONS)):
-        say(line, dim=True)
     if GENERATION in run.config:
         say(f"it {_run_figures(reader, run)} into {run.config[GENERATION]['folder']} and has no answers of its own")
     by_target = reader.totals_by(run.id, "target")
@@ -191,6 +189,8 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, as_json: bool) -> N
         say(f"{run.targets[target]}: {totals_sentence(target_totals, without_price, measures.get(target, ()))}")
     if len(by_target) > 1:
         say(f"all {len(by_target)} targets: {about.sentence}")
+    for line in destination_lines(run.config.get(DESTINATIONS)):
+        say(line, dim=True)
     if only is None:
         say_causes(run, causes)
     for row in rows:
