@@ -275,3 +275,10 @@ def test_a_plan_needs_no_yes(clone, shell, command):
     assert done.code == 0, done.err
     assert clone.marks == []
     assert clone.attacker.heard == []
+
+
+def test_a_run_that_goes_on_without_verdicts_needs_no_yes_for_evaluators_detached_either(clone, shell):
+    run = ("run", "data.json", "-t", "demo", "--items", "1", "--without-judges", "--allow-unjudged", "--detach")
+    done = shell(*run)
+    assert done.code == 0, done.err
+    assert "evaluator" not in clone.marks

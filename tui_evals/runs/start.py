@@ -41,7 +41,7 @@ from .project import Project
 from .prompting import kept_prompt, prompt_kept, prompts_from, unfilled_items
 from .readiness import check_can_begin, judge_configs, needed_judges
 from .selection import ItemSelection, find_run, items_in_run, select_items
-from .status import DESTINATIONS, GENERATION, METRICS, RECORDED
+from .status import DESTINATIONS, GENERATION, METRICS, RECORDED, UNJUDGED_TOO
 from .suggested import SOURCE, settings_of_run, suggested
 
 
@@ -141,8 +141,16 @@ class PreparedRun:
             elsewhere=self.terms.cluster is not None,
             apart=apart,
         )
-        about = {**self.about, "destinations": self.destinations}
-        run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **about)
+        about = {**self.about, "destinations": self.destinations, "allow_unjudged": self.allow_unjudged}
+        run = store_plan(
+            self.plan,
+            self.document,
+            self.terms,
+            writer,
+            self.project.environment,
+            **about,
+            allow_unjudged=self.allow_unjudged,
+        )
         ready = {**self.ready, **opened_targets}
         return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=ready)
 
@@ -469,6 +477,7 @@ def store_plan(
     source: str,
     metrics: str | None = None,
     destinations: Mapping[str, Mapping[str, str | None]] | None = None,
+    allow_unjudged: bool = False,
     **more: Any,
 ) -> RunRow:
     """Commit a plan: from now on the run exists, whole, with every answer pending.
@@ -486,6 +495,7 @@ def store_plan(
             **_run_config(plan, terms, environment),
             **({METRICS: metrics} if metrics else {}),
             **({DESTINATIONS: dict(destinations)} if destinations else {}),
+            **({UNJUDGED_TOO: True} if allow_unjudged else {}),
         },
         **more,
     )

@@ -17,6 +17,8 @@ METRICS = "metrics"
 """The key in the config of a run for the folder of its prompt, from the project's root, where metrics lie."""
 DESTINATIONS = "destinations"
 """The key in the config of a run for where its targets and judges send questions and keys, by name."""
+UNJUDGED_TOO = "unjudged too"
+"""The key in the config of a run that goes on where evaluators cannot judge."""
 RECORDED = "recorded"
 """The key in the config of a run that another tool made."""
 

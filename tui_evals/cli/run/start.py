@@ -14,7 +14,7 @@ from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.readiness import needed_judges
 from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job, with_limit
-from tui_evals.runs.status import RECORDED
+from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.permissions import destinations
@@ -86,7 +86,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
         warn_of_plan(job.plan)
         cluster = chosen_cluster(options, here.environment, job.terms.cluster)
         job = replace(job, terms=replace(job.terms, cluster=cluster))
-        approve(job.missing_permissions(), here.root)
+        approve(job.missing_permissions(judging=UNJUDGED_TOO not in run.config), here.root)
         if not how.detach:
             with stop_about(run), refusals():
                 job = with_limit(job, max_cost, writer)

@@ -105,6 +105,10 @@ _NO_TARGET = (
 _NO_JUDGE = "is judged by a model: choose which, or “without judges”, or name one for good in the settings (,)"
 
 
+_UNJUDGED = Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it needs to judge.", default="no")
+"""A field of its own kind: it is there only where something cannot be judged."""
+
+
 def fields_of(settings: Settings) -> tuple[Field, ...]:
     """The fields, with the targets of the configuration to choose from."""
     known = tuple(dict.fromkeys((*settings.targets, "demo")))
@@ -117,7 +121,6 @@ def fields_of(settings: Settings) -> tuple[Field, ...]:
         Field("concurrency", "whole", "Calls in flight at once, per target.", default="as configured"),
         Field("budget", "number", "Stop before more US dollars are spent.", default=str(default.max_cost or "none")),
         Field("ask again", "yes", "Ask even where the answer is known from before.", default="no"),
-        Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it needs to judge.", default="no"),
         Field("name", "text", "A name for the run.", default="the dataset's"),
     )
 
@@ -145,6 +148,7 @@ class RunForm(Form):
         values: dict[str, Any],
         prepare_run: Callable[[Mapping[str, Any]], Awaitable[PreparedRun]],
     ) -> None:
+        fields = (*fields, _UNJUDGED) if values.get(UNJUDGED) else fields
         super().__init__(f"run {says}", fields, values, check=self._faults, done="start", says="…")
         self._prepare_run = prepare_run
         self._refused: dict[str, str] = {}
@@ -177,6 +181,7 @@ class RunForm(Form):
             self._says = ""
             self._lines.show(self._rows, at="judge" if self._lines.key is DONE else None)
         except Unjudgeable as problem:
+            self._fields.setdefault(UNJUDGED, _UNJUDGED)
             self._refused = {UNJUDGED: f"{problem.reason}. Mend that, or say yes here to go on without their verdicts"}
             self._says = ""
             self._lines.show(self._rows, at=UNJUDGED if self._lines.key is DONE else None)
