@@ -142,15 +142,7 @@ class PreparedRun:
             apart=apart,
         )
         about = {**self.about, "destinations": self.destinations, "allow_unjudged": self.allow_unjudged}
-        run = store_plan(
-            self.plan,
-            self.document,
-            self.terms,
-            writer,
-            self.project.environment,
-            **about,
-            allow_unjudged=self.allow_unjudged,
-        )
+        run = store_plan(self.plan, self.document, self.terms, writer, self.project.environment, **about)
         ready = {**self.ready, **opened_targets}
         return Job(run=run, plan=self.plan, terms=self.terms, project=self.project, ready=ready)
 
