@@ -66,4 +66,5 @@ def clean_world(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB", *LOG_READERS):
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that what a command sets, as --db does, ends with the test
+        monkeypatch.delenv(name)
