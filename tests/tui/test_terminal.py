@@ -1,9 +1,14 @@
 """The workbench on a real terminal: what may reach it, and that it is given back as it was."""
 
 import json
+import os
 import re
+import shlex
+import shutil
 import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -199,6 +204,30 @@ def test_edits_survive_a_kill_and_are_offered_back(tmp_path):
 def drafts(database):
     with Reader(database) as reader:
         return [draft for draft in reader.drafts() if "more words" in draft.data]
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_a_terminal_of_another_width_shows_the_panes_that_fit_it(tmp_path):
+    """It showed those of the width before: three panes of 26 columns at 80, after 160."""
+    (tmp_path / "data.json").write_text(json.dumps({"items": [{"prompt": "one"}]}))
+
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "TMUX")}
+
+    def tmux(*words):
+        command = ["tmux", "-S", str(tmp_path / "tmux"), *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    program = shlex.join([sys.executable, "-P", "-m", "tui_evals", "data.json"])
+    tmux("-f", "/dev/null", "new-session", "-d", "-s", "one", "-x", "160", "-y", "45", program)
+    try:
+        for columns, lines, panes in ((160, 45, 3), (80, 24, 1), (120, 40, 2), (160, 45, 3), (80, 24, 1)):
+            tmux("resize-window", "-t", "one", "-x", str(columns), "-y", str(lines))
+            deadline = time.monotonic() + 20
+            while (top := tmux("capture-pane", "-p", "-t", "one").splitlines()[0]).count("╭─") != panes:
+                assert time.monotonic() < deadline, (columns, top)
+    finally:
+        tmux("kill-server")
 
 
 @pytest.mark.parametrize(("term", "color"), [("xterm", ""), ("screen", ""), ("xterm-256color", "1")])

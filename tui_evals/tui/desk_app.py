@@ -94,17 +94,17 @@ class DeskApp(App[str]):
         self.pane(place).focus_lines()
         self.offer_keys()
 
-    def arrange(self) -> None:
-        """Show the panes that fit the width."""
-        shown = layout.visible_places(self.front, self.size.width, self.zoomed)
+    def arrange(self, width: int | None = None) -> None:
+        """Show the panes that fit the width, which is the terminal's as it is known where none is given."""
+        shown = layout.visible_places(self.front, self.size.width if width is None else width, self.zoomed)
         for place in layout.PLACES:
             pane = self.pane(place)
             pane.display = place in shown
             pane.styles.width = f"{self.session.weights[place]}fr"
 
     def on_resize(self, event: events.Resize) -> None:
-        """Another width shows other panes."""
-        self.arrange()
+        """Another width shows other panes; the size that the application knows is still the one before."""
+        self.arrange(event.size.width)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """A click puts another pane in front as well."""
