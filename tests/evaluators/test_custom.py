@@ -311,13 +311,21 @@ def test_no_key_can_be_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "canary" not in record.reason.lower() and "KEY" not in record.reason and "HOME" not in record.reason
 
 
-def test_it_has_no_terminal_no_input_and_no_session_of_ours(project: Path) -> None:
+def test_it_has_no_terminal_no_input_and_no_session_of_ours(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[int, int]] = []
+    start = asyncio.create_subprocess_exec
+
+    async def watched(*command: Any, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*command, **options)
+        started.append((process.pid, os.getsid(process.pid)))
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", watched)
     code = "import os, sys\n" + returning(
-        "{'score': os.getsid(0), 'reason': repr((sys.stdin.read(), [os.isatty(n) for n in range(3)]))}"
+        "{'score': 1, 'reason': repr((sys.stdin.read(), [os.isatty(n) for n in range(3)]))}"
     )
-    record = judged_by(project, code)
-    assert record.reason == "('', [False, False, False])"
-    assert record.score != os.getsid(0)
+    assert judged_by(project, code).reason == "('', [False, False, False])"
+    assert started and all(session == process for process, session in started)
 
 
 def test_it_lives_in_an_empty_folder_that_is_gone_afterwards(
