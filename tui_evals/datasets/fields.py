@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from tui_evals.text import strictjson
+from tui_evals.text.safe import safe
 
 from . import paths, steps
 from .layout import Path
@@ -82,3 +84,9 @@ def read_value(kind: Kind, text: str) -> Any:
         reason = str(problem).removeprefix("not valid JSON: ")
         place = f" (line {problem.line}, column {problem.column})" if problem.line and problem.column else ""
         raise Unreadable(f"JSON: {reason}{place}") from None
+
+
+def pretty(value: Any) -> str:
+    """JSON to read and edit; what must not reach a terminal is spelled in the way of JSON."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text if safe(text) == text else json.dumps(value, indent=2)

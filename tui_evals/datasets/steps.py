@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tui_evals.text.nearest import did_you_mean
+
 from .from_chat import MAX_TURNS
 from .layout import Path
 from .model import TURN_ONLY_FIELDS, Item, Turn
@@ -34,7 +36,7 @@ def remove_evaluator(data: Data, where: Path, key: str) -> Data:
     own = _written_evaluators(data, where)
     if key not in own:
         hint = "" if where == DEFAULTS else "; switch to replace to judge without what is inherited"
-        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{hint}")
+        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{did_you_mean(key, own)}{hint}")
     rest = {name: options for name, options in own.items() if name != key}
     if rest or where == DEFAULTS or replaces_defaults(data, where):
         return set_at(data, _evaluators_path(where), rest)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tui_evals.datasets.fields import KINDS, RESULTS, Kind, Unreadable, read_value, value_at, with_value
+from tui_evals.datasets.fields import KINDS, RESULTS, Kind, Unreadable, pretty, read_value, value_at, with_value
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.paths import same_data
@@ -128,12 +128,6 @@ def value_as_text(kind: Kind, value: Any) -> str:
 def first_text(name: str) -> str:
     """What stands in the box when a field is given for the first time."""
     return _BEGUN.get(name, "")
-
-
-def pretty(value: Any) -> str:
-    """JSON to read and edit; what must not reach a terminal is spelled in the way of JSON."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return text if safe(text) == text else json.dumps(value, indent=2)
 
 
 def why_not_here(name: str, value: Any) -> str | None:

@@ -1,0 +1,375 @@
+"""Items by command: list, show, add, set, copy, rm, move, tag, conversation; and the fields of the dataset itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tui_evals.cli import project
+from tui_evals.cli.output import Stop, columns, say, say_data, say_json
+from tui_evals.datasets import steps
+from tui_evals.datasets.assignments import Assignment, assign, field_names, value_of
+from tui_evals.datasets.fields import pretty
+from tui_evals.datasets.file_edit import Change
+from tui_evals.datasets.item_filter import items_with_words
+from tui_evals.datasets.item_names import find_item, find_items, item_in_words, item_name, items_in_words
+from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.paths import CannotEdit, Data, get_at, unit_at
+from tui_evals.present.columns import table
+from tui_evals.text import strictjson
+
+from .files import assignments_of, edited, say_edit, text_from, undo_command
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The dataset of a command, and how it is to be written and told of."""
+
+    file: Path
+    force: bool = False
+    as_json: bool = False
+
+
+def list_items(file: Path, words: Sequence[str], as_json: bool) -> None:
+    """The items of a dataset, or those in which every word stands."""
+    items = _items_of(file)
+    numbers = items_with_words(items, " ".join(words), {})
+    if as_json:
+        say_json([_summary(items[number], number) for number in numbers])
+        return
+    if not numbers:
+        say(f"no item of {file} has {' '.join(words)!r}" if words else f"{file} has no items")
+        return
+    rows = [_row(items[number], number) for number in numbers]
+    empty = [place for place in range(len(rows[0])) if not any(row[place] for row in rows)]
+    head = ["item", "name", "category", "tags", "turns", "prompt"]
+    cells = [[text for place, text in enumerate(row) if place not in empty] for row in (head, *rows)]
+    for line in table(cells, right=(0,), elastic=range(1, len(cells[0])), room=columns()):
+        say(line)
+
+
+def _row(item: Any, number: int) -> list[str]:
+    about = _summary(item, number)
+    turns = "" if about["turns"] is None else str(about["turns"])
+    tags = ",".join(map(str, about["tags"]))
+    return [str(number + 1), item_name(item), about["category"] or "", tags, turns, (about["prompt"] or "")[:_LONGEST]]
+
+
+def _summary(item: Any, number: int) -> dict[str, Any]:
+    """An item in short; its prompt is that of its first turn."""
+    unit = item if isinstance(item, dict) else {}
+    turns = unit.get("turns") if isinstance(unit.get("turns"), list) else None
+    first = turns[0] if turns and isinstance(turns[0], dict) else unit
+    texts = {name: unit.get(name) for name in ("testId", "name", "category")}
+    return {
+        "item": number + 1,
+        **{name: text if isinstance(text, str) else None for name, text in texts.items()},
+        "tags": tags if isinstance(tags := unit.get("tags"), list) else [],
+        "turns": None if turns is None else len(turns),
+        "prompt": prompt if isinstance(prompt := first.get("prompt"), str) else None,
+    }
+
+
+def show_item(file: Path, word: str, field: str | None, as_json: bool) -> None:
+    """An item whole, or the value of one field of it."""
+    data = project.read(file).data
+    try:
+        number = find_item(_items(data), word)
+        place: Place = ("items", number)
+        value = get_at(data, place) if field is None else value_of(data, place, field_names(field))
+    except CannotEdit as problem:
+        raise Stop(f"{file}: {problem}") from None
+    if as_json:
+        say_json(value)
+    elif field is not None:
+        say_data(f"{value if isinstance(value, str) else pretty(value)}\n")
+    else:
+        say(item_in_words(_items(data), number), bold=True)
+        _show_fields(value, "")
+
+
+def _show_fields(unit: Any, indent: str) -> None:
+    """The fields of an item or turn, a line for each, texts of several lines below their name."""
+    for name, value in unit.items() if isinstance(unit, dict) else ():
+        if name == "turns" and isinstance(value, list):
+            for number, turn in enumerate(value):
+                say(f"{indent}turn {number + 1}", bold=True)
+                _show_fields(turn, f"{indent}  ")
+            continue
+        text = value if isinstance(value, str) else pretty(value)
+        lines = text.split("\n")
+        say(f"{indent}{name}: {lines[0]}" if len(lines) == 1 else f"{indent}{name}:")
+        for line in lines if len(lines) > 1 else ():
+            say(f"{indent}  {line}")
+
+
+def add(
+    where: Where, words: Sequence[str], *, after: str | None, source: str | None, turn_of: str | None, new: bool
+) -> None:
+    """Add an item made of fields, items of a JSON file, or a turn of a conversation."""
+    given = assignments_of(words)
+    if not given and source is None:
+        raise Stop("say what to add: prompt=TEXT and other fields, or --from FILE.json")
+    units = [{}] if source is None else _units_of(source, single=turn_of is not None)
+    if given and len(units) > 1:
+        raise Stop(f"{source} holds {len(units)} items; fields beside --from are for one")
+    if turn_of is not None:
+        _add_turn(where, turn_of, units[0], given, after)
+        return
+    added: list[int] = []
+
+    def edit(data: Data) -> Change:
+        items = _items(data)
+        place = len(items) if after is None else 0 if after == "0" else find_item(items, after) + 1
+        for number, unit in enumerate(units):
+            data = steps.insert_item(data, place + number, unit)
+            data = assign(data, ("items", place + number), given)
+        added[:] = range(place, place + len(units))
+        return Change(data, f"item add {items_in_words(_items(data), added).partition(' ')[2]}")
+
+    done = edited(where.file, edit, force=where.force, new=new)
+    items = _items(done.after)
+    text = f"added {items_in_words(items, added)} to {where.file}, which has {len(items)} now"
+    say_edit(where.file, done, text, where.as_json, **_told(items, added))
+
+
+def _add_turn(where: Where, word: str, unit: Data, given: list[Assignment], after: str | None) -> None:
+    at: list[int] = []
+
+    def edit(data: Data) -> Change:
+        number = find_item(_items(data), word)
+        if "turns" not in unit_at(data, ("items", number)):
+            data = steps.to_conversation(data, number)
+        turns = data["items"][number]["turns"]
+        place = len(turns) if after is None else _number(after, len(turns), "turn", least=0)
+        data = steps.insert_turn(data, number, place, unit)
+        at[:] = [number, place]
+        data = assign(data, ("items", number, "turns", place), given)
+        return Change(data, f"item add, turn {place + 1} of {item_in_words(_items(data), number)}")
+
+    done = edited(where.file, edit, force=where.force)
+    number, place = at
+    items = _items(done.after)
+    text = f"added turn {place + 1} to {item_in_words(items, number)}"
+    say_edit(where.file, done, text, where.as_json, **_told(items, [number]), turn=place + 1)
+
+
+def _units_of(source: str, single: bool) -> list[Data]:
+    """The items, or the one turn, that a JSON file holds."""
+    called = "standard input" if source == "-" else source
+    try:
+        value = strictjson.loads(text_from(source))
+    except strictjson.JsonError as problem:
+        place = f":{problem.line}" if problem.line else ""
+        raise Stop(f"{called}{place}: {problem}") from None
+    if isinstance(value, dict) and isinstance(value.get("items"), list):
+        value = value["items"]
+    given = value if isinstance(value, list) else [value]
+    units = [unit for unit in given if isinstance(unit, dict)]
+    if not units or len(units) < len(given):
+        raise Stop(f"{called} holds no item: it must be a JSON object with fields such as prompt, or a list of them")
+    if single and len(units) != 1:
+        raise Stop(f"{called} holds {len(units)} objects; a turn is one")
+    return units
+
+
+def set_fields(where: Where, word: str, words: Sequence[str], unset: Sequence[str]) -> None:
+    """Set fields of items, or take them away."""
+    given, gone = _given(words, unset)
+
+    def change(data: Data, numbers: Sequence[int]) -> Data:
+        for number in numbers:
+            data = assign(data, ("items", number), given, gone)
+        return data
+
+    fields = _fields_in_words(given, gone)
+    _on_items(where, word, change, "set", lambda items: f"{items}: {_set_in_words(given, gone)}", f" {fields}")
+
+
+def set_dataset(where: Where, words: Sequence[str], unset: Sequence[str]) -> None:
+    """Set fields of the dataset itself, or take them away."""
+    given, gone = _given(words, unset)
+    fields = _fields_in_words(given, gone)
+    done = edited(
+        where.file, lambda data: Change(assign(data, (), given, gone), f"dataset set {fields}"), force=where.force
+    )
+    say_edit(where.file, done, f"{where.file}: {_set_in_words(given, gone)}", where.as_json)
+
+
+def _given(words: Sequence[str], unset: Sequence[str]) -> tuple[list[Assignment], list[tuple[str, ...]]]:
+    given = assignments_of(words)
+    if not given and not unset:
+        raise Stop("say what to set: FIELD=VALUE, FIELD:=JSON or --unset FIELD")
+    try:
+        return given, [field_names(field) for field in unset]
+    except CannotEdit as problem:
+        raise Stop(str(problem)) from None
+
+
+def _fields_in_words(given: Sequence[Assignment], gone: Sequence[tuple[str, ...]]) -> str:
+    return ", ".join(dict.fromkeys([*(one.field for one in given), *map(".".join, gone)]))
+
+
+def _set_in_words(given: Sequence[Assignment], gone: Sequence[tuple[str, ...]]) -> str:
+    words = ((_fields_in_words(given, ()), "set"), (_fields_in_words((), gone), "taken away"))
+    return ", ".join(f"{fields} {word}" for fields, word in words if fields)
+
+
+def copy(where: Where, word: str, turn: int | None) -> None:
+    """Put a copy after each of the items, or after a turn."""
+    if turn is not None:
+        _on_turn(where, word, turn, steps.duplicate_turn, "copied", "copy")
+        return
+    found: list[int] = []
+
+    def edit(data: Data) -> Change:
+        numbers = find_items(_items(data), word)
+        found[:] = [number + place + 1 for place, number in enumerate(numbers)]
+        return Change(steps.duplicate_items(data, numbers), f"item copy {_called(_items(data), numbers)}")
+
+    done = edited(where.file, edit, force=where.force)
+    items = _items(done.after)
+    say_edit(where.file, done, f"added {items_in_words(items, found)}", where.as_json, **_told(items, found))
+
+
+def remove(where: Where, word: str, turn: int | None) -> None:
+    """Take items away, or a turn of one."""
+    if turn is not None:
+        _on_turn(where, word, turn, steps.remove_turn, "removed", "rm")
+        return
+    _on_items(where, word, steps.remove_items, "rm", lambda items: f"removed {items}")
+
+
+def move(where: Where, word: str, to: str, turn: int | None) -> None:
+    """Move items to a place, or a turn within its conversation."""
+    if turn is not None:
+        _on_turn(where, word, turn, lambda data, item, at: _move_turn(data, item, at, to), "moved", "move", f" to {to}")
+        return
+    moved: list[int] = []
+
+    def edit(data: Data) -> Change:
+        items = _items(data)
+        numbers = find_items(items, word)
+        place = _number(to, len(items), "place")
+        place = min(place - 1, len(items) - len(numbers))
+        moved[:] = range(place, place + len(numbers))
+        return Change(steps.place_items(data, numbers, place), f"item move {_called(items, numbers)} to {place + 1}")
+
+    done = edited(where.file, edit, force=where.force)
+    items = _items(done.after)
+    text = f"moved to place {moved[0] + 1}: {items_in_words(items, moved)}"
+    say_edit(where.file, done, text, where.as_json, **_told(items, moved))
+
+
+def _move_turn(data: Data, item: int, turn: int, to: str) -> Data:
+    turns = get_at(data, ("items", item, "turns"))
+    count = len(turns) if isinstance(turns, list) else 0
+    return steps.move_turn(data, item, turn, _number(to, count, "place") - 1 - turn)
+
+
+def tag(where: Where, word: str, tags: Sequence[str]) -> None:
+    """Give items tags, and take away those with a minus in front."""
+    names = [name for one in tags for name in map(str.strip, one.split(",")) if name]
+    gone = [name[1:] for name in names if name.startswith("-")]
+    new = [name for name in names if not name.startswith("-")]
+    if not names:
+        raise Stop("name the tags: new ones as they are, those to take away with a minus in front, as in smoke,-old")
+    says = ", ".join([*(f"tagged {name}" for name in new), *(f"no longer {name}" for name in gone)])
+    _on_items(
+        where,
+        word,
+        lambda data, numbers: steps.tag_items(data, numbers, new, gone),
+        "tag",
+        lambda items: f"{items}: {says}",
+        f" {','.join(names)}",
+    )
+
+
+def conversation(where: Where, word: str, back: bool) -> None:
+    """Make a single prompt a conversation of one turn, or the other way round."""
+    step, words = (steps.to_single, "a single prompt") if back else (steps.to_conversation, "a conversation")
+
+    def change(data: Data, numbers: Sequence[int]) -> Data:
+        for number in numbers:
+            data = step(data, number)
+        return data
+
+    what = "conversation --back" if back else "conversation"
+    _on_items(where, word, change, what, lambda items: f"{items}: {words} now")
+
+
+def _on_items(
+    where: Where,
+    word: str,
+    change: Callable[[Data, Sequence[int]], Data],
+    what: str,
+    says: Callable[[str], str],
+    more: str = "",
+) -> None:
+    """Change the items that a word names, and say so."""
+    found: list[int] = []
+
+    def edit(data: Data) -> Change:
+        found[:] = find_items(_items(data), word)
+        return Change(change(data, found), f"item {what} {_called(_items(data), found)}{more}")
+
+    done = edited(where.file, edit, force=where.force)
+    items = _items(done.before)
+    undo = f"; `{undo_command(where.file)}` brings {'it' if len(found) == 1 else 'them'} back"
+    text = says(items_in_words(items, found)) + (undo if what == "rm" else "")
+    say_edit(where.file, done, text, where.as_json, **_told(items, found))
+
+
+def _on_turn(
+    where: Where, word: str, turn: int, change: Callable[[Data, int, int], Data], did: str, what: str, more: str = ""
+) -> None:
+    """Change one turn of the item that a word names, and say so."""
+    found: list[int] = []
+
+    def edit(data: Data) -> Change:
+        number = find_item(_items(data), word)
+        found[:] = [number]
+        turns = get_at(data, ("items", number, "turns"))
+        at = _number(str(turn), len(turns), "turn") if isinstance(turns, list) else turn
+        called = f"item {what} turn {turn} of {_called(_items(data), found)}{more}"
+        return Change(change(data, number, at - 1), called)
+
+    done = edited(where.file, edit, force=where.force)
+    text = f"{did} turn {turn} of {item_in_words(_items(done.before), found[0])}{more}"
+    say_edit(where.file, done, text, where.as_json, **_told(_items(done.before), found), turn=turn)
+
+
+def _number(word: str, count: int, what: str, least: int = 1) -> int:
+    """A number that a person counts, among so many; `last` is the highest."""
+    number = count if word == "last" else int(word) if word.isdecimal() and len(word) < 10 else -1
+    if not least <= number <= count:
+        raise CannotEdit(f"there is no {what} {word!r}; there are {least} to {count}")
+    return number
+
+
+def _called(items: Sequence[Any], numbers: Sequence[int]) -> str:
+    """Items without the word before them: `3 (T-3)`, or `1,4-9`."""
+    return items_in_words(items, numbers).partition(" ")[2]
+
+
+def _told(items: Sequence[Any], numbers: Sequence[int]) -> dict[str, Any]:
+    """The items that a command was about, as data."""
+    return {"items": [{"item": number + 1, "name": item_name(items[number]) or None} for number in numbers]}
+
+
+def _items_of(file: Path) -> list[Any]:
+    try:
+        return _items(project.read(file).data)
+    except CannotEdit as problem:
+        raise Stop(f"{file}: {problem}") from None
+
+
+def _items(data: Data) -> list[Any]:
+    items = data.get("items")
+    if not isinstance(items, list):
+        raise CannotEdit("there is no list of items; mend the file in an editor first")
+    return items
