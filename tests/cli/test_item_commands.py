@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import re
+import shlex
 import stat
 import threading
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tui_evals.cli.lookup.manual import pages
 from tui_evals.cli.main import run
 from tui_evals.datasets import history
 
@@ -317,9 +320,21 @@ def test_a_history_that_leads_elsewhere_or_is_broken_is_a_sentence(shell, file, 
     assert file.read_text() == TEXT and not os.listdir(elsewhere)
     Path(".evals/history").unlink()
     ok(shell("item", "rm", file, 1))
-    (history.history_of(file).folder / "steps.json").write_text('{"steps": 3}')
+    index = history.history_of(file).folder / "steps.json"
+    kept = index.read_text()
+    for broken in (
+        "{",
+        "3",
+        '{"steps": 3}',
+        kept.replace('"done": 1', '"done": 2'),
+        re.sub('"[0-9a-f]{64}"', '"../x"', kept),
+    ):
+        index.write_text(broken)
+        assert refused(shell("dataset", "undo", file), "remove it to begin a new")
     for words in (("item", "rm", file, 1), ("dataset", "undo", file), ("dataset", "history", file)):
         assert refused(shell(*words), "holds no history; remove it to begin a new one")
+    index.write_text(re.sub('"time": [0-9.]+', '"time": 1e300', kept))
+    assert refused(shell("dataset", "history", file), "remove it to begin a new")
 
 
 def test_two_commands_at_once_lose_nothing(file, capsys):
@@ -340,6 +355,30 @@ def test_an_older_shape_is_kept_and_samples_and_tables_stay_what_they_are(shell,
     ok(shell("item", "add", "s.jsonl", "prompt=c", "expected_response=d"))
     assert len(Path("s.jsonl").read_text().splitlines()) == 2
     assert refused(shell("item", "set", "s.jsonl", 1, "weight=0.5"), "cannot hold this dataset", "as a .json file")
+
+
+def test_hostile_names_stay_in_their_line_and_reach_no_terminal(shell, file):
+    name = "a\x1b]52;c;aGk=\x07\n\u202ez"
+    ok(shell("item", "set", file, 1, f"testId:={json.dumps(name)}"))
+    commands = [
+        *(["item", "list", file], ["item", "show", file, 1], ["item", "tag", file, 1, name], ["item", "copy", file, 1]),
+        *(["item", "rm", file, 1], ["item", "rm", file, name + "x"], ["dataset", "undo", file]),
+    ]
+    outputs = [shell(*words) for words in (*commands, ["dataset", "history", file])]
+    shown = "".join(done.out + done.err for done in outputs)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown)
+    assert len(outputs[-1].out.splitlines()) == 4, "a step is a line"
+
+
+def test_a_link_is_followed_and_one_to_itself_is_a_sentence(shell, file):
+    Path("link.json").symlink_to(file)
+    ok(shell("item", "rm", "link.json", 1))
+    assert Path("link.json").is_symlink() and len(items(file)) == 2
+    ok(shell("dataset", "undo", file))
+    assert file.read_text() == TEXT
+    Path("loop.json").symlink_to("loop.json")
+    for words in (["item", "rm", "loop.json", 1], ["item", "list", "loop.json"], ["dataset", "undo", "loop.json"]):
+        assert refused(shell(*words), "loop.json")
 
 
 def test_half_a_character_is_refused(shell, file):
@@ -385,3 +424,14 @@ def test_whatever_is_done_can_be_taken_back_to_the_byte(project, style, edits):
     for content in contents[1:]:
         assert run(["dataset", "redo", str(file)]) == 0
         assert file.read_bytes() == content
+
+
+def test_the_examples_of_the_manual_run_one_after_the_other(shell, project):
+    lines = [line for line in pages()["authoring"].splitlines() if line.startswith("    tui-evals ")]
+    assert len(lines) > 15
+    for line in lines:
+        ok(shell(*shlex.split(line)[1:]))
+    assert [item["prompt"] for item in items(Path("evals.json")) if "prompt" in item] == [
+        "What is the capital of Italy?",
+        "What is the capital of Italy?",
+    ]

@@ -22,6 +22,7 @@ from .problems import Problem, path_text
 from .save import CannotSave
 from .validate import ValidationReport
 
+_SHOWN = 10
 _POSITION = re.compile(r"\[[0-9]+\]")
 
 
@@ -107,16 +108,18 @@ def refuse_read_only(file: File) -> None:
     """CannotSave for a file that its mode keeps from being written, which replacing it would pass over."""
     try:
         mode = file.stat().st_mode
-    except FileNotFoundError:
+    except OSError:  # whoever reads it says why it cannot be
         return
     if not mode & 0o222 or not os.access(file, os.W_OK):
         raise CannotSave(f"{file} is read-only, and nothing was written; --force writes it all the same")
 
 
 def _sentences(file: File, problems: Sequence[Problem]) -> Iterator[str]:
-    for problem in problems:
+    for problem in problems[:_SHOWN]:
         place = place_in_words(problem.path)
         yield f"{safe_line(str(file))}: {f'{place}: ' if place else ''}{problem.message}"
+    if len(problems) > _SHOWN:
+        yield f"and {len(problems) - _SHOWN} more"
 
 
 def place_in_words(path: Path) -> str:

@@ -6,8 +6,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from tui_evals.private_files import UnsafeFile, make_private_folder, private_opener
 from tui_evals.text import strictjson
+from tui_evals.text.safe import safe_line
 
 from .discover import project_of
 from .save import CannotSave, write_atomically
@@ -25,6 +27,8 @@ MOST = 50
 _LARGEST = 2**28
 """How many bytes all that is kept of a dataset may have; the last step is kept whatever its size."""
 _INDEX = "steps.json"
+_LONGEST = 200
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class CannotUndo(Exception):
@@ -58,7 +62,7 @@ class History:
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """Let one command at a time read and write the datasets of a folder, so that none loses what another wrote."""
-    folder = file.resolve().parent
+    folder = _real(file).parent
     while not folder.is_dir():
         folder = folder.parent
     try:
@@ -83,17 +87,20 @@ def recorded(file: Path, what: str) -> Iterator[None]:
     finally:
         after = _content(file)
         if after != before:
-            history = _with_step(history, Step(what, time.time(), _digest(before), _digest(after)))
-            _write(history)
+            history = _with_step(history, Step(safe_line(what, _LONGEST), time.time(), _digest(before), _digest(after)))
+            try:
+                _write(history)
+            except CannotSave as problem:
+                raise CannotSave(f"{file} was written, but that cannot be taken back: {problem}") from None
         _clear(history)
 
 
 def history_of(file: Path) -> History:
     """What commands did to a file; CannotUndo where that cannot be read any more."""
-    file = file.resolve()
+    file = _real(file)
     root = project_of(file)
-    name = os.path.relpath(file, root)
-    folder = root / ".evals" / "history" / f"{file.name}-{_sha(name.encode(errors='replace'))[:12]}"
+    name = re.sub(r"[^\w.-]", "_", file.name)[:40]
+    folder = root / ".evals" / "history" / f"{name}-{_sha(os.fsencode(os.path.relpath(file, root)))[:12]}"
     index = folder / _INDEX
     try:
         with open(index, encoding="utf-8", opener=private_opener) as stream:
@@ -105,10 +112,19 @@ def history_of(file: Path) -> History:
     except (OSError, ValueError) as problem:
         raise CannotUndo(f"{index} cannot be read ({problem}); remove it to begin a new history") from None
     try:
-        steps = tuple(Step(**step) for step in kept["steps"])
-        return History(file, folder, steps, min(max(int(kept["done"]), 0), len(steps)))
-    except (KeyError, TypeError, ValueError):
+        steps = tuple(map(_step, kept["steps"]))
+        return History(file, folder, steps, range(len(steps) + 1).index(kept["done"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise CannotUndo(f"{index} holds no history; remove it to begin a new one") from None
+
+
+def _step(kept: Mapping[str, Any]) -> Step:
+    """A step as the index has it, which may have come with a folder that somebody else made."""
+    step = Step(safe_line(kept["what"], _LONGEST), float(kept["time"]), kept["before"], kept["after"])
+    is_whole = all(digest is None or _DIGEST.fullmatch(digest) for digest in (step.before, step.after))
+    if not is_whole or not 0 <= step.time < 2**33:
+        raise ValueError("this is no step")
+    return step
 
 
 def undo(file: Path, *, force: bool = False) -> Step:
@@ -191,6 +207,7 @@ def _kept_content(history: History, digest: str | None) -> bytes | None:
 
 def _keep(history: History, content: bytes | None) -> None:
     try:
+        history.file.parent.mkdir(parents=True, exist_ok=True)
         make_project(project_of(history.file))
         make_private_folder(history.folder)
         if content is not None:
@@ -234,8 +251,12 @@ def _clear(history: History) -> None:
     with suppress(FileNotFoundError):
         needed = {history.kept(digest).name for digest in _needed(history.steps)}
         for place in history.folder.iterdir():
-            if place.name not in {_INDEX, *needed}:
+            if place.name not in {_INDEX, *needed} and not place.is_dir():
                 place.unlink(missing_ok=True)
+
+
+def _real(file: Path) -> Path:
+    return Path(os.path.realpath(file))  # which a link that leads to itself does not stop
 
 
 def _content(file: Path) -> bytes | None:

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.safe import safe_line
 
 from .paths import CannotEdit
 
 _NUMBER = re.compile(r"#?([0-9]{1,9})")
+_LONGEST = 60
 _RANGE = re.compile(r"\s*#?([0-9]{1,9})\s*(?:-\s*#?([0-9]{1,9})\s*)?")
 
 
@@ -84,7 +86,7 @@ def item_name(item: Any) -> str:
 
 def item_in_words(items: Sequence[Any], number: int) -> str:
     """An item as it is spoken of: by its number, and its testId or name."""
-    name = item_name(items[number])
+    name = safe_line(item_name(items[number]), _LONGEST)
     return f"item {number + 1} ({name})" if name else f"item {number + 1}"
 
 

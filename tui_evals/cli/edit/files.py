@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,8 @@ def _text_of(text: str) -> str:
 def text_from(name: str) -> str:
     """The text of a file, or of standard input for `-`."""
     called = "standard input" if name == "-" else name
+    if name == "-" and sys.stdin is None:
+        raise Stop("standard input is closed; give the value as FIELD=@FILE")
     try:
         if name == "-":
             raw = getattr(sys.stdin, "buffer", sys.stdin).read(_LARGEST + 1)
@@ -177,5 +179,5 @@ def show_history(file: Path, as_json: bool) -> None:
         say(f"no command has changed {file}; what the workbench does is taken back there, with u")
         return
     for number, step in enumerate(known.steps):
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(step.time))
+        when = datetime.fromtimestamp(step.time).isoformat(" ", "seconds")
         say(f"{when}  {step.what}{'' if number < known.done else '  (taken back)'}")
