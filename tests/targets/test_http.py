@@ -14,8 +14,9 @@ import pytest_asyncio
 
 from tests.server import running
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
-from tui_evals.targets.openai import OpenAI, speaks_openai
+from tui_evals.targets.openai import OpenAI
 from tui_evals.targets.prices import price_of
+from tui_evals.targets.providers import speaks_openai
 from tui_evals.targets.through_litellm import ThroughLitellm
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,8 +12,8 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, cell, columns, keep_output_to_ourselves, own_output, rewind, say, say_json, warn
-from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.compare.battles import (
     Match,

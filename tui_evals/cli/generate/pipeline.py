@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.cli import project
 from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say_data, warn
-from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate import pipeline
 from tui_evals.generate.asking import PROMPT_NAMES, ModelAsker, Prompts, shipped_prompt

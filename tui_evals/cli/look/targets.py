@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json
-from tui_evals.cli.project import open_project
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.evaluators.judging import whole_reply

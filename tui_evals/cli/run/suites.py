@@ -14,8 +14,8 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.approving import approve
 from tui_evals.cli.compare.compare import evaluator_tables
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, columns, keep_output_to_ourselves, say, say_json, warn
-from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import evaluators_named
 from tui_evals.compare.measures import RunDifference
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
