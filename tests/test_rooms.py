@@ -109,7 +109,9 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
 
 
 def test_what_only_reads_the_store_waits_for_no_library_of_datasets_or_networks(tmp_path):
-    code = "import json, sys\nfrom tui_evals.cli.main import run\nprint(json.dumps([run(sys.argv[1:]), sorted(sys.modules)]))"
+    code = (
+        "import json, sys; from tui_evals.cli.main import run; print(json.dumps([run(sys.argv[1:]), [*sys.modules]]))"
+    )
     for command in ("runs", "show"):
         (status, loaded), _ = in_process(code, tmp_path, command)
         assert status in (0, 2)
