@@ -151,6 +151,8 @@ def test_a_suite_asks_before_its_judge_is_asked(clone, shell):
     assert done.code == 2
     assert "runs the command" in done.err
     assert clone.marks == []
+    shell("suite", "run", "s", "one", "--candidates", "y.csv", "--context-column", "context", "--trust")
+    assert clone.marks == ["judge"]
 
 
 def test_score_runs_no_code_of_a_stranger(clone, shell):

@@ -314,6 +314,7 @@ class BattleOptions:
     max_cost: float | None
     plan_only: bool
     env_name: str | None
+    trusting: bool
     as_json: bool
 
 
@@ -351,7 +352,7 @@ class PreparedBattle:
 def battle(words: Sequence[str], **values: Any) -> int:
     """Let a judge choose between the answers of the runs that a person means."""
     options = BattleOptions(**values)
-    here = open_project(options.env_name, trusting=False)
+    here = open_project(options.env_name, options.trusting)
     with project.reader() as reader:
         prepared = _prepare_battle(reader, words, options, here)
         due = prepared.due(prepared.matches(reader))

@@ -88,7 +88,7 @@ def generate(**arguments: Any) -> int:
     """Make a test collection for a prompt, or go on with one."""
     if arguments["show_prompt"] is not None:
         return _show_prompt(arguments["show_prompt"])
-    here = open_project(arguments["env_name"], trusting=False)
+    here = open_project(arguments["env_name"], arguments["trusting"])
     keep_output_to_ourselves()
     try:
         file, folder = prompt_and_folder(arguments)
@@ -263,6 +263,7 @@ def _run_under_test(work: Generation, cast: Roles, arguments: Mapping[str, Any])
         )
     words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if arguments[name]]
     words += ["--json"] if arguments["as_json"] else []
+    words += ["--trust"] if arguments["trusting"] else []
     words += ["--env", arguments["env_name"]] if arguments["env_name"] else []
     from tui_evals.cli.main import cli  # the whole command line, which this module is a part of
 

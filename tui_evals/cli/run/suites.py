@@ -304,11 +304,12 @@ def run(
     candidate_column: str,
     context_column: str | None,
     judge: str | None,
+    trusting: bool,
     as_json: bool,
     **metadata: str | None,
 ) -> int:
     """Score the candidates in a table as a run of a suite."""
-    here = open_project(None, False)
+    here = open_project(None, trusting)
     with stop_on_suite_error():
         stored_suite = keeping.suite_named(here.root, suite)
         needs_context = _stored_method(stored_suite, here.registry).requires_context
