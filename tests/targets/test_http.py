@@ -370,6 +370,19 @@ async def test_another_protocol_through_litellm(server):
         assert (error.code, error.status, error.retry_after) == (code, int(kind), wait)
 
 
+@pytest.mark.parametrize("kind", ["image_url", "file"])
+async def test_an_address_in_a_message_is_not_looked_up_from_here(kind, server):
+    """A stranger's dataset could have this machine fetch whatever is within its reach."""
+    link = "http://nobody.invalid/private.png"
+    part = {"image_url": {"url": link}} if kind == "image_url" else {"file": {"file_id": link, "format": "image/png"}}
+    content = [{"type": "text", "text": "hello"}, {"type": kind, **part}]
+    settings = {"model": "gemini/gemini-2.0-flash", "base_url": server.url.removesuffix("/v1")}
+    async with opened("litellm", server, **settings) as target:
+        with pytest.raises(TargetError, match="would have to fetch an address in the message") as caught:
+            await target.ask(Request(messages=({"role": "user", "content": content},)))
+    assert not caught.value.retryable
+
+
 @pytest.mark.parametrize(
     ("model", "words"), [("nosuch/thing", "LLM Provider NOT provided"), ("anthropic/claude-x", "API [Kk]ey")]
 )
