@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.text.safe import safe_line
 
 from .document import Document, load
@@ -19,7 +20,6 @@ from .layout import Path
 from .model import Dataset
 from .paths import Data, same_data
 from .problems import Problem, path_text
-from .save import CannotSave
 from .validate import ValidationReport
 
 _SHOWN = 10

@@ -14,13 +14,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.private_files import UnsafeFile, make_private_folder, private_opener
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
-from .discover import project_of
-from .save import CannotSave, write_atomically
-from .starter import make_project
+from .discover import make_project, project_of
 
 MOST = 50
 """How many steps a dataset keeps."""

@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import project
+from tui_evals.atomic_files import CannotSave
+from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, say, say_json, warn
 from tui_evals.datasets import history
 from tui_evals.datasets.assignments import Assignment, parse_assignment
@@ -19,7 +20,7 @@ from tui_evals.datasets.file_edit import Change, Checks, FileEdit, Refused, edit
 from tui_evals.datasets.paths import CannotEdit, Data
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.save import CannotSave, ChangedOnDisk
+from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.datasets.validate import ValidationReport, validate
 from tui_evals.evaluators.registry import Registry
 from tui_evals.runs.prompting import unfilled_items
@@ -40,7 +41,7 @@ def edited(file: Path, edit: Callable[[Data], Change], *, force: bool, new: bool
 
 def _checks() -> Checks:
     """What validation takes; the evaluators are found once for a command."""
-    found = cache(lambda prompt: project.evaluators(prompt=prompt))
+    found = cache(lambda prompt: inputs.evaluators(prompt=prompt))
 
     def check(document: Document) -> ValidationReport:
         registry: Registry = found(_prompt_of(document))
@@ -51,7 +52,7 @@ def _checks() -> Checks:
 
 def registry_of(file: Path) -> Registry:
     """The evaluators the dataset of a file may name, those beside its prompt under test among them."""
-    return project.evaluators(prompt=_prompt_of(project.read(file)))
+    return inputs.evaluators(prompt=_prompt_of(inputs.read(file)))
 
 
 def _prompt_of(document: Document) -> Path | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import project
+from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, columns, say, say_data, say_json
 from tui_evals.datasets import steps
 from tui_evals.datasets.assignments import Assignment, assign, field_names, value_of
@@ -76,7 +76,7 @@ def _summary(item: Any, number: int) -> dict[str, Any]:
 
 def show_item(file: Path, word: str, field: str | None, as_json: bool) -> None:
     """An item whole, or the value of one field of it."""
-    data = project.read(file).data
+    data = inputs.read(file).data
     try:
         number = find_item(_items(data), word)
         place: Place = ("items", number)
@@ -363,7 +363,7 @@ def _told(items: Sequence[Any], numbers: Sequence[int]) -> dict[str, Any]:
 
 def _items_of(file: Path) -> list[Any]:
     try:
-        return _items(project.read(file).data)
+        return _items(inputs.read(file).data)
     except CannotEdit as problem:
         raise Stop(f"{file}: {problem}") from None
 

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import project
+from tui_evals.atomic_files import CannotSave
+from tui_evals.cli import inputs, project
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.history import CannotUndo, locked, recorded
-from tui_evals.datasets.save import CannotSave
 from tui_evals.imports import doors, messages
 from tui_evals.imports.base import (
     Configuration,
@@ -78,7 +78,7 @@ def run_in_file(path: Path) -> str | None:
 
 def _project() -> ImportProject:
     def configuration() -> Configuration:
-        here = project.open_project(None, False)
+        here = inputs.open_project(None, False)
         return here.settings, here.environment
 
     return ImportProject(root=project_root(Path.cwd()), open_store=project.store_path, configuration=configuration)
