@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
-from tui_evals.atomic_files import CannotSave
 from tui_evals.text.safe import safe_line
 
 from .document import Document, load
 from .editing import Editing
-from .history import locked, recorded
+from .history import locked, recorded, refuse_read_only
 from .layout import Path
 from .model import Dataset
 from .paths import Data, same_data
@@ -102,16 +101,6 @@ def edit_file(
         standing=tuple(problem for problem in found if problem.severity == "error"),
         warnings=tuple(problem for problem in fresh if problem.severity == "warning"),
     )
-
-
-def refuse_read_only(file: File) -> None:
-    """CannotSave for a file that its mode keeps from being written, which replacing it would pass over."""
-    try:
-        mode = file.stat().st_mode
-    except OSError:  # whoever reads it says why it cannot be
-        return
-    if not mode & 0o222 or not os.access(file, os.W_OK):
-        raise CannotSave(f"{file} is read-only, and nothing was written; --force writes it all the same")
 
 
 def _sentences(file: File, problems: Sequence[Problem]) -> Iterator[str]:

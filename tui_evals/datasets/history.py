@@ -75,6 +75,16 @@ def locked(file: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def refuse_read_only(file: Path) -> None:
+    """CannotSave for a file that its mode keeps from being written, which replacing it would pass over."""
+    try:
+        mode = file.stat().st_mode
+    except OSError:  # whoever reads it says why it cannot be
+        return
+    if not mode & 0o222 or not os.access(file, os.W_OK):
+        raise CannotSave(f"{file} is read-only, and nothing was written; --force writes it all the same")
+
+
 @contextmanager
 def recorded(file: Path, what: str) -> Iterator[None]:
     """Whatever is written to the file inside is one step of its history; the file as it was is kept before that."""
@@ -129,6 +139,8 @@ def _step(kept: Mapping[str, Any]) -> Step:
 def undo(file: Path, *, force: bool = False) -> Step:
     """Give the file the content it had before the last command; only `force` takes back what was written since."""
     with locked(file):
+        if not force:
+            refuse_read_only(file)
         history = history_of(file)
         if not history.done:
             raise CannotUndo(f"no command has changed {file}, so there is nothing to take back")
@@ -148,6 +160,8 @@ def undo(file: Path, *, force: bool = False) -> Step:
 def redo(file: Path, *, force: bool = False) -> Step:
     """Give the file the content that the command left which was taken back last."""
     with locked(file):
+        if not force:
+            refuse_read_only(file)
         history = history_of(file)
         place = history.done
         if place == len(history.steps):

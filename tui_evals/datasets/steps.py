@@ -118,14 +118,14 @@ def new_item() -> Data:
 
 def insert_item(data: Data, position: int, item: Data) -> Data:
     """Insert an item; a position past the end means the end."""
-    items = _items(data)
+    items = items_of(data)
     index = min(max(position, 0), len(items))
     return set_at(data, ("items",), [*items[:index], item, *items[index:]])
 
 
 def remove_items(data: Data, positions: Iterable[int]) -> Data:
     """Remove items; at least one must be left."""
-    items = _items(data)
+    items = items_of(data)
     removed = _check_positions(items, positions)
     if len(removed) == len(items):
         raise CannotEdit("a dataset needs at least one item; add another before you delete the last")
@@ -134,13 +134,13 @@ def remove_items(data: Data, positions: Iterable[int]) -> Data:
 
 def move_items(data: Data, positions: Iterable[int], by: int) -> Data:
     """Move items together, as far as the first or last of them can go."""
-    items = _items(data)
+    items = items_of(data)
     return _with_items(data, items, _move_entries(items, _check_positions(items, positions), by))
 
 
 def place_items(data: Data, positions: Iterable[int], place: int) -> Data:
     """Put items one after the other, the first of them at a place; those that follow it come after them."""
-    items = _items(data)
+    items = items_of(data)
     selected = _check_positions(items, positions)
     rest = [item for index, item in enumerate(items) if index not in selected]
     chosen = [item for index, item in enumerate(items) if index in selected]
@@ -169,7 +169,7 @@ def item_tags(item: object, position: int) -> list[str]:
 
 def set_on_items(data: Data, positions: Iterable[int], name: str, value_of: Callable[[Data], Any]) -> Data:
     """Set a field on many items to what a function makes of each; None takes it away."""
-    items = _items(data)
+    items = items_of(data)
     changed = list(items)
     for position in positions:
         unit = unit_at(data, ("items", position))
@@ -183,7 +183,7 @@ def set_on_items(data: Data, positions: Iterable[int], name: str, value_of: Call
 
 def duplicate_items(data: Data, positions: Iterable[int]) -> Data:
     """Put a copy after each of the items, with a testId of its own and without results of runs."""
-    items = _items(data)
+    items = items_of(data)
     selected = _check_positions(items, positions)
     taken_ids = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
     result: list[Any] = []
@@ -272,7 +272,8 @@ def _can_do_without_prompt(data: Data, path: Path, unit: Data) -> bool:
     return "turns" in unit or "messages" in unit or "messages" in data or "prompt_file" in data
 
 
-def _items(data: Data) -> list[Any]:
+def items_of(data: Data) -> list[Any]:
+    """The items of a dataset; CannotEdit where it has no list of them."""
     items = data.get("items")
     if not isinstance(items, list):
         raise CannotEdit("the dataset has no list of items; mend the file in an editor first")

@@ -40,7 +40,7 @@ def item_command() -> None:
 @_as_json
 def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
     """List the items of DATASET, or those in which all WORDS stand: in testId, name, category, tags or a prompt."""
-    from .items import list_items
+    from .listing import list_items
 
     list_items(dataset, words, as_json)
 
@@ -52,7 +52,7 @@ def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
 @_as_json
 def show_command(dataset: Path, item: str, field: str | None, as_json: bool) -> None:
     """Show ITEM of DATASET with all its fields, or the value of one FIELD alone."""
-    from .items import show_item
+    from .listing import show_item
 
     show_item(dataset, item, field, as_json)
 
@@ -200,7 +200,7 @@ _over = click.option("--force", is_flag=True, help="Also where the file was chan
 @_as_json
 def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
     """Give DATASET the content it had before the last command that changed it; again for the one before."""
-    from .files import undo
+    from .undoing import undo
 
     undo(dataset, True, force, as_json)
 
@@ -211,7 +211,7 @@ def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
 @_as_json
 def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
     """Do again what was taken back last."""
-    from .files import undo
+    from .undoing import undo
 
     undo(dataset, False, force, as_json)
 
@@ -221,6 +221,6 @@ def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
 @_as_json
 def history_command(dataset: Path, as_json: bool) -> None:
     """List what commands did to DATASET, the newest last; the last 50 can be taken back."""
-    from .files import show_history
+    from .undoing import show_history
 
     show_history(dataset, as_json)

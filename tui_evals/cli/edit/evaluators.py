@@ -111,9 +111,7 @@ def _places(data: Data, item: str | None, turn: int | None) -> tuple[list[Place]
         if turn is not None:
             raise CannotEdit("--turn is a turn of an item; name it with --item")
         return [DEFAULTS], ""
-    items = data.get("items")
-    if not isinstance(items, list):
-        raise CannotEdit("there is no list of items; mend the file in an editor first")
+    items = steps.items_of(data)
     numbers = find_items(items, item)
     called = items_in_words(items, numbers)
     if turn is None:

@@ -1,4 +1,4 @@
-"""Items by command: list, show, add, set, copy, rm, move, tag, conversation; and the fields of the dataset itself."""
+"""Items edited by command: add, set, copy, rm, move, tag, conversation; and the fields of the dataset itself."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import inputs
-from tui_evals.cli.output import Stop, columns, say, say_data, say_json
+from tui_evals.cli.output import Stop
 from tui_evals.datasets import steps
-from tui_evals.datasets.assignments import Assignment, assign, field_names, value_of
-from tui_evals.datasets.fields import pretty
+from tui_evals.datasets.assignments import Assignment, assign, field_names
 from tui_evals.datasets.file_edit import Change
-from tui_evals.datasets.item_filter import items_with_words
 from tui_evals.datasets.item_names import find_item, find_items, item_in_words, item_name, items_in_words
-from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.paths import CannotEdit, Data, get_at, unit_at
-from tui_evals.present.columns import table
+from tui_evals.datasets.steps import items_of
 from tui_evals.text import strictjson
 
-from .files import assignments_of, edited, say_edit, text_from, undo_command
-
-_LONGEST = 200
+from .files import assignments_of, edited, say_edit, text_from
+from .undoing import undo_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,79 +27,6 @@ class Where:
     file: Path
     force: bool = False
     as_json: bool = False
-
-
-def list_items(file: Path, words: Sequence[str], as_json: bool) -> None:
-    """The items of a dataset, or those in which every word stands."""
-    items = _items_of(file)
-    numbers = items_with_words(items, " ".join(words), {})
-    if as_json:
-        say_json([_summary(items[number], number) for number in numbers])
-        return
-    if not numbers:
-        say(f"no item of {file} has {' '.join(words)!r}" if words else f"{file} has no items")
-        return
-    rows = [_row(items[number], number) for number in numbers]
-    empty = [place for place in range(len(rows[0])) if not any(row[place] for row in rows)]
-    head = ["item", "name", "category", "tags", "turns", "prompt"]
-    cells = [[text for place, text in enumerate(row) if place not in empty] for row in (head, *rows)]
-    for line in table(cells, right=(0,), elastic=range(1, len(cells[0])), room=columns()):
-        say(line)
-
-
-def _row(item: Any, number: int) -> list[str]:
-    about = _summary(item, number)
-    turns = "" if about["turns"] is None else str(about["turns"])
-    tags = ",".join(map(str, about["tags"]))
-    return [str(number + 1), item_name(item), about["category"] or "", tags, turns, (about["prompt"] or "")[:_LONGEST]]
-
-
-def _summary(item: Any, number: int) -> dict[str, Any]:
-    """An item in short; its prompt is that of its first turn."""
-    unit = item if isinstance(item, dict) else {}
-    turns = unit.get("turns") if isinstance(unit.get("turns"), list) else None
-    first = turns[0] if turns and isinstance(turns[0], dict) else unit
-    texts = {name: unit.get(name) for name in ("testId", "name", "category")}
-    return {
-        "item": number + 1,
-        **{name: text if isinstance(text, str) else None for name, text in texts.items()},
-        "tags": tags if isinstance(tags := unit.get("tags"), list) else [],
-        "turns": None if turns is None else len(turns),
-        "prompt": prompt if isinstance(prompt := first.get("prompt"), str) else None,
-    }
-
-
-def show_item(file: Path, word: str, field: str | None, as_json: bool) -> None:
-    """An item whole, or the value of one field of it."""
-    data = inputs.read(file).data
-    try:
-        number = find_item(_items(data), word)
-        place: Place = ("items", number)
-        value = get_at(data, place) if field is None else value_of(data, place, field_names(field))
-    except CannotEdit as problem:
-        raise Stop(f"{file}: {problem}") from None
-    if as_json:
-        say_json(value)
-    elif field is not None:
-        say_data(f"{value if isinstance(value, str) else pretty(value)}\n")
-    else:
-        say(item_in_words(_items(data), number), bold=True)
-        _show_fields(value, "")
-
-
-def _show_fields(unit: Any, indent: str) -> None:
-    """The fields of an item or turn, a line for each, texts of several lines below their name."""
-    for name, value in unit.items() if isinstance(unit, dict) else ():
-        if name == "turns" and isinstance(value, list):
-            for number, turn in enumerate(value):
-                say(f"{indent}turn {number + 1}", bold=True)
-                _show_fields(turn, f"{indent}  ")
-            continue
-        text = value if isinstance(value, str) else pretty(value)
-        lines = text.split("\n")
-        say(f"{indent}{name}: {lines[0]}" if len(lines) == 1 else f"{indent}{name}:")
-        for line in lines if len(lines) > 1 else ():
-            say(f"{indent}  {line}")
 
 
 def add(
@@ -123,16 +45,16 @@ def add(
     added: list[int] = []
 
     def edit(data: Data) -> Change:
-        items = _items(data)
+        items = items_of(data)
         place = len(items) if after is None else 0 if after == "0" else find_item(items, after) + 1
         for number, unit in enumerate(units):
             data = steps.insert_item(data, place + number, unit)
             data = assign(data, ("items", place + number), given)
         added[:] = range(place, place + len(units))
-        return Change(data, f"item add {items_in_words(_items(data), added).partition(' ')[2]}")
+        return Change(data, f"item add {items_in_words(items_of(data), added).partition(' ')[2]}")
 
     done = edited(where.file, edit, force=where.force, new=new)
-    items = _items(done.after)
+    items = items_of(done.after)
     text = f"added {items_in_words(items, added)} to {where.file}, which has {len(items)} now"
     say_edit(where.file, done, text, where.as_json, **_told(items, added))
 
@@ -141,7 +63,7 @@ def _add_turn(where: Where, word: str, unit: Data, given: list[Assignment], afte
     at: list[int] = []
 
     def edit(data: Data) -> Change:
-        number = find_item(_items(data), word)
+        number = find_item(items_of(data), word)
         if "turns" not in unit_at(data, ("items", number)):
             data = steps.to_conversation(data, number)
         turns = data["items"][number]["turns"]
@@ -149,11 +71,11 @@ def _add_turn(where: Where, word: str, unit: Data, given: list[Assignment], afte
         data = steps.insert_turn(data, number, place, unit)
         at[:] = [number, place]
         data = assign(data, ("items", number, "turns", place), given)
-        return Change(data, f"item add, turn {place + 1} of {item_in_words(_items(data), number)}")
+        return Change(data, f"item add, turn {place + 1} of {item_in_words(items_of(data), number)}")
 
     done = edited(where.file, edit, force=where.force)
     number, place = at
-    items = _items(done.after)
+    items = items_of(done.after)
     text = f"added turn {place + 1} to {item_in_words(items, number)}"
     say_edit(where.file, done, text, where.as_json, **_told(items, [number]), turn=place + 1)
 
@@ -227,12 +149,12 @@ def copy(where: Where, word: str, turn: int | None) -> None:
     found: list[int] = []
 
     def edit(data: Data) -> Change:
-        numbers = find_items(_items(data), word)
+        numbers = find_items(items_of(data), word)
         found[:] = [number + place + 1 for place, number in enumerate(numbers)]
-        return Change(steps.duplicate_items(data, numbers), f"item copy {_called(_items(data), numbers)}")
+        return Change(steps.duplicate_items(data, numbers), f"item copy {_called(items_of(data), numbers)}")
 
     done = edited(where.file, edit, force=where.force)
-    items = _items(done.after)
+    items = items_of(done.after)
     say_edit(where.file, done, f"added {items_in_words(items, found)}", where.as_json, **_told(items, found))
 
 
@@ -252,7 +174,7 @@ def move(where: Where, word: str, to: str, turn: int | None) -> None:
     moved: list[int] = []
 
     def edit(data: Data) -> Change:
-        items = _items(data)
+        items = items_of(data)
         numbers = find_items(items, word)
         place = _number(to, len(items), "place")
         place = min(place - 1, len(items) - len(numbers))
@@ -260,7 +182,7 @@ def move(where: Where, word: str, to: str, turn: int | None) -> None:
         return Change(steps.place_items(data, numbers, place), f"item move {_called(items, numbers)} to {place + 1}")
 
     done = edited(where.file, edit, force=where.force)
-    items = _items(done.after)
+    items = items_of(done.after)
     text = f"moved to place {moved[0] + 1}: {items_in_words(items, moved)}"
     say_edit(where.file, done, text, where.as_json, **_told(items, moved))
 
@@ -314,11 +236,11 @@ def _on_items(
     found: list[int] = []
 
     def edit(data: Data) -> Change:
-        found[:] = find_items(_items(data), word)
-        return Change(change(data, found), f"item {what} {_called(_items(data), found)}{more}")
+        found[:] = find_items(items_of(data), word)
+        return Change(change(data, found), f"item {what} {_called(items_of(data), found)}{more}")
 
     done = edited(where.file, edit, force=where.force)
-    items = _items(done.before)
+    items = items_of(done.before)
     undo = f"; `{undo_command(where.file)}` brings {'it' if len(found) == 1 else 'them'} back"
     text = says(items_in_words(items, found)) + (undo if what == "rm" else "")
     say_edit(where.file, done, text, where.as_json, **_told(items, found))
@@ -331,16 +253,16 @@ def _on_turn(
     found: list[int] = []
 
     def edit(data: Data) -> Change:
-        number = find_item(_items(data), word)
+        number = find_item(items_of(data), word)
         found[:] = [number]
         turns = get_at(data, ("items", number, "turns"))
         at = _number(str(turn), len(turns), "turn") if isinstance(turns, list) else turn
-        called = f"item {what} turn {turn} of {_called(_items(data), found)}{more}"
+        called = f"item {what} turn {turn} of {_called(items_of(data), found)}{more}"
         return Change(change(data, number, at - 1), called)
 
     done = edited(where.file, edit, force=where.force)
-    text = f"{did} turn {turn} of {item_in_words(_items(done.before), found[0])}{more}"
-    say_edit(where.file, done, text, where.as_json, **_told(_items(done.before), found), turn=turn)
+    text = f"{did} turn {turn} of {item_in_words(items_of(done.before), found[0])}{more}"
+    say_edit(where.file, done, text, where.as_json, **_told(items_of(done.before), found), turn=turn)
 
 
 def _number(word: str, count: int, what: str, least: int = 1) -> int:
@@ -359,17 +281,3 @@ def _called(items: Sequence[Any], numbers: Sequence[int]) -> str:
 def _told(items: Sequence[Any], numbers: Sequence[int]) -> dict[str, Any]:
     """The items that a command was about, as data."""
     return {"items": [{"item": number + 1, "name": item_name(items[number]) or None} for number in numbers]}
-
-
-def _items_of(file: Path) -> list[Any]:
-    try:
-        return _items(inputs.read(file).data)
-    except CannotEdit as problem:
-        raise Stop(f"{file}: {problem}") from None
-
-
-def _items(data: Data) -> list[Any]:
-    items = data.get("items")
-    if not isinstance(items, list):
-        raise CannotEdit("there is no list of items; mend the file in an editor first")
-    return items
