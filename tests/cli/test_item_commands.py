@@ -208,7 +208,8 @@ def test_items_are_moved_copied_tagged_and_removed(shell, file):
 
 
 def test_turns_are_added_moved_copied_and_removed(shell, file):
-    assert "added turn 1 to item 3 (T)" in ok(shell("item", "add", file, "--turn-of", "T", "prompt=oh", "--after", 0))
+    out = ok(shell("item", "add", file, "--turn-of", "T", "prompt=oh", "--after", 0))
+    assert "added a turn to item 3 (T), which has 3 now" in out
     ok(shell("item", "move", file, "T", "last", "--turn", 1))
     ok(shell("item", "copy", file, "T", "--turn", 1))
     assert "removed turn 3 of item 3 (T)" in ok(shell("item", "rm", file, "T", "--turn", 3))

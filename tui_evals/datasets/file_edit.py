@@ -31,10 +31,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an edit makes of the data, and how it is called in the history of the file."""
+    """What an edit makes of the data, how it is called in the history of the file, and which items it is about."""
 
     data: Data
     what: str
+    items: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class FileEdit:
 
     before: Data
     after: Data
+    items: Sequence[int]
+    """The positions of the items it was about."""
     changed: bool
     backup: File | None = None
     """Where the older shape is kept that was replaced."""
@@ -73,7 +76,7 @@ def edit_file(
         before = editing.document.data if editing.in_file else {**editing.data, "items": []}
         change = edit(before)
         if editing.in_file and same_data(change.data, before):
-            return FileEdit(before, before, changed=False)
+            return FileEdit(before, before, change.items, changed=False)
         if not force:
             refuse_read_only(file)
         was = checks.validate(editing.document) if editing.in_file else None
@@ -96,6 +99,7 @@ def edit_file(
     return FileEdit(
         before,
         editing.data,
+        change.items,
         changed=True,
         backup=saved.backup,
         standing=tuple(problem for problem in found if problem.severity == "error"),

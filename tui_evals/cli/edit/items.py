@@ -42,7 +42,6 @@ def add(
     if turn_of is not None:
         _add_turn(where, turn_of, units[0], given, after)
         return
-    added: list[int] = []
 
     def edit(data: Data) -> Change:
         items = items_of(data)
@@ -50,18 +49,16 @@ def add(
         for number, unit in enumerate(units):
             data = steps.insert_item(data, place + number, unit)
             data = assign(data, ("items", place + number), given)
-        added[:] = range(place, place + len(units))
-        return Change(data, f"item add {items_in_words(items_of(data), added).partition(' ')[2]}")
+        added = range(place, place + len(units))
+        return Change(data, f"item add {_called(items_of(data), added)}", added)
 
     done = edited(where.file, edit, force=where.force, new=new)
     items = items_of(done.after)
-    text = f"added {items_in_words(items, added)} to {where.file}, which has {len(items)} now"
-    say_edit(where.file, done, text, where.as_json, **_told(items, added))
+    text = f"added {items_in_words(items, done.items)} to {where.file}, which has {len(items)} now"
+    say_edit(where.file, done, text, where.as_json, **_told(items, done.items))
 
 
 def _add_turn(where: Where, word: str, unit: Data, given: list[Assignment], after: str | None) -> None:
-    at: list[int] = []
-
     def edit(data: Data) -> Change:
         number = find_item(items_of(data), word)
         if "turns" not in unit_at(data, ("items", number)):
@@ -69,15 +66,15 @@ def _add_turn(where: Where, word: str, unit: Data, given: list[Assignment], afte
         turns = data["items"][number]["turns"]
         place = len(turns) if after is None else _number(after, len(turns), "turn", least=0)
         data = steps.insert_turn(data, number, place, unit)
-        at[:] = [number, place]
         data = assign(data, ("items", number, "turns", place), given)
-        return Change(data, f"item add, turn {place + 1} of {item_in_words(items_of(data), number)}")
+        return Change(data, f"item add turn {place + 1} to {_called(items_of(data), [number])}", [number])
 
     done = edited(where.file, edit, force=where.force)
-    number, place = at
     items = items_of(done.after)
-    text = f"added turn {place + 1} to {item_in_words(items, number)}"
-    say_edit(where.file, done, text, where.as_json, **_told(items, [number]), turn=place + 1)
+    (number,) = done.items
+    count = len(items[number]["turns"])
+    text = f"added a turn to {item_in_words(items, number)}, which has {count} now"
+    say_edit(where.file, done, text, where.as_json, **_told(items, done.items), turns=count)
 
 
 def _units_of(source: str, single: bool) -> list[Data]:
@@ -146,16 +143,16 @@ def copy(where: Where, word: str, turn: int | None) -> None:
     if turn is not None:
         _on_turn(where, word, turn, steps.duplicate_turn, "copied", "copy")
         return
-    found: list[int] = []
 
     def edit(data: Data) -> Change:
         numbers = find_items(items_of(data), word)
-        found[:] = [number + place + 1 for place, number in enumerate(numbers)]
-        return Change(steps.duplicate_items(data, numbers), f"item copy {_called(items_of(data), numbers)}")
+        copies = [number + place + 1 for place, number in enumerate(numbers)]
+        return Change(steps.duplicate_items(data, numbers), f"item copy {_called(items_of(data), numbers)}", copies)
 
     done = edited(where.file, edit, force=where.force)
     items = items_of(done.after)
-    say_edit(where.file, done, f"added {items_in_words(items, found)}", where.as_json, **_told(items, found))
+    text = f"added {items_in_words(items, done.items)}"
+    say_edit(where.file, done, text, where.as_json, **_told(items, done.items))
 
 
 def remove(where: Where, word: str, turn: int | None) -> None:
@@ -171,20 +168,19 @@ def move(where: Where, word: str, to: str, turn: int | None) -> None:
     if turn is not None:
         _on_turn(where, word, turn, lambda data, item, at: _move_turn(data, item, at, to), "moved", "move", f" to {to}")
         return
-    moved: list[int] = []
 
     def edit(data: Data) -> Change:
         items = items_of(data)
         numbers = find_items(items, word)
-        place = _number(to, len(items), "place")
-        place = min(place - 1, len(items) - len(numbers))
-        moved[:] = range(place, place + len(numbers))
-        return Change(steps.place_items(data, numbers, place), f"item move {_called(items, numbers)} to {place + 1}")
+        place = min(_number(to, len(items), "place") - 1, len(items) - len(numbers))
+        moved = range(place, place + len(numbers))
+        what = f"item move {_called(items, numbers)} to {place + 1}"
+        return Change(steps.place_items(data, numbers, place), what, moved)
 
     done = edited(where.file, edit, force=where.force)
     items = items_of(done.after)
-    text = f"moved to place {moved[0] + 1}: {items_in_words(items, moved)}"
-    say_edit(where.file, done, text, where.as_json, **_told(items, moved))
+    text = f"moved to place {done.items[0] + 1}: {items_in_words(items, done.items)}"
+    say_edit(where.file, done, text, where.as_json, **_told(items, done.items))
 
 
 def _move_turn(data: Data, item: int, turn: int, to: str) -> Data:
@@ -233,36 +229,34 @@ def _on_items(
     more: str = "",
 ) -> None:
     """Change the items that a word names, and say so."""
-    found: list[int] = []
 
     def edit(data: Data) -> Change:
-        found[:] = find_items(items_of(data), word)
-        return Change(change(data, found), f"item {what} {_called(items_of(data), found)}{more}")
+        found = find_items(items_of(data), word)
+        return Change(change(data, found), f"item {what} {_called(items_of(data), found)}{more}", found)
 
     done = edited(where.file, edit, force=where.force)
     items = items_of(done.before)
-    undo = f"; `{undo_command(where.file)}` brings {'it' if len(found) == 1 else 'them'} back"
-    text = says(items_in_words(items, found)) + (undo if what == "rm" else "")
-    say_edit(where.file, done, text, where.as_json, **_told(items, found))
+    undo = f"; `{undo_command(where.file)}` brings {'it' if len(done.items) == 1 else 'them'} back"
+    text = says(items_in_words(items, done.items)) + (undo if what == "rm" else "")
+    say_edit(where.file, done, text, where.as_json, **_told(items, done.items))
 
 
 def _on_turn(
     where: Where, word: str, turn: int, change: Callable[[Data, int, int], Data], did: str, what: str, more: str = ""
 ) -> None:
     """Change one turn of the item that a word names, and say so."""
-    found: list[int] = []
 
     def edit(data: Data) -> Change:
         number = find_item(items_of(data), word)
-        found[:] = [number]
         turns = get_at(data, ("items", number, "turns"))
         at = _number(str(turn), len(turns), "turn") if isinstance(turns, list) else turn
-        called = f"item {what} turn {turn} of {_called(items_of(data), found)}{more}"
-        return Change(change(data, number, at - 1), called)
+        called = f"item {what} turn {turn} of {_called(items_of(data), [number])}{more}"
+        return Change(change(data, number, at - 1), called, [number])
 
     done = edited(where.file, edit, force=where.force)
-    text = f"{did} turn {turn} of {item_in_words(items_of(done.before), found[0])}{more}"
-    say_edit(where.file, done, text, where.as_json, **_told(items_of(done.before), found), turn=turn)
+    items = items_of(done.before)
+    text = f"{did} turn {turn} of {items_in_words(items, done.items)}{more}"
+    say_edit(where.file, done, text, where.as_json, **_told(items, done.items), turn=turn)
 
 
 def _number(word: str, count: int, what: str, least: int = 1) -> int:
