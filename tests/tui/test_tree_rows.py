@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.item_filter import items_with_words
 from tui_evals.datasets.problems import Problem
 from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe_line
@@ -16,6 +15,7 @@ from tui_evals.tui.tree.outline import (
     TreeShape,
     follow_items,
     items_by_category,
+    items_with_words,
     parent_row,
     row_keys,
 )

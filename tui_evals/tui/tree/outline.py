@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tui_evals.datasets.item_filter import Texts, items_with_words
-
 Key = tuple[str | int, ...]
+Texts = dict[int, tuple[object, str]]
+"""What a filter looks at, by the identity of the item, which is kept beside it so that no other can take its number."""
 
 DATASET: Key = ()
 
@@ -68,6 +68,36 @@ def parent_row(key: Key, items: Sequence[Any], is_grouped: bool) -> Key:
     if is_grouped and len(key) == 2 and key[0] == "items" and isinstance(key[1], int) and key[1] < len(items):
         return ("category", category_of(items[key[1]]))
     return DATASET
+
+
+def items_with_words(items: Sequence[Any], text: str, known: Texts) -> list[int]:
+    """The items in which every word of a text stands; what is looked at is put into `known`, for the next letter."""
+    words = text.casefold().split()
+    if not words:
+        return list(range(len(items)))
+    if len(known) > 2 * len(items) + 1000:
+        known.clear()
+    numbers = []
+    for number, item in enumerate(items):
+        entry = known.get(id(item))
+        if entry is None:
+            entry = known[id(item)] = (item, searched_text(item))
+        text_of_item = entry[1]
+        hay = f"#{number + 1}{text_of_item}" if text_of_item.startswith("\n") else text_of_item
+        if all(word in hay for word in words):
+            numbers.append(number)
+    return numbers
+
+
+def searched_text(item: object) -> str:
+    """What a filter looks at, in lower case; without a testId it begins with a new line."""
+    if not isinstance(item, dict):
+        return "\n"
+    tags, turns = item.get("tags"), item.get("turns")
+    parts = [*(item.get(name) for name in ("testId", "name", "category", "prompt"))]
+    parts += tags if isinstance(tags, list) else []
+    parts += [turn.get("prompt") for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
+    return "\n".join(part if isinstance(part, str) else "" for part in parts).casefold()
 
 
 def turn_count(item: object) -> int:

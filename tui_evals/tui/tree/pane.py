@@ -12,7 +12,6 @@ from textual.widgets import Input
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.item_filter import Texts, items_with_words
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.tui import item_edits
@@ -23,7 +22,7 @@ from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 from . import tags as tagging
-from .outline import DATASET, Key, category_of, parent_row
+from .outline import DATASET, Key, Texts, category_of, items_with_words, parent_row
 from .rows import NO_CATEGORY
 from .tags import ask_category, ask_tags
 from .view import TreeView, is_unit
