@@ -53,12 +53,15 @@ def refused(done, *words):
     return True
 
 
-def test_items_are_listed_and_those_with_words_found(shell, file):
+def test_items_are_listed_and_those_that_a_filter_finds(shell, file):
     out = ok(shell("item", "list", file)).splitlines()
     assert out[0].split() == ["item", "name", "tags", "turns", "prompt"]
     assert out[3].split() == ["3", "T", "2", "hi"]
     assert [row["item"] for row in json.loads(ok(shell("item", "list", file, "BYE", "talk", "--json")))] == [3]
-    assert "no item of d.json has 'nowhere'" in ok(shell("item", "list", file, "nowhere"))
+    assert [row["item"] for row in json.loads(ok(shell("item", "list", file, "!tag:slow", "id:*", "--json")))] == [2, 3]
+    assert "no item of d.json fits 'nowhere'" in ok(shell("item", "list", file, "nowhere"))
+    assert refused(shell("item", "list", file, "categry:x"), "(did you mean 'category'?)")
+    assert refused(shell("item", "list", file, "fail"), "`tui-evals show last --only fail` lists those")
 
 
 def test_an_item_or_a_field_of_it_is_shown(shell, file):

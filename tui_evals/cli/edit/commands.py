@@ -36,10 +36,10 @@ def item_command() -> None:
 
 @item_command.command("list")
 @_dataset
-@click.argument("words", nargs=-1)
+@click.argument("words", nargs=-1, metavar="[FILTER]...")
 @_as_json
 def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
-    """List the items of DATASET, or those in which all WORDS stand: in testId, name, category, tags or a prompt."""
+    """List the items of DATASET, or those that FILTER lets through, as the tree does: `category:x !tag:slow word`."""
     from .listing import list_items
 
     list_items(dataset, words, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,26 +11,27 @@ from tui_evals.cli.output import Stop, columns, say, say_data, say_json
 from tui_evals.datasets.assignments import field_names, value_of
 from tui_evals.datasets.document import load
 from tui_evals.datasets.fields import pretty
-from tui_evals.datasets.item_filter import items_with_words
 from tui_evals.datasets.item_names import find_item, item_in_words, item_name
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.paths import CannotEdit, Data, get_at
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.steps import items_of
 from tui_evals.present.columns import table
+from tui_evals.runs.item_filter import ItemFilter, searched_item
+from tui_evals.store.filters import FilterError
 
 _LONGEST = 200
 
 
 def list_items(file: Path, words: Sequence[str], as_json: bool) -> None:
-    """The items of a dataset, or those in which every word stands."""
+    """The items of a dataset, or those that a filter lets through."""
     items = _read(file)["items"]
-    numbers = items_with_words(items, " ".join(words), {})
+    numbers = _numbers(items, " ".join(words))
     if as_json:
         say_json([_summary(items[number], number) for number in numbers])
         return
     if not numbers:
-        say(f"no item of {file} has {' '.join(words)!r}" if words else f"{file} has no items")
+        say(f"no item of {file} fits {' '.join(words)!r}" if words else f"{file} has no items")
         return
     rows = [_row(items[number], number) for number in numbers]
     empty = [place for place in range(len(rows[0])) if not any(row[place] for row in rows)]
@@ -37,6 +39,19 @@ def list_items(file: Path, words: Sequence[str], as_json: bool) -> None:
     cells = [[text for place, text in enumerate(row) if place not in empty] for row in (head, *rows)]
     for line in table(cells, right=(0,), elastic=range(1, len(cells[0])), room=columns()):
         say(line)
+
+
+def _numbers(items: Sequence[Any], text: str) -> list[int]:
+    """The positions of the items that fit a filter."""
+    try:
+        wanted = ItemFilter(text)
+    except FilterError as problem:
+        raise Stop(str(problem)) from None
+    if wanted.asks_status:
+        raise Stop(
+            f"{text!r} asks what came of items in a run: `tui-evals show last --only {shlex.quote(text)}` lists those"
+        )
+    return wanted.numbers([searched_item(item) for item in items])
 
 
 def _row(item: Any, number: int) -> list[str]:
