@@ -106,7 +106,7 @@ WRONG = {
     ),
     "a value out of bounds": (("set", "PartialMatch", "threshold=2"), "threshold: must be at most 1, not 2"),
     "a value of another kind": (("set", "PartialMatch", "threshold=x"), 'threshold: must be a number, not "x"'),
-    "an option that is missing": (("set", "JsonSchema"), "default_evaluators.JsonSchema"),
+    "an option that is missing": (("set", "JsonSchema"), "default_evaluators, JsonSchema"),
     "an option it has not": (("set", "PartialMatch", "--unset", "threshold"), "has no option 'threshold' here"),
     "a part of an option": (("set", "PartialMatch", "a.b=1"), "an option is set whole"),
     "no name": (("set",), "name the evaluator"),

@@ -15,10 +15,9 @@ from tui_evals.text.safe import safe_line
 from .document import Document, load
 from .editing import Editing
 from .history import locked, recorded, refuse_read_only
-from .layout import Path
 from .model import Dataset
 from .paths import Data, same_data
-from .problems import Problem, path_text
+from .problems import Problem, place_in_words
 from .validate import ValidationReport
 
 _SHOWN = 10
@@ -109,20 +108,9 @@ def edit_file(
 
 def _sentences(file: File, problems: Sequence[Problem]) -> Iterator[str]:
     for problem in problems[:_SHOWN]:
-        place = place_in_words(problem.path)
-        yield f"{safe_line(str(file))}: {f'{place}: ' if place else ''}{problem.message}"
+        yield f"{safe_line(str(file))}: {place_in_words(problem.path)}: {problem.message}"
     if len(problems) > _SHOWN:
         yield f"and {len(problems) - _SHOWN} more"
-
-
-def place_in_words(path: Path) -> str:
-    """A place of a dataset as people count: item 4, turn 2, prompt."""
-    words, rest = [], path
-    for name, word in (("items", "item"), ("turns", "turn")):
-        if len(rest) > 1 and rest[0] == name and isinstance(number := rest[1], int):
-            words.append(f"{word} {number + 1}")
-            rest = rest[2:]
-    return ", ".join([*words, *([path_text(rest)] if rest else [])])
 
 
 def _fresh(before: Data, known: Sequence[Problem], after: Data, found: Sequence[Problem]) -> list[Problem]:

@@ -15,8 +15,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.model import Dataset, Item, Message, Turn
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
-from tui_evals.datasets.validate import ValidationReport, validate, with_lines
-from tui_evals.evaluators.registry import Registry
+from tui_evals.datasets.validate import with_lines
 from tui_evals.text.box import TemplateError
 from tui_evals.text.chats import content_text
 from tui_evals.text.nearest import did_you_mean
@@ -74,12 +73,6 @@ def prompts_of(document: Document, dataset: Dataset) -> tuple[PromptUnderTest, .
     """The prompts a run asks with where none is named: the file that the dataset names, else its own messages."""
     file = prompt_of(document)
     return prompts_from([file]) if file is not None else (of_dataset(dataset),)
-
-
-def validated(document: Document, registry: Registry) -> ValidationReport:
-    """Everything that is wrong with a document, also that a prompt under test lacks values of its items."""
-    report = validate(document, registry.catalogue, registry.own)
-    return report if report.dataset is None else report.with_problems(unfilled_items(document, report.dataset))
 
 
 def unfilled_items(

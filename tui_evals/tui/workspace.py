@@ -17,11 +17,11 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import ValidationReport
+from tui_evals.datasets.validate import ValidationReport, validate
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import Project, load_project
-from tui_evals.runs.prompting import validated
+from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.config import Settings
 
 SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson")
@@ -218,7 +218,9 @@ def _test_id(item: object) -> str | None:
 
 def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
-    return validated(replace(editing.document, data=editing.data), evaluators)
+    document = replace(editing.document, data=editing.data)
+    report = validate(document, evaluators.catalogue, evaluators.own)
+    return report.with_problems(unfilled_items(document, report.dataset)) if report.dataset is not None else report
 
 
 def _prompt_folder(document: Document) -> Path | None:

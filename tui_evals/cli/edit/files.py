@@ -15,9 +15,9 @@ from tui_evals.cli.output import Stop, say, say_json, warn
 from tui_evals.datasets import history
 from tui_evals.datasets.assignments import Assignment, parse_assignment
 from tui_evals.datasets.document import Document
-from tui_evals.datasets.file_edit import Change, Checks, FileEdit, Refused, edit_file, place_in_words
+from tui_evals.datasets.file_edit import Change, Checks, FileEdit, Refused, edit_file
 from tui_evals.datasets.paths import CannotEdit, Data
-from tui_evals.datasets.problems import DatasetError, Problem
+from tui_evals.datasets.problems import DatasetError, Problem, place_in_words
 from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.datasets.validate import ValidationReport, validate
@@ -86,8 +86,7 @@ def say_edit(file: Path, done: FileEdit, text: str, as_json: bool, **more: Any) 
 
 
 def _sentence(problem: Problem) -> str:
-    place = place_in_words(problem.path)
-    return f"{place}: {problem.message}" if place else problem.message
+    return f"{place_in_words(problem.path)}: {problem.message}"
 
 
 def assignments_of(words: Sequence[str]) -> list[Assignment]:

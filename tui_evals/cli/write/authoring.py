@@ -18,8 +18,8 @@ from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.starter import write_starter
-from tui_evals.datasets.validate import ValidationReport, dataset_of
-from tui_evals.runs.prompting import validated
+from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
+from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.permissions import Approvals, is_unclaimed
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
@@ -71,7 +71,9 @@ def _finding(file: Path) -> _Finding:
         registry = inputs.evaluators(prompt=prompt_of(document))
     except DatasetError as error:
         return _Finding(file, error.problems)
-    report = validated(document, registry)
+    report = validate(document, registry.catalogue, registry.own)
+    if report.dataset is not None:
+        report = report.with_problems(unfilled_items(document, report.dataset))
     return _Finding(file, report.problems, report)
 
 
