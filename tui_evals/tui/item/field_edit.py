@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.fields import Kind, Unreadable, place_of, read_value, value_at, with_value
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.tui.workspace import Workspace
 
-from .fields import first_text, kind_of, value_as_text
+from .fields import Kind, Unreadable, first_text, kind_of, place_of, read_value, value_as_text, value_at, with_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,25 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tui_evals.datasets.fields import KINDS, RESULTS, Kind, Unreadable, pretty, read_value, value_at, with_value
+from tui_evals.datasets.fields import (
+    KINDS,
+    RESULTS,
+    Kind,
+    Unreadable,
+    place_of,
+    pretty,
+    read_only,
+    read_value,
+    value_at,
+    with_value,
+)
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.paths import same_data
 from tui_evals.text.safe import safe
+
+__all__ = ("Kind", "Unreadable", "place_of", "pretty", "read_only", "read_value", "value_at", "with_value")
+"""What the pane takes from here and is known without a screen too."""
 
 JUDGING = ("evaluators", "default_evaluators")
 

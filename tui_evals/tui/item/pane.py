@@ -11,7 +11,6 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from tui_evals.datasets import steps
-from tui_evals.datasets.fields import read_only, value_at, with_value
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.tui import item_edits
@@ -49,11 +48,11 @@ def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | No
         return None if action == "edit" else "enter goes there; what it holds is edited on its own page"
     if not isinstance(key, str):
         return "go to a field first"
-    if locked := read_only(key, workspace.where):
+    if locked := fields.read_only(key, workspace.where):
         return locked
     if key in fields.JUDGING:
         return None if action == "edit" else "evaluators are edited in their own pane: 3"
-    value = value_at(workspace.data, workspace.where, key)
+    value = fields.value_at(workspace.data, workspace.where, key)
     if action == "edit":
         return fields.why_not_here(key, value)
     return _why_not_clear(workspace, key, value) if action == "clear" else None
@@ -116,7 +115,7 @@ def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> None:
 
 def clear_field(workspace: Workspace, name: str) -> str:
     """Take a field away where one is."""
-    workspace.apply(with_value(workspace.data, workspace.where, name, None), f"clear {name}")
+    workspace.apply(fields.with_value(workspace.data, workspace.where, name, None), f"clear {name}")
     return f"took {name} away; u brings it back"
 
 

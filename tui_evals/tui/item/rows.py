@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tui_evals.datasets.fields import place_of, read_only, value_at
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import Problem, path_text
@@ -17,7 +16,7 @@ from tui_evals.text.safe import safe, spell_out
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
 
-from .fields import JUDGING, shown_fields
+from .fields import JUDGING, place_of, read_only, shown_fields, value_at
 
 _SHOWN = 8
 
