@@ -34,7 +34,7 @@ def item_command() -> None:
     """
 
 
-@item_command.command("list")
+@item_command.command("list", short_help="List items, or those a filter finds.")
 @_dataset
 @click.argument("words", nargs=-1, metavar="[FILTER]...")
 @_as_json
@@ -45,7 +45,7 @@ def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
     list_items(dataset, words, as_json)
 
 
-@item_command.command("show")
+@item_command.command("show", short_help="Show an item, or one field of it.")
 @_dataset
 @click.argument("item")
 @click.argument("field", required=False)
@@ -57,7 +57,7 @@ def show_command(dataset: Path, item: str, field: str | None, as_json: bool) -> 
     show_item(dataset, item, field, as_json)
 
 
-@item_command.command("add")
+@item_command.command("add", short_help="Add an item, or a turn.")
 @_dataset
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--after", metavar="ITEM", help="Behind this item, 0 for the beginning; at the end when absent.")
@@ -81,7 +81,7 @@ def add_command(
     add(Where(dataset, force, as_json), fields, after=after, source=source, turn_of=turn_of, new=new)
 
 
-@item_command.command("set")
+@item_command.command("set", short_help="Set fields of items.")
 @_dataset
 @click.argument("items")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
@@ -96,7 +96,7 @@ def set_command(
     set_fields(Where(dataset, force, as_json), items, fields, unset)
 
 
-@item_command.command("copy")
+@item_command.command("copy", short_help="Put copies behind items.")
 @_dataset
 @click.argument("items")
 @_turn
@@ -120,7 +120,7 @@ def rm_command(dataset: Path, items: str, turn: int | None, force: bool, as_json
     remove(Where(dataset, force, as_json), items, turn)
 
 
-@item_command.command("move")
+@item_command.command("move", short_help="Move items, or a turn.")
 @_dataset
 @click.argument("items")
 @click.argument("to")
@@ -133,7 +133,11 @@ def move_command(dataset: Path, items: str, to: str, turn: int | None, force: bo
     move(Where(dataset, force, as_json), items, to, turn)
 
 
-@item_command.command("tag", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@item_command.command(
+    "tag",
+    short_help="Give items tags, or take them away.",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+)
 @_dataset
 @click.argument("items")
 @click.argument("tags", nargs=-1, required=True)
@@ -145,7 +149,7 @@ def tag_command(dataset: Path, items: str, tags: tuple[str, ...], force: bool, a
     tag(Where(dataset, force, as_json), items, tags)
 
 
-@item_command.command("conversation")
+@item_command.command("conversation", short_help="Make single prompts conversations.")
 @_dataset
 @click.argument("items")
 @click.option("--back", is_flag=True, help="Make a conversation of one turn a single prompt.")
@@ -157,7 +161,7 @@ def conversation_command(dataset: Path, items: str, back: bool, force: bool, as_
     conversation(Where(dataset, force, as_json), items, back)
 
 
-@item_command.command("from-conversation")
+@item_command.command("from-conversation", short_help="Make items of chats said elsewhere.")
 @click.argument("file", type=_file)
 @click.option("--into", type=_file, required=True, metavar="DATASET", help="Added at its end; made where it is new.")
 @click.option("--with-checks", is_flag=True, help="Let the checks that the last answers suggest judge.")
@@ -177,7 +181,7 @@ def dataset_command() -> None:
     """Set fields of a dataset itself, and take back what commands did to it."""
 
 
-@dataset_command.command("set")
+@dataset_command.command("set", short_help="Set fields of the dataset itself.")
 @_dataset
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @_unset
@@ -194,7 +198,7 @@ def set_dataset_command(
 _over = click.option("--force", is_flag=True, help="Also where the file was changed since, or is read-only.")
 
 
-@dataset_command.command("undo")
+@dataset_command.command("undo", short_help="Take back what the last command did.")
 @_dataset
 @_over
 @_as_json
@@ -205,7 +209,7 @@ def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
     undo(dataset, True, force, as_json)
 
 
-@dataset_command.command("redo")
+@dataset_command.command("redo", short_help="Do again what was taken back.")
 @_dataset
 @_over
 @_as_json
@@ -216,7 +220,7 @@ def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
     undo(dataset, False, force, as_json)
 
 
-@dataset_command.command("history")
+@dataset_command.command("history", short_help="List what commands did to a dataset.")
 @_dataset
 @_as_json
 def history_command(dataset: Path, as_json: bool) -> None:

@@ -35,7 +35,7 @@ def evaluators_command(ctx: click.Context, as_json: bool) -> None:
     ctx.obj = as_json
 
 
-@evaluators_command.command("show")
+@evaluators_command.command("show", short_help="Show one; the word may be left out.")
 @click.argument("name")
 @_as_json
 @click.pass_obj
@@ -52,7 +52,7 @@ _turn = click.option("--turn", type=click.IntRange(min=1), help="On this turn of
 _force = click.option("--force", is_flag=True, help="Write a file that is read-only too.")
 
 
-@evaluators_command.command("set")
+@evaluators_command.command("set", short_help="Let one judge a dataset or items.")
 @_dataset
 @click.argument("evaluator", required=False)
 @click.argument("options", nargs=-1, metavar="[OPTION=VALUE]...")
@@ -73,7 +73,7 @@ def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], 
     set_evaluator(dataset, evaluator, options, **more)
 
 
-@evaluators_command.command("rm")
+@evaluators_command.command("rm", short_help="Take one away from a dataset or items.")
 @_dataset
 @click.argument("evaluator")
 @_item
