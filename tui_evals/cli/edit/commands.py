@@ -133,6 +133,7 @@ def move_command(dataset: Path, items: str, to: str, turn: int | None, force: bo
     move(Where(dataset, force, as_json), items, to, turn)
 
 
+# A tag to be taken away begins with a minus, as options do: what is none of those below is taken for a tag.
 @item_command.command(
     "tag",
     short_help="Give items tags, or take them away.",
