@@ -1,7 +1,11 @@
 """What people do to write items one after the other: the box of a field, its keys, and what becomes of the text."""
 
+from pathlib import Path
+
 import pytest
 
+import tui_evals
+from tests.bench import keys
 from tests.tui.story import at_the_workbench, write
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.widgets.bar import Keys
@@ -104,6 +108,13 @@ async def test_the_box_grows_with_its_text_and_takes_the_whole_pane_on_demand(fo
         await person.sees("Begin a new line")
         await person.press("escape")
         assert is_open(person, "prompt")
+
+
+async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
+    await keys.do_all()
+    page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
+    assert keys.table() in page.read_text(encoding="utf-8")
+    assert max(job.keys for job in keys.JOBS) <= 4
 
 
 async def test_a_click_on_another_pane_takes_what_is_written(folder):

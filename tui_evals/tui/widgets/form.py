@@ -136,6 +136,8 @@ class Form(Dialog[dict[str, Any]]):
                 self._input.value = self._begun
                 self._input.display = True
                 give_keys(self._input)
+                if one.kind in ("number", "whole"):
+                    self._input.select_all()  # a number is written anew, a text is gone on with
 
     def _choose(self, one: Field) -> None:
         several = one.kind == "several"
