@@ -325,8 +325,9 @@ class EditorPane(Pane):
         """Say beside the box what is wrong with the field."""
         edit = self._edit
         if edit is not None:
-            fault = field_edit.edit_problem(self.workspace, edit)
-            self.box.tell(fault, wrong=bool(fault))
+            problem = field_edit.edit_problem(self.workspace, edit)
+            if problem is not None:
+                self.box.tell(problem, wrong=bool(problem))
 
     def _drop(self) -> None:
         """Close the box because its field is no longer there to be edited; what was not taken goes into a file."""
