@@ -290,6 +290,8 @@ class EditorPane(Pane):
             there = neighbour_field(self.workspace, self._edit.name, way)
             if there is None:
                 self.say(_END[way], "warn")
+                if self._edit.fault:
+                    self._open(self._edit.name)
             else:
                 self.workspace.where = there[0]
                 self._open(there[1])
