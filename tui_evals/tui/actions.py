@@ -35,6 +35,8 @@ class Action(NamedTuple):
     word: str
     description: str
     footer: bool = False
+    always: bool = False
+    """It works in every field, dialog and screen too."""
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -86,6 +88,9 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("everywhere", "help", "question_mark,f1", "help", "The keys of this pane."),
     Action("everywhere", "back", "escape", "back", "Out of this: clear marks or filter, or back to the pane before."),
+    Action(
+        "everywhere", "suspend", "ctrl+z", "suspend", "Back to the shell for a while; fg goes on here.", always=True
+    ),
     Action("everywhere", "quit", "q,ctrl+q", "quit", "Leave. Runs go on; unsaved edits are kept as a draft."),
     Action("tree", "mark", "space", "mark", "Mark the item, or all of a category.", True),
     Action("tree", "mark_all", "A", "mark all", "Mark every item shown, or none."),
@@ -236,7 +241,12 @@ def bindings(where: Where) -> list[Binding]:
     """The keys of a place, each with a name of its own so that a keymap can change it."""
     return [
         Binding(
-            _textual_keys(action.keys), f"act('{action.name}')", action.word, show=False, id=f"{where}.{action.name}"
+            _textual_keys(action.keys),
+            f"act('{action.name}')",
+            action.word,
+            show=False,
+            priority=action.always,
+            id=f"{where}.{action.name}",
         )
         for action in actions_at(where)
     ]
