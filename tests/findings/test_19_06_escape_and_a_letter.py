@@ -1,4 +1,4 @@
-"""Escape and a letter in one packet are escape and that letter: the box, filter or dialog closes, and nothing is typed."""
+"""Escape and a letter in one packet are escape and that letter: box, filter and dialog close, and nothing is typed."""
 
 import json
 

@@ -33,7 +33,7 @@ OWNERS = {
     "rules": RulesScreen,
 }
 NOT_SENT = {"ctrl+m", "ctrl+i", "ctrl+h", "ctrl+enter", "shift+enter", "ctrl+slash", "ctrl+space", "ctrl+backspace"}
-EATEN = {"ctrl+a", "ctrl+b", "ctrl+z", "ctrl+c"}
+EATEN = {"ctrl+a", "ctrl+b", "ctrl+c"}
 NAMED = {
     "tab", "shift+tab", "escape", "space", "delete", "enter", "left", "right", "up", "down", "home", "end",
     "slash", "comma", "colon", "question_mark", "left_square_bracket", "right_square_bracket", "greater_than_sign",
