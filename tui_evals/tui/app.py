@@ -39,6 +39,7 @@ from .keyboard import KeyboardDriver
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
 from .terminal import exit_later
+from .widgets.focus import return_keys
 from .workspace import check_dataset
 
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
@@ -68,7 +69,7 @@ class Workbench(DeskApp):
     def __init__(self, root: Path, database: Path, *, dataset: Path | None = None, run: str | None = None) -> None:
         super().__init__(root, database, PANES, COMMANDS)
         self._first_dataset, self._first_run = dataset, run
-        self.key_queue = KeyQueue(self, super().on_event, self.offer_keys)
+        self.key_queue = KeyQueue(self, self._forward, self.offer_keys)
 
     def get_driver_class(self) -> type[Driver]:
         """The terminal, read in our way; another driver where one is asked for."""
@@ -115,6 +116,10 @@ class Workbench(DeskApp):
             self.key_queue.take(event)
         else:
             await super().on_event(event)
+
+    async def _forward(self, event: events.Key | events.Paste) -> None:
+        return_keys(self.screen)
+        await super().on_event(event)
 
     # -- messages
 

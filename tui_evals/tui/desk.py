@@ -117,6 +117,9 @@ class Desk(Protocol):
     def suspend(self) -> AbstractContextManager[None]:
         """Lend the terminal to another program; SuspendNotSupported where there is none."""
 
+    def would_be_lost(self) -> list[str]:
+        """What leaving now would lose, a sentence each."""
+
     def exit(self, result: str | None = None) -> None:
         """Close the workbench; the result is printed on the terminal."""
 
