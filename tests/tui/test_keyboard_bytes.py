@@ -95,6 +95,7 @@ def test_what_comes_after_escape_was_handed_on_is_joined_for_a_moment_and_typed_
     for late, expected in {
         (b"[", b"A"): ["escape", "up"],
         (b"[A",): ["escape", "up"],
+        (b"]11;rgb:1e/", b"1e/1e\x1b\\"): ["escape"],
         (b"[<35;2", b"0;10M"): ["escape", "MouseMove"],
         (b"[", None): ["escape", "left_square_bracket"],
         (b"[", b"["): ["escape", "left_square_bracket", "left_square_bracket"],

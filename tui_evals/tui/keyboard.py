@@ -7,8 +7,8 @@ escape at once becomes alt and that letter. Here what follows decides, and the c
   one key. A sequence nobody knows, such as the late answer to a question asked of the terminal, is dropped.
 * ESC with anything else behind it is the key escape, then that. No key with alt is bound here.
 * ESC with nothing behind it waits 0.2 seconds, in which a line that is merely slow brings the rest, and is then the
-  key escape. For a second more a `[` is taken for the rest that came too late, because typed as keys the rest of an
-  arrow or a click would mark, delete and leave; whoever meant the key `[` gets it that second later.
+  key escape. For a second more a `[` or `]` is taken for the rest that came too late, because typed as keys the rest of
+  an arrow, a click or an answer would mark, delete and run; whoever meant that key gets it a second later.
 * Behind an ESC that came by itself, `[`, `O` or `]` may have been typed: with nothing behind them for a second, and
   wherever no known sequence comes of them, they are keys.
 * A paste ends with its end mark only.
@@ -74,7 +74,7 @@ class Keyboard:
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """What the bytes say, with those that were kept."""
-        if self._given and self._rest == _ESC and not data.startswith(b"["):
+        if self._given and self._rest == _ESC and not data.startswith((b"[", b"]")):
             self._forget()
         data, at = self._rest + data, 0
         while at < len(data):

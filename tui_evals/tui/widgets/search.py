@@ -91,7 +91,7 @@ class SearchLine(Input):
 
     def _tell(self) -> None:
         if not self._matches:
-            self.post_message(StatusMessage(f"{self._named} does not stand here", "warn"))
+            self.post_message(StatusMessage(f"{self._named} does not stand here · esc ends it", "warn"))
             return
         count = len(self._matches)
         here = f": {self._matches.index(self._at) + 1} of {count}" if self._at in self._matches else f": {count} lines"
