@@ -36,6 +36,7 @@ async def test_search_in_panes_dialogs_and_viewers(tmp_path):
     async with at_the_workbench(tmp_path, dataset="data.json") as person:
         await person.press("j", "2", "slash", *"prompt", "n", "enter")
         assert len(person.app.workspace.items) == 3 and person.app.screen.focused.searched_text == "promptn"
+        assert "n N next" in person.screen()
         await person.press("escape", "n")
         assert len(person.app.workspace.items) == 4, "n is what it was once esc has ended the search"
         await person.press("u", "1", "question_mark", "slash", *"make", "enter")
@@ -50,6 +51,7 @@ async def test_search_in_panes_dialogs_and_viewers(tmp_path):
         await person.press("escape")
         await person.press("slash", *"ask", "enter", "n", "n", "N")
         assert len(person.app.workspace.items) == 3 and person.app.workspace.where == ("items", 1)
+        assert "n N next" in person.screen() and "n new" not in person.screen()
 
 
 async def test_keys_go_back_to_the_box_in_which_somebody_writes(tmp_path):

@@ -65,6 +65,13 @@ def test_every_sequence_split_anywhere_is_what_it_is_whole_and_nothing_of_it_is_
         assert whole[-1] == ("key", "x", "x") and sum(one[0] == "key" for one in whole) <= 2, sequence
         for cut in range(len(sequence)):
             assert told(sequence[:cut], sequence[cut:], b"x") == whole, (sequence, cut)
+            keyboard = Keyboard()
+            first = told(sequence[:cut], keyboard=keyboard)
+            paused = keyboard.patience is not None and [said(message) for message in keyboard.waited()]
+            assert bool(paused) == (cut == 1), "the clock decides behind an ESC by itself only"
+            if cut != 1 or sequence[1:2] != b"O":
+                rest = told(sequence[cut:], b"x", keyboard=keyboard)
+                assert [*first, *rest] == whole, "and what comes then is not typed"
 
 
 def test_escape_is_decided_by_what_follows():

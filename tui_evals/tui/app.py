@@ -34,6 +34,7 @@ from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
 from .drafts import leave, offer_drafts
+from .feature_screen import FeatureScreen
 from .key_queue import KeyQueue
 from .keyboard import KeyboardDriver
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
@@ -69,7 +70,7 @@ class Workbench(DeskApp):
     def __init__(self, root: Path, database: Path, *, dataset: Path | None = None, run: str | None = None) -> None:
         super().__init__(root, database, PANES, COMMANDS)
         self._first_dataset, self._first_run = dataset, run
-        self.key_queue = KeyQueue(self, self._forward, self.offer_keys)
+        self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
 
     def get_driver_class(self) -> type[Driver]:
         """The terminal, read in our way; another driver where one is asked for."""
@@ -120,6 +121,10 @@ class Workbench(DeskApp):
     async def _forward(self, event: events.Key | events.Paste) -> None:
         return_keys(self.screen)
         await super().on_event(event)
+
+    def _offer_keys_here(self) -> None:
+        here = self.screen
+        (here if isinstance(here, FeatureScreen) else self).offer_keys()
 
     # -- messages
 

@@ -174,6 +174,11 @@ class Lines(ScrollView, can_focus=True):
         return self._search.value if self._search is not None else ""
 
     @property
+    def search_keys(self) -> frozenset[str]:
+        """The keys that go from one of what was searched for to the next, while something is."""
+        return frozenset(("n", "N")) if self.filtered or self.searched_text else frozenset()
+
+    @property
     def view(self) -> range:
         """The rows that belong to the cursor; without one, those in sight."""
         top = self.scroll_offset.y
@@ -206,7 +211,7 @@ class Lines(ScrollView, can_focus=True):
         if action == "search":
             return self._searching
         if action == "to_next":
-            return self.filtered or bool(self.searched_text)
+            return bool(self.search_keys)
         return bool(self.searched_text) if action == "end_search" else super().check_action(action, parameters)
 
     async def action_search(self) -> None:
