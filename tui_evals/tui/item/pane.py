@@ -222,13 +222,19 @@ class EditorPane(Pane):
         self.box.do_done()
         return True
 
+    def would_be_lost(self) -> str | None:
+        """A text in the box that the field cannot take."""
+        edit = self._edit
+        if edit is None or not edit.fault:
+            return None
+        return f"what is written for {edit.name} would only be in a file, because it cannot be taken: {edit.fault}"
+
     # -- the box
 
     def _open(self, name: str) -> None:
         self._edit_count += 1
         self._edit, text = field_edit.begin_edit(self.workspace, name, self._edit_count)
         about = fields.field_about(name, self.workspace.where)
-        self.lines.can_focus = False  # a click would take the keys out of the box
         one_line = self._edit.kind in ("line", "number")
         self.box.begin(f"{name} · {about}" if about else name, text, one_line=one_line)
         if text and text == fields.first_text(name):
@@ -255,15 +261,6 @@ class EditorPane(Pane):
             self.app.run_worker(asking, group="acts", name="a text that cannot be read", exit_on_error=False)
         else:
             self._go_on(event.then)
-
-    def on_descendant_blur(self) -> None:
-        """A click on another pane takes what is written: no key is to reach a pane while a box is open."""
-        self.call_later(self._leave_box)
-
-    def _leave_box(self) -> None:
-        focused = self.screen.focused
-        if self._edit is not None and focused is not None and self not in focused.ancestors:
-            self.box.do_done()
 
     async def _ask(self, edit: FieldEdit, event: FieldBox.Ended) -> None:
         choice = await self.app.push_screen_wait(unread_menu(edit.name, edit.fault))
@@ -304,7 +301,6 @@ class EditorPane(Pane):
 
     def _close(self) -> None:
         self._edit = None
-        self.lines.can_focus = True
         if self.box.has_focus_within:
             give_keys(self.lines)
         self.box.close()
