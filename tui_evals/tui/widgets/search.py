@@ -67,10 +67,9 @@ class SearchLine(Input):
         self.end()
 
     def again(self) -> None:
-        """The rows are others now."""
-        self._at = -1
+        """The rows were made anew, if often the same ones."""
         if self.value:
-            self._look("search", jump=False)
+            self._look("search", jump=self.display and self._at < 0)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Mark what is typed as it is typed."""
@@ -106,6 +105,8 @@ class SearchLine(Input):
 
     async def _find(self, jump: bool) -> None:
         self._matches = await asyncio.to_thread(rows_with_text, self._searched.rows, self.value)
+        if self._at not in self._matches:
+            self._at = -1
         if jump and self.value and (self._matches or not self.display):
             self.go(1)
 
