@@ -21,14 +21,14 @@ SHEETS = [
 ]
 
 FIELDS = {"background", "surface"}
-TINTS = {"boost", "pass-ground", "fail-ground", "change-ground"}
+TINTS = {"boost", "success-muted", "error-muted", "warning-muted"}
 BARS = {
     "block-cursor": "what the keys go to",
     "block-cursor-blurred": "where one was",
     "input-selection": "what is marked in a text",
 }
 TEXTS = {"foreground", "text-muted", "foreground-muted", "foreground-disabled", "text-disabled"} | {
-    *("accent", "primary", "text-primary", "text-error", "text-success", "text-warning", "pass", "fail", "change"),
+    *("accent", "primary", "text-primary", "text-error", "text-success", "text-warning"),
 }
 SHAPES = {"accent", "border", "border-blurred", "error", "warning", "success", "scrollbar", "scrollbar-active"}
 
@@ -43,7 +43,7 @@ def test_what_the_sheets_and_spans_use_is_what_is_measured_below():
     assert inks - bars <= TEXTS
     assert used(r"background: \$([a-z-]+)") - bars <= FIELDS | TINTS
     assert used(r"border(?:-\w+)?: \w+ \$([a-z-]+)") <= SHAPES
-    assert not used(r"\$(?:success|error|warning)-muted|\$panel-")
+    assert not used(r"\$(?:panel|success|error|warning)-(?:light|dark)en")
 
 
 @pytest.mark.parametrize("only_256", [False, True], ids=["true colour", "256 colours"])
@@ -51,7 +51,7 @@ def test_what_the_sheets_and_spans_use_is_what_is_measured_below():
 def test_every_pair_of_a_theme_has_the_contrast(theme, only_256):
     colours = readable(theme, only_256)
     if theme.ansi:  # the terminal's own colours, which its owner can read
-        names = TEXTS | SHAPES | {f"{tint}-ground" for tint in ("pass", "fail", "change")}
+        names = TEXTS | SHAPES | TINTS - {"boost"}
         assert all(colours[name].startswith("ansi_") for name in names)
         return
 
@@ -83,7 +83,7 @@ def test_every_pair_of_a_theme_has_the_contrast(theme, only_256):
 def test_passing_and_failing_are_no_shades_of_green_and_red():
     for theme in THEMES:
         if not theme.ansi:
-            passed, failed = (Color.parse(readable(theme)[name]) for name in ("pass", "fail"))
+            passed, failed = (Color.parse(readable(theme)[name]) for name in ("text-success", "text-error"))
             assert passed.b > passed.r and failed.r > failed.b and failed.g > failed.b
 
 

@@ -18,11 +18,7 @@ SHAPE = 3.0
 DARK = Theme(
     name="calm-dark",
     primary="#8ab4f8",
-    secondary="#9aa7b8",
     accent="#8ab4f8",
-    warning="#e0b84c",
-    error="#ff8080",
-    success="#7db7ff",
     foreground="#d8dce2",
     background="#14171c",
     surface="#1c2027",
@@ -32,11 +28,7 @@ DARK = Theme(
 LIGHT = Theme(
     name="calm-light",
     primary="#1f5fbf",
-    secondary="#5a6675",
     accent="#1f5fbf",
-    warning="#8a6500",
-    error="#b3261e",
-    success="#1f5fbf",
     foreground="#23272e",
     background="#fbfbf9",
     surface="#f1f2f0",
@@ -45,9 +37,8 @@ LIGHT = Theme(
     variables={"block-cursor-background": "#1f5fbf"},
 )
 
-_MEANINGS = {"pass": Color.parse("#4f9cf0"), "fail": Color.parse("#ee7430"), "change": Color.parse("#dcb53c")}
+_MEANINGS = {"success": Color.parse("#4f9cf0"), "error": Color.parse("#ee7430"), "warning": Color.parse("#dcb53c")}
 """The same in every theme, and told apart by eyes that see no difference between red and green."""
-_COLOURED = ("primary", "secondary", "warning", "error", "success")
 _RESTING = ("block-cursor-blurred", "input-selection", "screen-selection")
 _TROUGHS = (
     "scrollbar-background",
@@ -78,7 +69,7 @@ def in_256(colour: Color) -> Color:
 
 
 def readable(theme: Theme, only_256: bool = False) -> dict[str, str]:
-    """The variables of a theme, ours among them: each colour moved in lightness until it can be read where it is used.
+    """The variables of a theme: each colour moved in lightness until it can be read where it is used.
 
     Where the terminal has 256 colours only, those that come nearest must be readable.
     """
@@ -102,7 +93,7 @@ class _Palette:
         self._away = max((WHITE, BLACK), key=lambda end: contrast(end, self._background))
         self._fields = (self._background, self._surface)
         self._boost = self._away.with_alpha(_RAISED)
-        self._tints = {f"{name}-ground": self._background.blend(colour, _TINT) for name, colour in _MEANINGS.items()}
+        self._tints = {f"{name}-muted": self._background.blend(colour, _TINT) for name, colour in _MEANINGS.items()}
         self._grounds = (*self._fields, *(field + self._boost for field in self._fields), *self._tints.values())
 
     def variables(self) -> dict[str, str]:
@@ -115,9 +106,8 @@ class _Palette:
         resting, resting_ink = self._bar(edge, inks)
         colours = {
             **self._tints,
-            **{name: self._text(colour) for name, colour in _MEANINGS.items()},
-            **{name: self._text(self._named(name)) for name in _COLOURED},
-            **{f"text-{name}": self._text(self._named(name)) for name in _COLOURED},
+            **{f"{kind}{name}": self._text(colour) for name, colour in _MEANINGS.items() for kind in ("", "text-")},
+            **dict.fromkeys(("primary", "text-primary"), self._text(self._named("primary"))),
             **dict.fromkeys(("accent", "text-accent", "border", "scrollbar-hover", "scrollbar-active"), accent),
             **dict.fromkeys(("foreground", "text", "input-cursor-background"), ink),
             **dict.fromkeys(("text-muted", "foreground-muted"), self._text(self._mixed(ink, _DIM), CALM)),
@@ -169,11 +159,16 @@ class _Palette:
 def _of_16(theme: Theme) -> dict[str, str]:
     """Of the terminal's own colours those that its owner can be expected to read on its background."""
     bright = "bright_" if theme.dark else ""
+    meanings = {
+        "success": f"ansi_{bright}{'cyan' if theme.dark else 'blue'}",
+        "error": f"ansi_{bright}red",
+        "warning": f"ansi_{bright}{'yellow' if theme.dark else 'magenta'}",
+    }
     return {
-        "pass": f"ansi_{bright}{'cyan' if theme.dark else 'blue'}",
-        "fail": f"ansi_{bright}red",
-        "change": f"ansi_{bright}{'yellow' if theme.dark else 'magenta'}",
-        **dict.fromkeys(("pass-ground", "fail-ground", "change-ground"), "ansi_default"),
+        **meanings,
+        **{f"text-{name}": colour for name, colour in meanings.items()},
+        # A tint would be the full colour and hide the words on it; the signs + - ~ say the same.
+        **dict.fromkeys((f"{name}-muted" for name in meanings), "ansi_default"),
         **dict.fromkeys(("primary", "text-primary"), f"ansi_{bright}blue"),
         **dict.fromkeys(("text-muted", "foreground-muted", *_TROUGHS), "ansi_default"),
         **dict.fromkeys(("border-blurred", "scrollbar", "text-disabled", "foreground-disabled"), "ansi_bright_black"),

@@ -22,7 +22,8 @@ from .actions import bindings, footer_actions
 from .colours import DARK, LIGHT, readable
 from .desk import Commands
 from .drafts import Drafts
-from .drawing import IN_SIGNS, WITHOUT_COLOUR, Signs
+from .drawing import IN_SIGNS, WITHOUT_COLOUR
+from .looks import Looks, Signs
 from .messages import Place, Severity
 from .pane import Pane
 from .session import Session
@@ -41,14 +42,18 @@ class DeskApp(App[str]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("everywhere")]
 
-    def __init__(self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands) -> None:
+    def __init__(
+        self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands, looks: Looks
+    ) -> None:
         super().__init__()
         self.animation_level = "none"
         self.no_color = bool(os.environ.get("NO_COLOR"))
-        self.signs: Signs = "all"
+        self.looks = looks
+        self.signs: Signs = looks.signs
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = DARK.name
+        self.set_reactive(App.theme, looks.theme)
+        self.stylesheet.set_variables(self.get_css_variables())
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
         self.writer = StoreWriter(database, lambda: self.workspace.variables)
@@ -70,16 +75,19 @@ class DeskApp(App[str]):
 
     # -- how it looks
 
+    def dress(self) -> None:
+        """Look as the settings say, and where they say nothing as suits the terminal."""
+        ui = self.workspace.settings.ui
+        self.set_theme(ui.get("theme", self.looks.theme))
+        signs: Signs = "ascii" if ui.get("ascii") is True else self.looks.signs
+        if signs != self.signs:
+            self.signs = signs
+            self.refresh_css(animate=False)
+
     def set_theme(self, name: object) -> None:
         """Change the theme, if there is one of that name."""
         if isinstance(name, str) and name in self.available_themes:
             self.theme = name
-
-    def set_signs(self, signs: Signs) -> None:
-        """Draw everything in these signs from now on."""
-        if signs != self.signs:
-            self.signs = signs
-            self.refresh_css(animate=False)
 
     def get_css_variables(self) -> dict[str, str]:
         """The variables of the theme, such that everything can be read."""

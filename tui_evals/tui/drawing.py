@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -14,8 +13,7 @@ from textual.filter import LineFilter
 
 from tui_evals.present.glyphs import in_ascii, unambiguous
 
-Signs = Literal["all", "narrow", "ascii"]
-"""Which signs a terminal draws as we count them: all, all but the ambiguous ones of East Asia, those of ASCII."""
+from .looks import Signs
 
 
 class WithoutColour(LineFilter):
