@@ -92,7 +92,10 @@ class Question:
             left = self._deadline - time.monotonic()
             if not select.select([self._terminal], [], [], max(left, 0))[0]:
                 break
-            said = os.read(self._terminal, 4096)
+            try:
+                said = os.read(self._terminal, 4096)
+            except OSError:  # it is gone
+                break
             if not said:
                 break
             self._came += said

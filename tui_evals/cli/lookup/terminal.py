@@ -104,7 +104,7 @@ def _around() -> Iterator[Finding]:
     advice = "; `set -sg escape-time 10` in ~/.tmux.conf makes escape quick" if slow else ""
     yield "note" if slow else "ok", "escape-time", f"{delay or 'unknown'} ms{advice}"
     clipboard = _tmux("show", "-sv", "set-clipboard")
-    passed = clipboard == "on"
+    passed = clipboard == "on" or _tmux("show", "-gwv", "allow-passthrough") in ("on", "all")
     advice = "" if passed else "; `set -s set-clipboard on` in ~/.tmux.conf lets y copy to your own machine"
     yield "ok" if passed else "note", "set-clipboard", f"{clipboard or 'unknown'}{advice}"
 
