@@ -129,8 +129,8 @@ def cell(text: str, width: int) -> str:
 
 
 def rewind(lines: int) -> None:
-    """Go back over lines just printed on a terminal, and clear them."""
-    if lines and redraws():
+    """Go back over lines just printed on a terminal that redraws, and clear them."""
+    if lines:
         click.echo(f"\x1b[{lines}F\x1b[J", own_output(), nl=False)
 
 
