@@ -72,12 +72,7 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
     targets = tuple(dict.fromkeys((*settings.targets, "demo")))
     return (
         Field("theme", "choice", "ansi-dark and ansi-light use the terminal's own 16 colours.", themes),
-        Field(
-            "ascii",
-            "yes",
-            "Whether all is drawn in ASCII, without boxes and other signs.",
-            default="where the locale has no more",
-        ),
+        Field("ascii", "yes", "Whether all is drawn in ASCII, without other signs.", default="automatic"),
         Field("mouse", "yes", "Whether the mouse works, from the next start on.", default="yes"),
         Field("bell", "yes", "Whether the terminal rings when a run ends.", default="yes"),
         Field("targets", "several", "What answers where a run names nothing.", targets),
