@@ -9,7 +9,7 @@ def test_answers_are_told_from_what_is_typed_between_them():
     said = b"ab\x1b]11;rgb:ffff/8080/0000\x1b\\c\x1b[A\x1b[24;5R\x1b\x1b[?62;22cd"
     answers = answers_in(said)
     assert answers.background == pytest.approx((1, 0.502, 0), abs=0.001)
-    assert answers.complete and answers.width == "narrow"
+    assert answers.width == "narrow"
     assert answers.typed == b"abc\x1b[A\x1bd"
 
 

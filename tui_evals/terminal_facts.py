@@ -40,8 +40,6 @@ class Answers:
     """The colour behind texts: red, green and blue, from 0 to 1."""
     cells: int | None = None
     """How many cells our signs took."""
-    complete: bool = False
-    """Whether it has said all that it is going to say."""
     typed: bytes = b""
     """What somebody typed meanwhile."""
 
@@ -115,12 +113,11 @@ class Question:
 
 def answers_in(said: bytes) -> Answers:
     """What a terminal said, and what somebody typed between."""
-    background, place, who = _BACKGROUND.search(said), _PLACE.search(said), _WHO.search(said)
+    background, place = _BACKGROUND.search(said), _PLACE.search(said)
     typed = _BEGUN.sub(b"", _WHO.sub(b"", _PLACE.sub(b"", _BACKGROUND.sub(b"", said))))
     return Answers(
         None if background is None else _colour(background.groups()),
         None if place is None else int(place[1]) - 1,
-        who is not None,
         typed,
     )
 

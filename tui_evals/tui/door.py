@@ -34,7 +34,8 @@ def open_workbench(
     gc.disable()  # nothing of what is made up to the first picture can go, and to look for it costs 100 ms
     settings = _settings(root)
     ascii_alone = bool(why_ascii(sys.stdout.encoding, os.environ))
-    with Question(os.environ, background=_wants_theme(settings), signs=not ascii_alone) as question:
+    unsure = not ascii_alone and settings.ui.get("ascii") is not True
+    with Question(os.environ, background=_wants_theme(settings), signs=unsure) as question:
         from .app import Workbench  # takes as long as the terminal does to answer
 
         answers = question.answers()
