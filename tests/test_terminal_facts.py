@@ -6,11 +6,11 @@ from tui_evals.terminal_facts import SIGNS, Answers, answers_in, colour_count, s
 
 
 def test_answers_are_told_from_what_is_typed_between_them():
-    said = b"ab\x1b]11;rgb:ffff/8080/0000\x1b\\c\x1b[A\x1b[24;5R\x1b\x1b[?62;22cd"
+    said = b"ab\x1b]11;rgb:ffff/8080/0000\x1b\\c\x1b[A\x1b[24;5R\x1b\x1b[?62;22cd\n"
     answers = answers_in(said)
     assert answers.background == pytest.approx((1, 0.502, 0), abs=0.001)
     assert answers.width == "narrow"
-    assert answers.typed == b"abc\x1b[A\x1bd"
+    assert answers.typed == b"abc\x1b[A\x1bd\r"
 
 
 def test_an_answer_that_was_cut_off_is_no_key():

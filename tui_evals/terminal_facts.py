@@ -8,6 +8,7 @@ import select
 import termios
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
@@ -106,8 +107,9 @@ class Question:
     def _leave(self) -> None:
         terminal, self._terminal = self._terminal, None
         if terminal is not None:
-            if self._attributes:
-                termios.tcsetattr(terminal, termios.TCSADRAIN, self._attributes)
+            with suppress(termios.error):  # it is gone, and has nothing to be given back
+                if self._attributes:
+                    termios.tcsetattr(terminal, termios.TCSADRAIN, self._attributes)
             os.close(terminal)
 
 
@@ -118,7 +120,7 @@ def answers_in(said: bytes) -> Answers:
     return Answers(
         None if background is None else _colour(background.groups()),
         None if place is None else int(place[1]) - 1,
-        typed,
+        typed.replace(b"\n", b"\r"),  # what the terminal made of enter
     )
 
 
