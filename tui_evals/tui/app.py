@@ -9,7 +9,8 @@ import traceback
 from pathlib import Path
 
 from textual import events
-from textual._xterm_parser import XTermParser
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.worker import Worker, WorkerState
 
 from tui_evals.datasets.problems import DatasetError
@@ -28,16 +29,19 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import approving, dataset_files, drafts, importing, navigation, settings
+from . import approving, dataset_files, drafts, importing, navigation, settings, suspending
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
 from .drafts import leave, offer_drafts
+from .feature_screen import FeatureScreen
 from .key_queue import KeyQueue
+from .keyboard import Keyboard, KeyboardDriver
 from .looks import Looks
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
 from .terminal import exit_later
+from .widgets.focus import return_keys
 from .workspace import check_dataset
 
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
@@ -48,6 +52,7 @@ COMMANDS: Commands = {
     **drafts.COMMANDS,
     **settings.COMMANDS,
     **approving.COMMANDS,
+    **suspending.COMMANDS,
     **runs_commands.COMMANDS,
     **workers.COMMANDS,
     **rules_commands.COMMANDS,
@@ -74,11 +79,16 @@ class Workbench(DeskApp):
     ) -> None:
         super().__init__(root, database, PANES, COMMANDS, looks)
         self._first_dataset, self._first_run = dataset, run
-        self.key_queue = KeyQueue(self, super().on_event, self.offer_keys)
+        self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
+
+    def get_driver_class(self) -> type[Driver]:
+        """The terminal, read in our way; another driver where one is asked for."""
+        usual = super().get_driver_class()
+        return KeyboardDriver if usual is LinuxDriver else usual
 
     async def on_mount(self) -> None:
         """Read the project, put back what was on screen last, and begin to look."""
-        for event in XTermParser().feed(self.looks.typed.decode("utf-8", "replace")):
+        for event in Keyboard().feed(self.looks.typed):
             if isinstance(event, events.Key):
                 self.key_queue.take(event)
         self.set_interval(_POLL_SECONDS, self._look)
@@ -119,6 +129,14 @@ class Workbench(DeskApp):
             self.key_queue.take(event)
         else:
             await super().on_event(event)
+
+    async def _forward(self, event: events.Key | events.Paste) -> None:
+        return_keys(self.screen)
+        await super().on_event(event)
+
+    def _offer_keys_here(self) -> None:
+        here = self.screen
+        (here if isinstance(here, FeatureScreen) else self).offer_keys()
 
     # -- messages
 

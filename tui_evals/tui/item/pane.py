@@ -204,6 +204,11 @@ class EditorPane(Pane):
         self.box.action_end()
         return True
 
+    def would_be_lost(self) -> str | None:
+        """A text in the box that the field cannot take."""
+        edit = self._edit
+        return f"what is written for {edit.name} cannot be taken: {edit.fault}" if edit and edit.fault else None
+
     # -- the box
 
     def _open(self, name: str) -> None:

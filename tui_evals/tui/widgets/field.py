@@ -12,7 +12,7 @@ from textual.widgets import TextArea
 
 from tui_evals.text.safe import safe, safe_line
 
-from .focus import give_keys
+from .focus import HOLDS_KEYS, give_keys
 
 
 class FieldBox(TextArea):
@@ -38,6 +38,7 @@ class FieldBox(TextArea):
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=True)
+        self.add_class(HOLDS_KEYS)
         self.cursor_blink = False
         self._start = ""
 

@@ -16,7 +16,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped
 
 from .dialogs import Dialog, Entry, Menu
-from .focus import give_keys
+from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
 
 Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
@@ -68,7 +68,7 @@ class Form(Dialog[dict[str, Any]]):
         """The fields, and a line to type in while one is edited."""
         self._lines = Lines(id="fields", classes="tall")
         self._lines.show(self._rows)
-        self._input = Input(id="line")
+        self._input = Input(id="line", classes=HOLDS_KEYS, select_on_focus=False)
         self._input.display = False
         return [self._lines, self._input]
 
@@ -121,6 +121,7 @@ class Form(Dialog[dict[str, Any]]):
                 self._editing = one
                 value = self.values.get(name)
                 self._input.value = "" if value is None else _typed(one.kind, value)
+                self._input.select_all()
                 self._input.display = True
                 give_keys(self._input)
 
