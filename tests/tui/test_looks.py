@@ -175,7 +175,7 @@ def test_doctor_says_what_it_found_of_the_terminal(folder):
         "colours +true colour",
         "background +light .the terminal says its background is #ffffff",
         "signs +.* take two cells",
-        "ESCDELAY +900 ms; one waits",
+        "ESCDELAY +900 ms; your editor may wait",
         "inside +neither",
     ):
         assert re.search(said, terminal.shown), said
