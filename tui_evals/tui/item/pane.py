@@ -13,18 +13,19 @@ from textual.timer import Timer
 from tui_evals.datasets import steps
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.tui import item_edits
+from tui_evals.tui import external_editor, item_edits
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN, go_to, step_to_neighbour
 from tui_evals.tui.messages import Place, ShowPane
 from tui_evals.tui.pane import Pane
+from tui_evals.tui.whole_items import edit_whole_items
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.widgets.field import FieldBox
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
-from . import external, field_edit, fields
+from . import field_edit, fields
 from .field_edit import FieldEdit
 from .rows import page_rows, title
 
@@ -36,11 +37,18 @@ def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
     broken = bool(workspace.where) and workspace.unit is None
     if action in ("new_turn", "duplicate", "conversation") and not workspace.where:
         return NO_ITEM
+    if action == "whole":
+        return None if _items_to_edit(workspace) else NO_ITEM
     if action in ("edit", "external", "clear", "field") and broken:
         return "what stands here is no object; mend it in the file"
     if action in ("edit", "external", "clear"):
         return _why_not_field(workspace, action, key)
     return None
+
+
+def _items_to_edit(workspace: Workspace) -> list[int]:
+    """The marked items, else the one one is in."""
+    return sorted(workspace.marks) or ([] if workspace.item is None else [workspace.item])
 
 
 def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | None:
@@ -75,8 +83,8 @@ async def edit_externally(pane: Pane, name: str, number: int) -> None:
         return
     suffix = fields.suffix_of(edit.kind, text)
     try:
-        after = await external.edit_in_editor(pane.app, text, suffix)
-    except external.NotEdited as problem:
+        after = await external_editor.edit_in_editor(pane.app, text, suffix)
+    except external_editor.NotEdited as problem:
         pane.say(str(problem), "warn")
         return
     if after is None:
@@ -84,7 +92,7 @@ async def edit_externally(pane: Pane, name: str, number: int) -> None:
         return
     edit = field_edit.apply_text(pane.workspace, edit, after)
     if edit.fault:
-        kept = external.keep_in_file(after, suffix)
+        kept = external_editor.keep_in_file(after, suffix)
         pane.say(f"{name} was left as it was: {edit.fault}; what you wrote is kept in {kept}", "error")
         return
     pane.say(f"{name} taken from the editor")
@@ -292,6 +300,10 @@ class EditorPane(Pane):
         """Hand the field to $EDITOR and take what it makes of it."""
         self._edit_count += 1
         await edit_externally(self, str(self.lines.key), self._edit_count)
+
+    async def do_whole(self) -> None:
+        """Hand the item, or the marked ones, to $EDITOR as one file."""
+        await edit_whole_items(self, _items_to_edit(self.workspace))
 
     async def do_field(self) -> None:
         """Choose a field that is not given, and edit it."""
