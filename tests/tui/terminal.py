@@ -13,7 +13,7 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,14 @@ class Terminal:
         return termios.tcgetattr(self.master)
 
     def press(self, keys: str) -> None:
-        os.write(self.master, keys.encode())
+        """Write keys, and read meanwhile: the other side may write as much as it is told."""
+        rest = memoryview(keys.encode())
+        while rest:
+            readable, writable, _ = select.select([self.master], [self.master], [], 1.0)
+            if readable:
+                self.read(0.0)
+            if writable:
+                rest = rest[os.write(self.master, rest[:4096]) :]
 
     @property
     def text(self) -> str:
@@ -76,6 +83,13 @@ class Terminal:
         while not re.search(pattern, OURS.sub("", self.raw[since:].decode("utf-8", "replace"))):
             assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
             assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+
+    def until(self, condition: Callable[[], Any], seconds: float = 40.0) -> None:
+        """Read until something has come true."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"it never came true:\n{self.shown[-3000:]}"
+            assert self.read(), f"ended before it came true:\n{self.shown[-3000:]}"
 
     def calm(self, quiet: float = 0.4, seconds: float = 20.0) -> None:
         """Read until nothing has come for a moment."""
@@ -128,6 +142,11 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def pasted(text: str) -> str:
+    """A text as a terminal sends it when it is pasted."""
+    return f"\x1b[200~{text}\x1b[201~"
 
 
 def workbench(folder: Path, *arguments: str, size: tuple[int, int] = (80, 24), **environment: str) -> Terminal:

@@ -8,13 +8,25 @@ from typing import Literal, NamedTuple
 from textual.binding import Binding
 
 Where = Literal[
-    "everywhere", "tree", "editor", "judges", "results", "detail", "runs", "compare", "labelling", "rules", "playground"
+    "everywhere",
+    "tree",
+    "editor",
+    "field",
+    "judges",
+    "results",
+    "detail",
+    "runs",
+    "compare",
+    "labelling",
+    "rules",
+    "playground",
 ]
 
 PLACES: dict[Where, str] = {
     "everywhere": "Everywhere",
     "tree": "1 Dataset",
     "editor": "2 Item",
+    "field": "The box of a field",
     "judges": "3 Evaluators",
     "results": "4 Results",
     "detail": "5 Answer",
@@ -93,7 +105,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("tree", "group", "c", "group", "Group the items by category, or not."),
     Action("tree", "unfold", "right,l", "unfold", "Show the turns of a conversation, or the items of a category."),
     Action("tree", "fold", "left,h", "fold", "Hide them again, or go to what this belongs to."),
-    Action("tree", "new", "n", "new", "A new item after this one.", True),
+    Action("tree", "new", "n", "new", "A new item after this one, its prompt open.", True),
     Action("tree", "new_turn", "t", "turn", "A new turn after this one; a single turn becomes a conversation."),
     Action("tree", "duplicate", "d", "copy", "Duplicate the marked items, or this one."),
     Action("tree", "remove", "D,delete", "delete", "Delete the marked items, this item, or this turn.", True),
@@ -108,12 +120,19 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor", "whole", "E", "whole item", "Edit the item, or the marked items, as one file in $EDITOR.", True),
     Action("editor", "field", "a", "add field", "Give the item another field.", True),
     Action("editor", "clear", "D,delete", "clear", "Take the field away.", True),
-    Action("editor", "new", "n", "new", "A new item after this one."),
+    Action("editor", "new", "n", "new", "A new item after this one, its prompt open.", True),
     Action("editor", "new_turn", "t", "turn", "A new turn after this one; a single turn becomes a conversation."),
     Action("editor", "duplicate", "d", "copy", "Duplicate the item or turn."),
     Action("editor", "conversation", "T", "turns", "Make a conversation of a single turn, or back."),
     Action("editor", "next", "greater_than_sign", "next", "The next item or turn."),
     Action("editor", "previous", "less_than_sign", "previous", "The item or turn before."),
+    Action("field", "done", "escape", "done", "Take what is written; u takes it back.", True),
+    Action("field", "next", "tab", "next", "Take it and go on to the next field, then to the next item.", True),
+    Action("field", "previous", "shift+tab", "before", "Take it and go back to the field before.", True),
+    Action("field", "save", "ctrl+s", "save", "Take it and save the dataset.", True),
+    Action("field", "zoom", "ctrl+l", "zoom", "Give the box all of the pane, or only what it needs.", True),
+    Action("field", "line", "ctrl+j,enter", "line", "Begin a new line; a field of one line is taken instead."),
+    Action("field", "help", "f1", "help", "These keys."),
     Action("judges", "edit", "i", "options", "Edit the options of the evaluator; enter does the same.", True),
     Action("judges", "add", "a", "add", "Add an evaluator from the list.", True),
     Action("judges", "remove", "D,delete", "remove", "Take the evaluator away here.", True),
@@ -251,7 +270,8 @@ def key_names(action: Action) -> list[str]:
 
 def footer_actions(where: Where) -> Iterable[Action]:
     """What the footer shows for a place: its own few, then what holds everywhere."""
-    return [action for action in (*actions_at(where), *actions_at("everywhere")) if action.footer]
+    everywhere = () if where == "field" else actions_at("everywhere")
+    return [action for action in (*actions_at(where), *everywhere) if action.footer]
 
 
 def _textual_keys(keys: str) -> str:

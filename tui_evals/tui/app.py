@@ -32,6 +32,7 @@ from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
 from .drafts import leave, offer_drafts
+from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
@@ -102,7 +103,9 @@ class Workbench(DeskApp):
 
     async def on_event(self, event: events.Event) -> None:
         """Keys go through the queue; what comes back from a widget, and all else, is handled here."""
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+        if isinstance(event, events.Paste) and len(event.text) > LONGEST_PASTE:
+            self.tell(keep_paste(self.workspace.root, event.text), "error")
+        elif isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             self.key_queue.take(event)
         else:
             await super().on_event(event)
@@ -132,6 +135,15 @@ class Workbench(DeskApp):
     def on_show_pane(self, message: ShowPane) -> None:
         """Bring a pane in front."""
         self.bring(message.place)
+
+    def on_write_prompt(self) -> None:
+        """Bring the editor in front with the box of the prompt open."""
+        self.bring("editor")
+        self.query_one(EditorPane).write("prompt")
+
+    def on_save_dataset(self) -> None:
+        """Save, or say why not."""
+        self.action_act("save")
 
     def on_open_run(self, message: OpenRun) -> None:
         """Put a run on screen."""

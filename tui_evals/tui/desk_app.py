@@ -121,9 +121,11 @@ class DeskApp(App[str]):
         if not self.present_panes((self.front,)):
             return
         pane = self.pane(self.front)
+        place = pane.keys_place
         self.query_one(Keys).offer(
-            footer_actions(self.front),
+            footer_actions(place),
             lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
+            "?" if place == self.front else "f1",
         )
         self.show_resting_status()
 

@@ -16,6 +16,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
+from .actions import Where
 from .messages import Place, Severity, StateChanged, StatusMessage
 from .store_writer import StoreWriter
 from .watch import StoreChange, Watch
@@ -87,6 +88,11 @@ class Pane(Vertical):
     def changed(self) -> None:
         """Tell everybody that the shared state was changed."""
         self.post_message(StateChanged())
+
+    @property
+    def keys_place(self) -> Where:
+        """Which part of the action table its keys are from now."""
+        return self.place
 
     def focus_lines(self) -> None:
         """Put the keys where they belong in this pane."""

@@ -27,8 +27,6 @@ class FieldEdit:
     """What the field holds since the last text that could be read."""
     fault: str = ""
     """Why the text in the box is not applied."""
-    given_up: str | None = None
-    """A text that could not be read when one wanted to leave; leaving with it again drops it."""
 
 
 def begin_edit(workspace: Workspace, name: str, number: int) -> tuple[FieldEdit, str]:

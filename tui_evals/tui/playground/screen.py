@@ -8,11 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import TextArea
 from textual.worker import Worker
 
 from tui_evals.datasets.editing import Editing
@@ -22,7 +20,7 @@ from tui_evals.runs.approving import find_typed
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.permissions import NotApproved
-from tui_evals.text.safe import safe, safe_line
+from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Where, actions_at, bindings
 from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.feature_screen import FeatureScreen
@@ -31,6 +29,7 @@ from tui_evals.tui.pane import perform
 from tui_evals.tui.rows import Rows
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu, Reading
+from tui_evals.tui.widgets.edit_area import EditArea
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.form import Field, Form
 from tui_evals.tui.widgets.lines import Lines
@@ -41,8 +40,8 @@ from .conversation import CannotTalk, Conversation, ConversationStart, conversat
 from .rows import Part, Transcript, key_rows, parts_of
 
 
-class QuestionBox(TextArea):
-    """Where one writes; pasted text is made safe, and the page keys move the conversation above."""
+class QuestionBox(EditArea):
+    """Where one writes; the page keys move the conversation above."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pageup", "screen.page(-1)", "page up", show=False),
@@ -50,15 +49,7 @@ class QuestionBox(TextArea):
     ]
 
     def __init__(self) -> None:
-        super().__init__(id="box", soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
-        self.cursor_blink = False
-
-    def on_paste(self, event: events.Paste) -> None:
-        """A pasted text may hold bytes that a terminal would obey."""
-        event.prevent_default()
-        event.stop()
-        if not self.read_only:
-            self.insert(safe(event.text))
+        super().__init__(id="box", compact=False)
 
 
 _OTHER = ("another",)

@@ -18,6 +18,7 @@ from textual.widgets import Input, Static, TextArea
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
 
+from .edit_area import EditArea
 from .focus import give_keys
 from .lines import Lines
 
@@ -140,34 +141,26 @@ class Reading(Dialog[None]):
         return [lines]
 
 
-class Sentence(TextArea):
-    """Where one writes; what is pasted becomes one line, without bytes that a terminal would obey."""
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Take it as words."""
-        event.prevent_default()
-        event.stop()
-        self.insert(safe_line(" ".join(event.text.split())))
-
-
 class AskLong(Dialog[str]):
-    """A sentence; the answer is None when one has thought better of it."""
+    """A sentence; the answer is None when nothing was written, or when it was dropped."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "take", "take", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,ctrl+j,ctrl+s", "take", "take", show=False),
+        Binding("tab,shift+tab", "take", "take", show=False),
+    ]
     DEFAULT_CSS = """
-    AskLong Sentence { height: auto; min-height: 3; max-height: 12; border: none; padding: 0; background: $boost; }
-    AskLong Sentence .text-area--cursor-line { background: transparent; }
+    AskLong EditArea { height: auto; min-height: 3; max-height: 12; border: none; padding: 0; background: $boost; }
+    AskLong EditArea .text-area--cursor-line { background: transparent; }
     """
 
     def __init__(self, title: str, value: str, *, check: Check) -> None:
-        super().__init__(title, "enter takes it · esc leaves it")
+        super().__init__(title, "esc done · enter takes it")
         self._value = safe_line(value)
         self._check = check
 
     def body(self) -> list[Widget]:
         """The box, with what stands there now."""
-        self._box = Sentence(self._value, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
-        self._box.cursor_blink = False
+        self._box = EditArea(self._value, one_line=True)
         return [self._box]
 
     def on_mount(self) -> None:
@@ -182,12 +175,22 @@ class AskLong(Dialog[str]):
         self.say(problem or self._help, wrong=problem is not None)
 
     def action_take(self) -> None:
-        """Take it, if it can be taken."""
-        problem = self._check(self._box.text)
-        if problem:
-            self.say(problem)
+        """Take it; what cannot be taken is asked about, so that it is not lost."""
+        text = self._box.text
+        if text == self._value:
+            self.dismiss(None)
+        elif problem := self._check(text):
+            self.app.push_screen(unread_menu("the text", problem, file=False), self._decided)
         else:
-            self.dismiss(self._box.text)
+            self.dismiss(text)
+
+    def _decided(self, choice: object) -> None:
+        if choice == "drop":
+            self.dismiss(None)
+
+    def action_leave(self) -> None:
+        """Escape takes what is written, as in every box."""
+        self.action_take()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +231,7 @@ class Menu(Dialog[Any]):
         optional: bool = False,
         empty: str = "nothing fits",
         typed: Callable[[str], Entry | None] | None = None,
+        says: str = "",
     ) -> None:
         marking = "tab marks · " if several else ""
         typing = "type to search, or a new name" if typed else "type to search"
@@ -238,6 +242,7 @@ class Menu(Dialog[Any]):
         self._marked = {entry.key for entry in entries if entry.marked}
         self._empty = empty
         self._typed = typed
+        self._says = says
         self._own: Entry | None = None
         self._words: list[str] = []
 
@@ -247,7 +252,8 @@ class Menu(Dialog[Any]):
         self._more = Lines(choosing=False, classes="more")
         self._more.display = any(entry.more for entry in self._entries)
         self._lines.show(self._rows)
-        return [Input(placeholder="", id="line"), self._lines, self._more]
+        says = [Static(Content(safe(self._says)), classes="says")] if self._says else []
+        return [*says, Input(placeholder="", id="line"), self._lines, self._more]
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Every word typed must stand in an entry."""
@@ -320,3 +326,12 @@ class Menu(Dialog[Any]):
     def on_mount(self, event: events.Mount) -> None:
         """One types from the start."""
         give_keys(self.query_one(Input))
+
+
+def unread_menu(name: str, problem: str, *, file: bool = True) -> Menu:
+    """What is to become of a text that cannot be taken: `edit`, `file`, `drop`; None is to go on editing as well."""
+    entries = [Entry("edit", "go on writing", "nothing is lost")]
+    if file:
+        entries.append(Entry("file", "put it into a file", "below .evals/kept; the field stays as it was"))
+    entries.append(Entry("drop", "drop it", "what you wrote is lost"))
+    return Menu(f"{name} cannot be taken as it is", entries, says=problem)
