@@ -495,7 +495,7 @@ async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silent
     app.pane.sync()
     await pilot.pause()
     app.at("variables")
-    await press(pilot, "i", "backspace")
+    await press(pilot, "v", "backspace")
     assert "not yet JSON" in hint(app) and app.made.data["variables"] == {"a": 1}
     text = app.box.text
     await press(pilot, "escape")
@@ -718,7 +718,10 @@ async def test_hostile_texts_reach_the_screen_as_letters_only(tmp_path, size):
         app.pane.sync()
         await pilot.pause()
         app.at("variables")
-        await press(pilot, "i")
+        await press(pilot, "enter")
+        drawn = "".join(app.pane.lines.render_line(y).text for y in range(size[1]))
+        assert "[/INST]" in drawn and not set(drawn) & UNSEEN
+        await press(pilot, "v")
         assert app.box.display and not set(app.box.text) & UNSEEN
         await press(pilot, "escape")
         assert app.made.items[0] == item and app.is_running

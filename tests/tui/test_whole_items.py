@@ -145,7 +145,7 @@ async def test_three_marked_items_with_a_broken_file_in_between_lose_nothing(pro
 
 
 async def test_a_file_that_is_given_up_is_kept_and_one_that_can_be_read_is_taken_if_wanted(project, monkeypatch):
-    folder, edits, saw, temporary = project
+    folder, edits, saw, _ = project
     edits([("weight: 1", "weight: [")], [], [("weight: 1", "weight: 7")])
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         with lent(person, monkeypatch):
@@ -156,7 +156,7 @@ async def test_a_file_that_is_given_up_is_kept_and_one_that_can_be_read_is_taken
             await person.sees("edit again at line")
             await person.press("down", "enter")
             await person.until(lambda: "A-4 left as before; what you wrote is kept in" in person.said())
-            (kept,) = temporary.glob("*/*.yaml")
+            (kept,) = (folder / ".evals" / "kept").glob("*.yaml")
             assert "weight: [" in kept.read_text() and not person.app.workspace.editing.dirty
             await person.press("E")
             await person.sees("must be at most 1, not 7")

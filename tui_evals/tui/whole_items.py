@@ -18,7 +18,8 @@ from tui_evals.datasets.item_file import (
 )
 from tui_evals.datasets.paths import CannotEdit, same_data, set_at
 
-from .external_editor import NotEdited, edit_in_editor, keep_in_file
+from .external_editor import NotEdited, edit_in_editor
+from .kept import keep_text
 from .pane import Pane
 from .widgets.dialogs import Entry, Menu
 from .workspace import Workspace
@@ -45,8 +46,8 @@ async def edit_whole_items(pane: Pane, numbers: Sequence[int]) -> None:
 def _take(workspace: Workspace, before: Mapping[int, Any], after: Sequence[dict[str, Any]], called: str) -> str:
     """Put the items in place of those that were handed out, as one step; what is equal stays as it is."""
     if any(number >= len(workspace.items) or workspace.items[number] is not old for number, old in before.items()):
-        kept = keep_in_file(write_items([(called, item) for item in after]), _SUFFIX)
-        raise NotEdited(f"{called} changed here meanwhile, so nothing was taken; what you wrote is kept in {kept}")
+        kept = _keep(workspace, write_items([(called, item) for item in after]))
+        raise NotEdited(f"{called} changed here meanwhile, so nothing was taken; {kept}")
     items = list(workspace.items)
     for (number, old), new in zip(before.items(), after, strict=True):
         items[number] = old if same_data(old, new) else new
@@ -65,7 +66,7 @@ async def _edited(pane: Pane, text: str, called: str, before: Sequence[Any]) -> 
         except NotEdited as problem:
             if shown == text:
                 raise
-            raise NotEdited(f"{problem}; what you wrote before is kept in {keep_in_file(shown, _SUFFIX)}") from None
+            raise NotEdited(f"{problem}; {_keep(pane.workspace, shown)}") from None
         if after is None and shown == text:
             pane.say(f"{called} as before")
             return None
@@ -78,8 +79,16 @@ async def _edited(pane: Pane, text: str, called: str, before: Sequence[Any]) -> 
         if choice == "take" and items is not None:
             return items
         if choice != "again":
-            pane.say(f"{called} left as before; what you wrote is kept in {keep_in_file(shown, _SUFFIX)}", "warn")
+            pane.say(f"{called} left as before; {_keep(pane.workspace, shown)}", "warn")
             return None
+
+
+def _keep(workspace: Workspace, text: str) -> str:
+    """Put a text that was not taken into a file; the sentence that says where."""
+    try:
+        return f"what you wrote is kept in {keep_text(workspace.root, 'items', _SUFFIX, text)}"
+    except OSError as problem:
+        return f"what you wrote could not be put into a file: {problem.strerror}"
 
 
 def _read(

@@ -27,13 +27,7 @@ _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("variables", "messages", "tools", "extensions", "metadata.extensions", "metadata"), "json"),
     "response_format": "format",
 }
-_BEGUN = {
-    "messages": '[\n  {"role": "user", "content": ""}\n]',
-    "tools": "[]",
-    "variables": "{}",
-    "extensions": "{}",
-    "metadata.extensions": "{}",
-}
+_BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
     *("prompt", "expected_response", "context", "messages", "variables", "testId", "name", "description"),
     *("category", "tags", "notes", "ideal", "tools", "response_format", "weight", "threshold", "repeats"),
@@ -205,11 +199,11 @@ def pretty(value: Any) -> str:
     return text if safe(text) == text else json.dumps(value, indent=2)
 
 
-def why_not_here(name: str, value: Any) -> str | None:
-    """Why a field cannot be edited in place but in $EDITOR; None when it can."""
+def why_not_here(name: str, value: Any, *, as_json: bool = False) -> str | None:
+    """Why a field, or a part of one, cannot be edited in place but in $EDITOR; None when it can."""
     try:
         size = len(value) if isinstance(value, str) else len(json.dumps(value))
-        text = value_as_text(kind_of(name, value), value) if size <= _LONG else ""
+        text = "" if size > _LONG else pretty(value) if as_json else value_as_text(kind_of(name, value), value)
     except RecursionError:
         return too_deep(name)
     if max(size, len(text)) > _LONG:
