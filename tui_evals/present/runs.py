@@ -180,12 +180,13 @@ def counts_sentence(totals: Totals, measures: Sequence[str] = ()) -> str:
     Where nothing could pass or fail the `measures` stand in the place of the rate.
     """
     judged = totals.passed + totals.failed
-    parts = [f"{totals.passed:,} of {judged:,} pass"] if judged else list(measures)
+    others = [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
+    # A rate of some of the answers is called that, for it says nothing of the rest.
+    parts = [f"{totals.passed:,} of {judged:,} {'judged ' if others else ''}pass"] if judged else list(measures)
     if (interval := wilson(totals.passed, judged)) is not None:
         rate = 100 * totals.passed / judged
         parts[0] += f" ({rate:.1f} %, 95 % interval {interval_percent(interval)})"
-    parts += [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail")]
-    return " · ".join(parts or ["no answers"])
+    return " · ".join([*parts, *others] or ["no answers"])
 
 
 def totals_sentence(totals: Totals, unpriced: int = 0, measures: Sequence[str] = ()) -> str:

@@ -14,7 +14,7 @@ from tui_evals.private_files import UnsafeFile, make_private_folder, private_ope
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
-from .project import DATABASE
+from .store_path import DATABASE
 
 _PATIENCE = 30.0
 

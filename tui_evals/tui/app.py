@@ -139,7 +139,8 @@ class Workbench(DeskApp):
     def on_write_prompt(self) -> None:
         """Bring the editor in front with the box of the prompt open."""
         self.bring("editor")
-        self.query_one(EditorPane).write("prompt")
+        if self.front == "editor":
+            self.query_one(EditorPane).write("prompt")
 
     def on_save_dataset(self) -> None:
         """Save, or say why not."""

@@ -30,7 +30,9 @@ async def edit_settings(desk: Desk) -> None:
     before = _current_values(desk.workspace.settings, desk.theme)
     shown = {name: value for name, value in before.items() if value is not None}
     fields = _fields(desk.workspace.settings, tuple(sorted(desk.available_themes)))
-    form = Form("settings of this project: .evals/config.toml", fields, shown, check=_faults, done="write them")
+    form = Form(
+        "settings of this project: .evals/config.toml", fields, shown, check=_faults, done="write them", keeps=True
+    )
     values = await desk.push_screen_wait(form)
     if values is None:
         return

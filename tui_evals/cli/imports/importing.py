@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import project
+from tui_evals.cli import inputs, project
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.imports import doors, messages
@@ -73,7 +73,7 @@ def run_in_file(path: Path) -> str | None:
 
 def _project() -> ImportProject:
     def configuration() -> Configuration:
-        here = project.open_project(None, False)
+        here = inputs.open_project(None, False)
         return here.settings, here.environment
 
     return ImportProject(root=project_root(Path.cwd()), open_store=project.store_path, configuration=configuration)

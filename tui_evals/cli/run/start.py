@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import project
+from tui_evals.cli import inputs, project
 from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, say, say_end
-from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import document_of, evaluators_named
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.readiness import needed_judges
@@ -131,7 +131,7 @@ def rescore(
             run,
             reader,
             here,
-            dataset=project.read(dataset) if dataset is not None else None,
+            dataset=inputs.read(dataset) if dataset is not None else None,
             evaluators=evaluators_named(evaluators) if evaluators is not None else None,
             judge=judge,
             without_judges=without_judges,

@@ -74,7 +74,7 @@ def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -
     m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals;
     promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
     """
-    from .authoring import convert_file
+    from .converting import convert_file
 
     convert_file(file, kind, output, raw_csv)
 

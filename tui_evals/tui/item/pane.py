@@ -309,9 +309,21 @@ class EditorPane(Pane):
         else:
             self._go_on(event.then)
 
+    def on_descendant_blur(self) -> None:
+        """A click on another pane takes what is written: no key is to reach a pane while a box is open."""
+        self.call_later(self._leave_box)
+
+    def _leave_box(self) -> None:
+        focused = self.screen.focused
+        if self._edit is not None and focused is not None and self not in focused.ancestors:
+            self.box.do_done()
+
     async def _ask(self, edit: FieldEdit, event: FieldBox.Ended) -> None:
         choice = await self.app.push_screen_wait(unread_menu(edit.name, edit.fault))
-        if self._edit is None or choice not in ("file", "drop"):
+        if self._edit is None:
+            return
+        if choice not in ("file", "drop"):
+            self.focus_lines()
             return
         says = f"{edit.name} was left as it was"
         if choice == "file":

@@ -85,9 +85,9 @@ async def edit_variables(screen: Playground) -> None:
     if talk.beginning.prompt is None:
         about = "What the target is told before the first question; an item of the conversation keeps it."
         values = {"system": talk.system} if talk.system else {}
-        form = Form("system message", [Field("system", about=about, default="none")], values)
+        form = Form("system message", [Field("system", about=about, default="none")], values, keeps=True)
     elif talk.beginning.names:
-        form = Form("variables of the prompt under test", _fields(talk), talk.values)
+        form = Form("variables of the prompt under test", _fields(talk), talk.values, keeps=True)
     else:
         screen.tell("the prompt under test has no variables", "warn")
         return
