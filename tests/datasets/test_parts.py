@@ -71,6 +71,7 @@ def test_a_value_is_taken_apart_by_its_name_or_as_a_list_of_texts():
         None,
     ]
     assert shape_of("own", ["a", "b"]) == "texts" and shape_of("own", ["a", 1]) is None and shape_of("own", []) is None
+    assert shape_of("tags", ["a"]) is None and shape_of("metadata.tags", ["a"]) is None
     assert shape_of("variables", [1]) is None and shape_of("messages", {"role": "user"}) is None
 
 

@@ -12,6 +12,7 @@ from textual.app import App
 
 from tests.tui.hostile import STRANGE
 from tui_evals import tui
+from tui_evals.datasets.parts import new_tool
 from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.problems import Problem
 from tui_evals.datasets.validate import ValidationReport
@@ -128,8 +129,16 @@ def test_long_texts_show_their_start_and_how_much_there_is_besides():
 
 
 def test_json_spells_what_a_terminal_would_obey_in_the_way_of_json():
-    (_, (line,), *_) = preview("variables", {"a": "\x9b\u202e"}, 40)
+    (_, (line,), *_) = preview("extensions", {"a": "\x9b\u202e"}, 40)
     assert line.text == r'  "a": "\u009b\u202e"'
+
+
+def test_values_and_tools_are_one_row_each_with_their_name(tmp_path):
+    tools = [new_tool(), {"type": "web_search"}]
+    values = {"city": "Oslo\nNorway", "days": [1]} | {f"v{number}": "" for number in range(8)}
+    text = shown(workspace(tmp_path, {"prompt": "x", "variables": values, "tools": tools}, where=("items", 0)))
+    assert "city: Oslo⏎Norway" in text and "days: [⏎  1⏎]" in text and "… 2 more values" in text
+    assert "function_name: What it does, and when to call it." in text and '2: {⏎  "type": "web_search"' in text
 
 
 def test_messages_are_one_row_each_with_their_role(tmp_path):
@@ -504,6 +513,32 @@ async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silent
     assert app.box.display and app.box.has_focus_within and app.box.text == text
     await press(pilot, "comma", "quotation_mark", *"b", "quotation_mark", "colon", "2", "right_curly_bracket", "escape")
     assert app.made.data["variables"] == {"a": 1, "b": 2} and not app.box.display
+
+
+async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_is_written(bench):
+    app, pilot = bench
+    app.made.apply({**app.made.data, "extensions": {"a": 1}}, "x")
+    app.made.where = ()
+    app.pane.sync()
+    await pilot.pause()
+    app.at("extensions")
+    await press(pilot, "enter", "up", "end", "comma", "enter", *'"b":[', "enter")
+    await press(pilot, *"12,", "enter", "quotation_mark", "x", "enter", "y", "quotation_mark", "enter")
+    await press(pilot, "right_square_bracket")
+    area = app.box.area
+    assert app.box.text == '{\n  "a": 1,\n  "b":[\n    12,\n    "x\\ny"\n  ]\n}'
+    assert app.made.data["extensions"] == {"a": 1, "b": [12, "x\ny"]}
+    await press(pilot, "left")
+    assert area.matching_bracket_location == (2, 6)
+    colours = {area.get_line(2).spans[0].style.color, *(area.get_line(line).spans[0].style.color for line in (3, 4))}
+    assert len(colours) == 3 and None not in colours
+    await press(pilot, "escape")
+    app.made.where = ("items", 0)
+    app.pane.sync()
+    await pilot.pause()
+    await press(pilot, "enter")
+    assert not app.box.area.get_line(0).spans
+    await press(pilot, "escape")
 
 
 @pytest.mark.parametrize(("choice", "said"), [("drop", ""), ("file", "what you wrote is kept in {}; ")])

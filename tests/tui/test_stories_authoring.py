@@ -155,7 +155,7 @@ async def test_values_are_added_renamed_and_deleted_as_rows(folder):
         await person.press("escape")
         assert space.items[0]["variables"] == {"city": "Oslo\nNorway", "days": [1]}
         await person.sees("variables · 2 values")
-        assert [row.split() for row in person.rows("editor")[3:]] == [
+        assert [row.split() for row in person.rows("editor")[4:]] == [
             ["city", "Oslo"],
             ["Norway"],
             ["days", "["],
@@ -201,7 +201,7 @@ async def test_a_chat_of_three_messages_is_written_with_line_breaks_and_reordere
         written = [("user", "Hello\nthere"), ("assistant", "Hi"), ("user", "And now?\n- this\n- that")]
         assert [(one["role"], one["content"]) for one in space.items[0]["messages"]] == written
         rows = person.rows("editor")
-        assert "Hello" in rows[3] and rows[4].strip() == "there" and "- that" in rows[8]
+        assert "Hello" in rows[4] and rows[5].strip() == "there" and "- that" in rows[9]
         await person.press("K", "K", "c", "c", "c")
         written = [("system", "And now?\n- this\n- that"), *written[:2]]
         assert [(one["role"], one["content"]) for one in space.items[0]["messages"]] == written

@@ -16,6 +16,8 @@ Shape = Literal["pairs", "messages", "texts", "tools"]
 ROLES: tuple[str, ...] = get_args(Message.model_fields["role"].annotation)
 _NEXT_ROLES = {"user": "assistant", "assistant": "user", "system": "user", "tool": "assistant"}
 _BY_NAME: dict[str, Shape] = {"variables": "pairs", "messages": "messages", "ideal": "texts", "tools": "tools"}
+_WORDS = frozenset(("tags", "allowed_tools", "default_allowed_tools", "metadata.tags"))
+"""Lists of words, which are quicker to write one a line than as parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ def shape_of(name: str, value: Any) -> Shape | None:
     if name in _BY_NAME:
         shape = _BY_NAME[name]
         return shape if value is None or isinstance(value, dict if shape == "pairs" else list) else None
-    return "texts" if isinstance(value, list) and value and all(isinstance(one, str) for one in value) else None
+    texts = isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+    return "texts" if texts and name not in _WORDS else None
 
 
 def parts_of(shape: Shape, value: Any) -> list[Part]:

@@ -277,9 +277,8 @@ class EditorPane(Pane):
         self._edit, text = field_edit.begin_edit(workspace, field, self._edit_count, place, as_json=as_json)
         self.lines.can_focus = False  # a click would take the keys out of the box
         kind = self._edit.kind
-        name = field if part is None else self._edit.name
         self.box.begin(
-            f"{name} · {about}" if about else name,
+            f"{field} · {about}" if about else field,
             text,
             one_line=kind in ("line", "number"),
             json=kind in ("json", "format"),

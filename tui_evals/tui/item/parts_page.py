@@ -22,6 +22,12 @@ from .fields import field_about, place_of, value_at, why_not_here, with_value
 from .rows import headline, preview, problem_rows, sentence_rows
 
 _WORDS: dict[Shape, str] = {"pairs": "value", "messages": "message", "texts": "text", "tools": "tool"}
+_KEYS: dict[Shape, str] = {
+    "pairs": "enter edits · a adds · D deletes · c name · v JSON · esc back",
+    "messages": "enter edits · a adds · D deletes · J K move · c role · v JSON · esc back",
+    "texts": "enter edits · a adds · D deletes · J K move · esc back",
+    "tools": "enter edits · a adds · D deletes · J K move · esc back",
+}
 _COLUMN = 18
 _OF_ONE = frozenset(("external", "json", "clear", "duplicate", "down", "up", "rename"))
 ACTIONS = _OF_ONE | {"edit", "field"}
@@ -57,7 +63,7 @@ def part_rows(workspace: Workspace, field: str, width: int, lit: Hashable = None
     count = f"{len(made)} {_WORDS[shape]}{'s' if len(made) != 1 else ''}"
     rows = [row((f"{headline(workspace)} · ", "dim"), (field, "strong"), (f" · {count}", "dim"))]
     rows += sentence_rows(field_about(field, workspace.where), "dim", width)
-    rows.append(row())
+    rows += [*sentence_rows(_KEYS[shape], "dim", width), row()]
     place = place_of(workspace.where, field)
     problems = workspace.problems_at(place)
     rows += problem_rows([one for one in problems if one.path == place], len(place), width)
