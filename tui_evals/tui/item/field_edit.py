@@ -93,7 +93,7 @@ def _read_part(kind: Kind, text: str) -> Any:
     if kind == "text":
         return text
     if not text.strip():
-        raise Unreadable('not yet JSON: a value is needed, such as ""; D takes the part away')
+        raise Unreadable('JSON: a value is needed, such as ""; D takes the part away')
     return read_value(kind, text)
 
 
