@@ -76,12 +76,10 @@ async def new_dataset(desk: Desk) -> None:
 
 async def _ask_name(desk: Desk, title: str, start: Path, endings: tuple[str, ...]) -> Path | None:
     """A file that is not there yet, as a person calls it."""
-    hint = "enter takes it · esc leaves it"
     name = await desk.push_screen_wait(
         Ask(
             title,
             _short_name(desk, _free_name(desk, start)),
-            hint=hint,
             check=lambda name: _why_not(desk, name, endings),
         )
     )

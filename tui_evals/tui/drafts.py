@@ -16,6 +16,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 
 from .desk import Command, Commands, Desk
+from .layout import PLACES
 from .messages import StateChanged
 from .store_writer import StoreWriter
 from .workspace import Workspace
@@ -107,6 +108,7 @@ async def leave(desk: Desk) -> None:
             desk.tell(f"the edits of {', '.join(unsaved)} could not be kept, so this stays open: {problem}", "error")
             return
     remarks = [f"unsaved edits of {', '.join(unsaved)} are kept and will be offered next time"] if unsaved else []
+    remarks += [said for place in PLACES if (said := desk.pane(place).keep_unread()) is not None]
     run = desk.watching.run
     if run is not None and run.status in LIVE:
         remarks.append(f"run {run.key} goes on; `tui-evals watch {run.key}` follows it")

@@ -67,6 +67,10 @@ class Pane(Vertical):
         """Leave a mode of the pane; False when there was none to leave."""
         return False
 
+    def keep_unread(self) -> str | None:
+        """The workbench ends: put what is written here and cannot be taken where it survives; the sentence about it."""
+        return None
+
     def entitle(self, more: str = "") -> None:
         """The title in the frame."""
         text = safe_line(f"{self.number} {self.name_}" + (f" · {more}" if more else ""), 120)

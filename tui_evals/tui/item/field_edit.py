@@ -104,10 +104,15 @@ def is_over(workspace: Workspace, visit: FieldEdit) -> bool:
     return not same_data(get_at(workspace.data, visit.place), visit.value)
 
 
-def edit_problem(workspace: Workspace, visit: FieldEdit) -> str:
-    """What is wrong with the text in the box, or else with the value as validation saw it last, by line in JSON."""
-    if visit.fault:
+def edit_problem(workspace: Workspace, visit: FieldEdit) -> str | None:
+    """What is wrong with the text in the box, or else with the value; None while validation has not seen it yet.
+
+    Of a field that is still empty nothing is said: whoever has just opened it knows. In JSON it is said by line.
+    """
+    if visit.fault or visit.value in (None, ""):
         return visit.fault
+    if workspace.reported != (id(visit.editing), visit.editing.version):
+        return None
     problems = workspace.problems_at(visit.place)
     if visit.kind not in ("json", "format") or not visit.text.lstrip().startswith(("{", "[")):
         return next((one.message for one in problems), "")

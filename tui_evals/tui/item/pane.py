@@ -136,7 +136,7 @@ def clear_field(workspace: Workspace, name: str) -> str:
     return f"took {name} away; u brings it back"
 
 
-def keep_unread(workspace: Workspace, edit: FieldEdit, text: str) -> str:
+def put_into_file(workspace: Workspace, edit: FieldEdit, text: str) -> str:
     """Put a text that cannot be read into a file; the sentence that says where. OSError says why that cannot be."""
     file = keep_text(workspace.root, edit.name, fields.suffix_of(edit.kind, text), text)
     return f"what you wrote is kept in {file}; {edit.name} was left as it was"
@@ -327,7 +327,7 @@ class EditorPane(Pane):
         says = f"{edit.name} was left as it was"
         if choice == "file":
             try:
-                says = keep_unread(self.workspace, edit, event.text)
+                says = put_into_file(self.workspace, edit, event.text)
             except OSError as problem:
                 self.say(f"the text could not be put into a file: {problem.strerror}", "error")
                 return
@@ -358,6 +358,8 @@ class EditorPane(Pane):
         there = neighbour_field(workspace, edit.field, way)
         if there is None:
             self.say(_END[way], "warn")
+            if edit.fault:
+                self._open(edit.field, here, as_json=edit.kind == "json")
             return
         workspace.where, field = there
         within = parts_page.writable_parts(workspace, field)
@@ -390,18 +392,25 @@ class EditorPane(Pane):
         """Say beside the box what is wrong with the field."""
         edit = self._edit
         if edit is not None:
-            fault = field_edit.edit_problem(self.workspace, edit)
-            self.box.tell(fault, wrong=bool(fault))
+            problem = field_edit.edit_problem(self.workspace, edit)
+            if problem is not None:
+                self.box.tell(problem, wrong=bool(problem))
 
     def _drop(self) -> None:
         """Close the box because its field is no longer there to be edited; what was not taken goes into a file."""
-        edit = self._edit
+        said = self.keep_unread()
         self._close()
-        if edit is not None and edit.fault:
-            try:
-                self.say(keep_unread(self.workspace, edit, self.box.text), "warn")
-            except OSError as problem:
-                self.say(f"{edit.name} was left as it was, what you wrote is lost: {problem.strerror}", "error")
+        if said is not None:
+            self.say(said, "warn")
+
+    def keep_unread(self) -> str | None:
+        """Put a text that cannot be read into a file."""
+        if self._edit is None or not self._edit.fault:
+            return None
+        try:
+            return put_into_file(self.workspace, self._edit, self.box.text)
+        except OSError as problem:
+            return f"{self._edit.name} was left as it was, what you wrote is lost: {problem.strerror}"
 
     # -- what can be done
 

@@ -277,7 +277,7 @@ class LabelScreen(FeatureScreen):
         session, answer = self._session, self._answer
         if session is None or answer is None:
             return
-        note = await self.app.push_screen_wait(Ask("Why?", session.note(), hint="kept with the label · enter · esc"))
+        note = await self.app.push_screen_wait(Ask("Why?", session.note(), hint="kept with the label", keeps=True))
         if note is not None:
             session.notes[answer] = plain(note.strip())
             self.top.show(lambda width: head_rows(session, width))
@@ -298,5 +298,5 @@ def _sample_size_dialog(pool: int) -> Ask:
         number = int(text) if text.strip().isdecimal() and len(text.strip()) < 10 else 0
         return None if number else "give a whole number from 1"
 
-    hint = "drawn at random, nothing of what judges said is shown · enter begins · esc leaves"
+    hint = "drawn at random, nothing of what judges said is shown"
     return Ask(f"Label how many of {pool:,} answers?", str(min(SAMPLE, pool)), hint=hint, check=problem)

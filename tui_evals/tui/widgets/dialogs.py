@@ -62,12 +62,22 @@ Check = Callable[[str], str | None]
 
 
 class Ask(Dialog[str]):
-    """One line of text; the answer is None when one has thought better of it."""
+    """One line of text; the answer is None when one has thought better of it.
 
-    def __init__(self, title: str, value: str = "", *, hint: str = "", check: Check | None = None) -> None:
-        super().__init__(title, hint or "enter takes it · esc leaves it")
+    One that `keeps` is written into what is there already, so escape takes it, as in every box; others ask for what is
+    needed to begin something, which escape does not.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "take", show=False)]
+
+    def __init__(
+        self, title: str, value: str = "", *, hint: str = "", check: Check | None = None, keeps: bool = False
+    ) -> None:
+        keys = "esc or enter takes it" if keeps else "enter takes it · esc leaves it"
+        super().__init__(title, f"{hint} · {keys}" if hint else keys)
         self._value = safe_line(value)
         self._check = check
+        self._keeps = keeps
 
     def body(self) -> list[Widget]:
         """The line to type in."""
@@ -80,11 +90,30 @@ class Ask(Dialog[str]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take it, if it can be taken."""
-        problem = self._check(event.value) if self._check else None
-        if problem:
+        self.action_take()
+
+    def action_take(self) -> None:
+        """Take it, if it can be taken."""
+        if problem := self._problem():
             self.say(problem)
         else:
-            self.dismiss(event.value)
+            self.dismiss(self.query_one(Input).value)
+
+    def _problem(self) -> str | None:
+        return self._check(self.query_one(Input).value) if self._check else None
+
+    def action_leave(self) -> None:
+        """Take what is kept, and ask before it is dropped; leave what would begin something."""
+        if not self._keeps or self.query_one(Input).value == self._value:
+            self.dismiss(None)
+        elif problem := self._problem():
+            self.app.push_screen(unread_menu("the text", problem, file=False), self._decided)
+        else:
+            self.action_take()
+
+    def _decided(self, choice: object) -> None:
+        if choice == "drop":
+            self.dismiss(None)
 
 
 class Confirm(Dialog[bool]):
