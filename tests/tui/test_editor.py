@@ -515,6 +515,32 @@ async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silent
     assert app.made.data["variables"] == {"a": 1, "b": 2} and not app.box.display
 
 
+async def test_a_page_of_parts_follows_what_becomes_of_its_field(bench):
+    app, pilot = bench
+    app.made.apply({**app.made.data, "own": ["a", "b\x1b[2J", "c"]}, "x")
+    app.made.where = ()
+    app.pane.sync()
+    await pilot.pause()
+    app.at("own")
+    await press(pilot, "enter", "enter", "tab")
+    assert app.box.text == "c" and app.box.border_title == "own · 3", "a part that cannot be edited in place is passed"
+    await press(pilot, "escape", "k", "enter")
+    assert app.heard[-1].startswith("own[1] holds control characters") and not app.box.display
+    await press(pilot, "j", "v", "backspace", "backspace", "backspace")
+    assert "a value is needed" in hint(app)
+    await press(pilot, "5", "escape")
+    assert app.made.data["own"] == ["a", "b\x1b[2J", 5] and app.pane.page is None and app.pane.lines.key == "own"
+    app.made.editing.undo()
+    app.pane.sync()
+    await pilot.pause()
+    assert app.pane.page == "own"
+    await press(pilot, "D", "D", "D", "D")
+    assert "own" not in app.made.data and app.heard[-1] == "there is no text yet; a adds one"
+    assert app.pane.escape() and app.pane.page is None and app.pane.lines.key is not None
+    await press(pilot, "J")
+    assert app.heard[-1].startswith("enter on a field of several parts")
+
+
 async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_is_written(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "extensions": {"a": 1}}, "x")

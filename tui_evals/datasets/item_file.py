@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from .paths import CannotEdit, get_at, same_data
 from .portable import Catalogue
 from .problems import Problem, path_text
 from .validate import validate
-from .yaml_lines import line_in, places_in
+from .yaml_lines import Places, line_in, places_in
 
 _HELP = (
     "# Save and leave the editor to take this back. A text of several lines stands indented below |.",
@@ -119,17 +119,18 @@ def item_faults(
 
     known = problems(before)
     new = [problem for name, problem in problems([item.data for item in items]).items() if name not in known]
-    return sorted((_fault(problem, items) for problem in new), key=lambda fault: fault.line)
+    places = {number: places_in(items[number].text) for problem in new if isinstance(number := problem.path[1], int)}
+    return sorted((_fault(problem, items, places) for problem in new), key=lambda fault: fault.line)
 
 
-def _fault(problem: Problem, items: Sequence[ItemText]) -> Fault:
+def _fault(problem: Problem, items: Sequence[ItemText], places: Mapping[int, Places]) -> Fault:
     number, inside = problem.path[1], problem.path[2:]
     assert isinstance(number, int)
     item = items[number]
     around = get_at(item.data, inside)
     # A problem with a field that should not be there has the place of what it is in, and names the field.
     named = [key for key in around if f"'{key}'" in problem.message] if isinstance(around, dict) else []
-    line = line_in(places_in(item.text), (*inside, *named[:1]))
+    line = line_in(places[number], (*inside, *named[:1]))
     return Fault(line, f"{path_text(inside)}: {problem.message}" if inside else problem.message)
 
 

@@ -202,7 +202,7 @@ class EditorPane(Pane):
         """The field whose parts are shown; None where the fields are."""
         if self._page is None or self._page[:2] != (self.workspace.editing, self.workspace.where):
             return None
-        return self._page[2]
+        return self._page[2] if parts_page.has_page(self.workspace, self._page[2]) else None
 
     def _turn_to(self, field: str | None) -> None:
         """Show the parts of a field, or the fields again."""

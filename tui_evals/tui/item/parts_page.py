@@ -39,6 +39,11 @@ def is_compound(workspace: Workspace, field: str) -> bool:
     return shape_of(field, value_at(workspace.data, workspace.where, field)) is not None
 
 
+def has_page(workspace: Workspace, field: str) -> bool:
+    """Whether the page of a field can go on being shown: it holds parts, or none yet."""
+    return is_compound(workspace, field) or value_at(workspace.data, workspace.where, field) is None
+
+
 def parts_at(workspace: Workspace, field: str) -> list[Part]:
     """The parts of a field where one is."""
     shape, value = _taken_apart(workspace, field)
@@ -86,11 +91,12 @@ def _problems_of(problems: list[Problem], place: tuple[str | int, ...]) -> list[
 def why_not_part(workspace: Workspace, field: str, action: str, key: Hashable) -> str | None:
     """Why an action cannot be done with a part; None when it can."""
     shape, value = _taken_apart(workspace, field)
-    if not isinstance(key, int):
+    made = parts_of(shape, value)
+    if not isinstance(key, int) or key >= len(made):
         return f"there is no {_WORDS[shape]} yet; a adds one" if action in _OF_ONE else None
     if action == "field":
         return None
-    part = parts_of(shape, value)[key]
+    part = made[key]
     name = path_text((field, *part.place))
     if action == "edit":
         return why_not_here(name, part.value)
