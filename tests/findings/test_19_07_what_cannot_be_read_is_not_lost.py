@@ -29,7 +29,8 @@ def test_esc_tab_and_save_ask_what_is_to_become_of_a_text_that_cannot_be_read(tm
         terminal.after("!\x1b", "drop it")
         terminal.after("drop\r", "variables was left as it was")
         terminal.after("\r", "esc done")
-        terminal.press("!\x11")
+        terminal.after("!\x11", "would only be in a file")
+        terminal.press("y")
         terminal.wait(r"kept in \.evals/kept/variables-2\.json")
         assert terminal.end() == 0
     assert json.loads(file.read_text())["items"] == items

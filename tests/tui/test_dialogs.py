@@ -150,6 +150,28 @@ async def test_escape_takes_the_field_and_then_leaves_the_form():
         assert pilot.app.got == [None]
 
 
+async def test_a_line_written_into_what_is_there_is_kept_by_escape_and_one_that_begins_something_is_not():
+    def long(text):
+        return "a name is short" if len(text) > 3 else None
+
+    async def got(dialog, *keys):
+        async with Bench(dialog).run_test(size=(80, 24)) as pilot:
+            await pilot.press(*keys)
+            await pilot.pause()
+            return pilot.app.got
+
+    for keys, answers in (
+        (("b", "escape"), ["ab"]),
+        (("b", "ctrl+s"), ["ab"]),
+        (("escape",), [None]),
+        ((*"bcd", "escape"), []),
+        ((*"bcd", "escape", "enter", "backspace", "escape"), ["abc"]),
+        ((*"bcd", "escape", *"drop", "enter"), [None]),
+    ):
+        assert await got(Ask("name", "a", check=long, keeps=True), *keys) == answers, keys
+    assert await got(Ask("name", "a", check=long), "b", "escape") == [None]
+
+
 async def test_a_form_that_keeps_is_taken_by_escape_and_asks_before_anything_is_dropped():
     fields = [Field("name"), Field("loud", "yes"), Field("count", "whole")]
     form = Form("new", fields, {}, check=lambda v: {"count": "too many"} if v.get("count") == 9 else {}, keeps=True)

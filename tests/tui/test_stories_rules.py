@@ -166,6 +166,8 @@ async def test_words_find_a_rule_by_one_of_its_tests(tmp_path):
         await person.type("word 3")
         await person.press("enter")
         assert list(here(person).shown) == [(False, 2)] and here(person).line.rule.text == RULES[1]
+        await person.press("n", "N")
+        assert isinstance(person.app.screen, RulesScreen), "n goes on in what was found; it makes no rule"
         await person.press("slash")
         await person.type("nothing at all")
         await person.press("enter")

@@ -7,9 +7,7 @@ import pytest
 import tui_evals
 from tests.bench import keys
 from tests.tui.story import at_the_workbench, write
-from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.widgets.bar import Keys
-from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.widgets.field import FieldBox
 
 ITEMS = [
@@ -115,22 +113,3 @@ async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
     assert keys.table() in page.read_text(encoding="utf-8")
     assert max(job.keys for job in keys.JOBS) <= 4
-
-
-async def test_a_click_on_another_pane_takes_what_is_written(folder):
-    async with at_the_workbench(folder, dataset="data.json", size=(120, 40)) as person:
-        await person.press("j", "2", "enter", "x")
-        await person.pilot.click("#tree", offset=(5, 20))
-        await person.until(lambda: not box(person).display)
-        assert person.app.workspace.items[0]["prompt"] == "firstx" and person.app.front == "tree"
-        await person.press("2", "j", "j", "j", "j", "enter")
-        assert is_open(person, "weight")
-        await person.press("x")
-        await person.pilot.click("#tree", offset=(5, 20))
-        await person.until(lambda: isinstance(person.app.screen, Menu))
-        await person.press("escape")
-        await person.until(lambda: box(person).has_focus_within)
-        await person.press("backspace", "tab")
-        assert (
-            person.app.workspace.items[0]["weight"] == 0.5 and person.app.query_one(EditorPane).lines.can_focus is False
-        )

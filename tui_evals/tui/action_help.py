@@ -77,11 +77,14 @@ def help_rows(where: Where, width: int) -> list[Row]:
             first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
             rows.append(row(keys, " ", first))
             rows += [row(" " * (_KEYS + 1), line) for line in more]
-    rows += [row(), row((_MOVING, "dim"))]
+    rows += [row(), *(row((line, "dim")) for line in wrapped(_MOVING, width))]
     return rows
 
 
-_MOVING = "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter."
+_MOVING = (
+    "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter. / finds a text, or shows "
+    "only what has it; from then on n and N go from one to the next, until esc ends it."
+)
 
 
 def keys_page() -> str:

@@ -47,6 +47,8 @@ class Action(NamedTuple):
     word: str
     description: str
     footer: bool = False
+    always: bool = False
+    """It works in every field, dialog and screen too."""
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -98,7 +100,16 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("everywhere", "help", "question_mark,f1", "help", "The keys of this pane."),
     Action("everywhere", "back", "escape", "back", "Out of this: clear marks or filter, or back to the pane before."),
-    Action("everywhere", "quit", "q,ctrl+q", "quit", "Leave. Runs go on; unsaved edits are kept as a draft."),
+    Action(
+        "everywhere", "suspend", "ctrl+z", "suspend", "Back to the shell for a while; fg goes on here.", always=True
+    ),
+    Action(
+        "everywhere",
+        "quit",
+        "q,ctrl+q",
+        "quit",
+        "Leave. Runs go on; unsaved edits are kept as a draft; asks before anything is lost.",
+    ),
     Action("tree", "mark", "space", "mark", "Mark the item, or all of a category.", True),
     Action("tree", "mark_all", "A", "mark all", "Mark every item shown, or none."),
     Action("tree", "filter", "slash", "filter", "Show only items with these words.", True),
@@ -118,7 +129,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor", "edit", "i", "edit", "Edit what the cursor is on, or show its parts; enter does the same.", True),
     Action("editor", "external", "e", "$EDITOR", "Edit the field, or the part, in $EDITOR.", True),
     Action("editor", "whole", "E", "whole", "Edit the item, or the marked items, as one file in $EDITOR.", True),
-    Action("editor", "json", "v", "JSON", "Edit it as JSON: coloured, indented, with matching brackets.", True),
+    Action("editor", "search", "slash", "search", "Find a text in what is shown.", True),
+    Action("editor", "json", "v", "JSON", "Edit it as JSON: coloured, indented, with matching brackets."),
     Action("editor", "field", "a", "add", "Give the item another field; among parts, another part.", True),
     Action("editor", "clear", "D,delete", "clear", "Take the field, or the part, away.", True),
     Action("editor", "down", "J", "move down", "Among parts: move the message, text or tool down."),
@@ -143,6 +155,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("judges", "mode", "m", "extend", "Extend the dataset's evaluators here, or replace them.", True),
     Action("judges", "level", "l", "level", "Work on the dataset's evaluators, or on those of the item or turn.", True),
     Action("judges", "try", "t", "try", "Judge the answer on screen with this evaluator, here and now.", True),
+    Action("judges", "search", "slash", "search", "Find a text in what is shown."),
     Action("judges", "next", "greater_than_sign", "next", "The next item or turn."),
     Action("judges", "previous", "less_than_sign", "previous", "The item or turn before."),
     Action("results", "filter", "slash", "filter", "Show only answers that fit, such as failed or score:<50.", True),
@@ -207,6 +220,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("labelling", "skip", "s", "skip", "Say nothing of it and go on.", True),
     Action("labelling", "note", "n", "note", "Write why; it is kept with the label.", True),
     Action("labelling", "undo", "u", "undo", "Back to the answer before, and take its label back.", True),
+    Action("labelling", "search", "slash", "search", "Find a text in what is shown."),
     Action("labelling", "help", "question_mark,f1", "help", "These keys."),
     Action("labelling", "leave", "q,escape", "back", "Stop here; the labels are kept.", True),
     Action("rules", "edit", "e", "edit", "Write the rule anew, in the dataset and in the file beside it.", True),
@@ -261,7 +275,12 @@ def bindings(where: Where) -> list[Binding]:
     """The keys of a place, each with a name of its own so that a keymap can change it."""
     return [
         Binding(
-            _textual_keys(action.keys), f"act('{action.name}')", action.word, show=False, id=f"{where}.{action.name}"
+            _textual_keys(action.keys),
+            f"act('{action.name}')",
+            action.word,
+            show=False,
+            priority=action.always,
+            id=f"{where}.{action.name}",
         )
         for action in actions_at(where)
     ]

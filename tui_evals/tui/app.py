@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 
 from textual import events
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.worker import Worker, WorkerState
 
 from tui_evals.datasets.problems import DatasetError
@@ -27,16 +29,19 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import approving, dataset_files, drafts, importing, navigation, settings
+from . import approving, dataset_files, drafts, importing, navigation, settings, suspending
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
 from .drafts import leave, offer_drafts
+from .feature_screen import FeatureScreen
 from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
+from .keyboard import KeyboardDriver
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
 from .terminal import exit_later
+from .widgets.focus import return_keys
 from .workspace import check_dataset
 
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
@@ -47,6 +52,7 @@ COMMANDS: Commands = {
     **drafts.COMMANDS,
     **settings.COMMANDS,
     **approving.COMMANDS,
+    **suspending.COMMANDS,
     **runs_commands.COMMANDS,
     **workers.COMMANDS,
     **rules_commands.COMMANDS,
@@ -65,7 +71,12 @@ class Workbench(DeskApp):
     def __init__(self, root: Path, database: Path, *, dataset: Path | None = None, run: str | None = None) -> None:
         super().__init__(root, database, PANES, COMMANDS)
         self._first_dataset, self._first_run = dataset, run
-        self.key_queue = KeyQueue(self, super().on_event, self.offer_keys)
+        self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
+
+    def get_driver_class(self) -> type[Driver]:
+        """The terminal, read in our way; another driver where one is asked for."""
+        usual = super().get_driver_class()
+        return KeyboardDriver if usual is LinuxDriver else usual
 
     async def on_mount(self) -> None:
         """Read the project, put back what was on screen last, and begin to look."""
@@ -109,6 +120,14 @@ class Workbench(DeskApp):
             self.key_queue.take(event)
         else:
             await super().on_event(event)
+
+    async def _forward(self, event: events.Key | events.Paste) -> None:
+        return_keys(self.screen)
+        await super().on_event(event)
+
+    def _offer_keys_here(self) -> None:
+        here = self.screen
+        (here if isinstance(here, FeatureScreen) else self).offer_keys()
 
     # -- messages
 

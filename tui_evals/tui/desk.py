@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -112,6 +113,12 @@ class Desk(Protocol):
 
     async def keep_drafts(self) -> None:
         """Write unsaved edits and what is on screen into the store."""
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Lend the terminal to another program; SuspendNotSupported where there is none."""
+
+    def would_be_lost(self) -> list[str]:
+        """What leaving now would lose, a sentence each."""
 
     def exit(self, result: str | None = None) -> None:
         """Close the workbench; the result is printed on the terminal."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.screen import Screen
 
 from tui_evals.present.status import LIVE
 from tui_evals.text.safe import safe
 from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.focus import holder_of_keys
 
 from . import layout
 from .actions import bindings, footer_actions
 from .desk import Commands
 from .drafts import Drafts
+from .feature_screen import FeatureScreen
 from .messages import Place, Severity
 from .pane import Pane
 from .session import Session
@@ -50,6 +53,7 @@ class DeskApp(App[str]):
         self.followed_run: str | None = None
         self.drafts = Drafts(self.workspace, self.writer)
         self._pane_types = panes
+        self._kept_screens: list[FeatureScreen] = []
         self._commands = commands
 
     def compose(self) -> ComposeResult:
@@ -86,7 +90,10 @@ class DeskApp(App[str]):
             pane.sync()
 
     def bring(self, place: Place, *, returning: bool = False) -> None:
-        """Put a pane in front and the keys into it."""
+        """Put a pane in front and the keys into it, unless somebody writes in another one."""
+        if place != self.front and holder_of_keys(self.pane(self.front)) is not None:
+            self.tell(f"esc ends what you write here; {layout.PLACES.index(place) + 1} goes on then", "warn")
+            return
         if place != self.front and not returning:
             self.visited = [*self.visited[-20:], self.front]
         self.front = place
@@ -113,6 +120,17 @@ class DeskApp(App[str]):
                 self.visited = [*self.visited[-20:], self.front]
                 self.front = node.place
                 self.offer_keys()
+
+    def install_screen(self, screen: Screen[Any], name: str) -> None:
+        """Keep a screen while it is not shown, with what leaving would lose of it."""
+        super().install_screen(screen, name)
+        if isinstance(screen, FeatureScreen):
+            self._kept_screens.append(screen)
+
+    def would_be_lost(self) -> list[str]:
+        """What leaving now would lose, a sentence each."""
+        places: list[Pane | FeatureScreen] = [*self.present_panes(), *self._kept_screens]
+        return [lost for place in places if (lost := place.would_be_lost())]
 
     # -- the two lines below the panes
 

@@ -71,6 +71,14 @@ class Pane(Vertical):
         """The workbench ends: put what is written here and cannot be taken where it survives; the sentence about it."""
         return None
 
+    def would_be_lost(self) -> str | None:
+        """What is here that leaving the workbench would lose."""
+        return None
+
+    async def do_search(self) -> None:
+        """Find a text in the rows."""
+        await self.query(Lines).first().action_search()
+
     def entitle(self, more: str = "") -> None:
         """The title in the frame."""
         text = safe_line(f"{self.number} {self.name_}" + (f" · {more}" if more else ""), 120)

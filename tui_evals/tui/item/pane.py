@@ -264,6 +264,13 @@ class EditorPane(Pane):
             self.lines.to_key(page)
         return self._edit is not None or page is not None
 
+    def would_be_lost(self) -> str | None:
+        """A text in the box that the field cannot take."""
+        edit = self._edit
+        if edit is None or not edit.fault:
+            return None
+        return f"what is written for {edit.name} would only be in a file, because it cannot be taken: {edit.fault}"
+
     # -- the box
 
     def _open(self, field: str, number: int | None = None, *, as_json: bool = False) -> None:
@@ -275,7 +282,6 @@ class EditorPane(Pane):
             about = part.label
         place = () if part is None else part.place[:1] if as_json else part.place
         self._edit, text = field_edit.begin_edit(workspace, field, self._edit_count, place, as_json=as_json)
-        self.lines.can_focus = False  # a click would take the keys out of the box
         kind = self._edit.kind
         self.box.begin(
             f"{field} · {about}" if about else field,
@@ -307,15 +313,6 @@ class EditorPane(Pane):
             self.app.run_worker(asking, group="acts", name="a text that cannot be read", exit_on_error=False)
         else:
             self._go_on(event.then)
-
-    def on_descendant_blur(self) -> None:
-        """A click on another pane takes what is written: no key is to reach a pane while a box is open."""
-        self.call_later(self._leave_box)
-
-    def _leave_box(self) -> None:
-        focused = self.screen.focused
-        if self._edit is not None and focused is not None and self not in focused.ancestors:
-            self.box.do_done()
 
     async def _ask(self, edit: FieldEdit, event: FieldBox.Ended) -> None:
         choice = await self.app.push_screen_wait(unread_menu(edit.name, edit.fault))
@@ -369,7 +366,6 @@ class EditorPane(Pane):
 
     def _close(self) -> None:
         self._edit = None
-        self.lines.can_focus = True
         if self.box.has_focus_within:
             give_keys(self.lines)
         self.box.close()

@@ -25,9 +25,9 @@ from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.rows import JoinedRows, Row, RowMaker, Rows, Style, heading, paragraph, row
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.dialogs import Ask, Reading
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Reading
 from tui_evals.tui.widgets.focus import give_keys
-from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.widgets.lines import SEARCHING, Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,7 @@ class AnswerSheet(Lines, inherit_bindings=False):
         Binding("space,pagedown,ctrl+d", "page(1)", "page down", show=False),
         Binding("home", "edge(-1)", "top", show=False),
         Binding("end,G", "edge(1)", "bottom", show=False),
+        *SEARCHING,
     ]
 
 
@@ -286,9 +287,19 @@ class LabelScreen(FeatureScreen):
         """The keys of this screen."""
         self.app.push_screen(Reading("help · labelling blind", lambda width: help_rows("labelling", width)))
 
-    def do_leave(self) -> None:
-        """Back to the workbench; every label is kept already."""
+    async def do_leave(self) -> None:
+        """Back to the workbench; every label is kept already, but no note without one."""
+        session = self._session
+        notes = [] if session is None else [text for one, text in session.notes.items() if one not in session.given]
+        if any(notes):
+            question = "A note is kept with a verdict, and an answer with a note has none yet."
+            if not await self.app.push_screen_wait(Confirm("The note would be lost", question, "leave all the same")):
+                return
         self.dismiss(None)
+
+    async def do_search(self) -> None:
+        """Find a text in the answer."""
+        await self.sheet.action_search()
 
 
 def _sample_size_dialog(pool: int) -> Ask:

@@ -129,6 +129,7 @@ async def make_item(screen: Playground) -> None:
         return
     workspace.apply(data, "a new item from the playground")
     workspace.where = ("items", position)
+    screen.made_of = list(screen.talk.messages)
     screen.do_leave()
     for message in (
         StateChanged(),
@@ -171,6 +172,8 @@ class Playground(FeatureScreen):
         super().__init__()
         self.workspace = workspace
         self.talk = Conversation(workspace.root, lambda: workspace.variables, first_target(workspace.settings))
+        self.made_of: list[Mapping[str, Any]] = []
+        """What was said when the last item was made of it."""
         self._transcript = Transcript()
         self._shown: list[Part] = []
         self._editing: Editing | None = None
@@ -325,6 +328,12 @@ class Playground(FeatureScreen):
                 return False
             await self.talk.ask(text)
         return True
+
+    def would_be_lost(self) -> str | None:
+        """A conversation of which no item was made, and a question that was not sent."""
+        if self.talk.messages != self.made_of:
+            return "the conversation in the playground is in no item; P goes there, ctrl+t makes one of it"
+        return "a question in the playground was not sent" if self.box.text.strip() else None
 
     def do_clear(self) -> None:
         """Begin again with the same target and values."""

@@ -16,10 +16,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
+from tui_evals.tui.messages import StatusMessage
 from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
 
 from .edit_area import EditArea
-from .focus import give_keys
+from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
 
 Outcome = TypeVar("Outcome")
@@ -28,7 +29,7 @@ Outcome = TypeVar("Outcome")
 class Dialog(ModalScreen[Outcome | None]):
     """A box in the middle; escape leaves it with nothing."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", show=False)]
 
     def __init__(self, title: str, help: str = "") -> None:
         super().__init__(classes="dialog")
@@ -51,6 +52,11 @@ class Dialog(ModalScreen[Outcome | None]):
         line = self.query_one(".help", Static)
         line.update(Content(safe(text)))
         line.set_class(wrong, "wrong")
+
+    def on_status_message(self, message: StatusMessage) -> None:
+        """Say it here, since the status line of the workbench is not in sight."""
+        message.stop()
+        self.say(message.text, wrong=message.kind != "info")
 
     def action_leave(self) -> None:
         """Leave with nothing."""
@@ -130,7 +136,7 @@ class Confirm(Dialog[bool]):
 
     def body(self) -> list[Widget]:
         """The sentence."""
-        lines = Lines(choosing=False, classes="message")
+        lines = Lines(choosing=False, searching=False, classes="message")
         lines.show(lambda width: [row(line) for line in wrapped(self._text, width)])
         return [lines]
 
@@ -149,7 +155,7 @@ class ConfirmPage(Confirm):
 
     def body(self) -> list[Widget]:
         """The page."""
-        lines = Lines(choosing=False, classes="tall")
+        lines = Lines(choosing=False, searching=False, classes="tall")
         lines.show(self._maker)
         return [lines]
 
@@ -286,12 +292,13 @@ class Menu(Dialog[Any]):
 
     def body(self) -> list[Widget]:
         """A line to type in, the entries, and what there is to read about one."""
-        self._lines = Lines(id="entries", classes="tall")
+        self._lines = Lines(searching=False, id="entries", classes="tall")
         self._more = Lines(choosing=False, classes="more")
         self._more.display = any(entry.more for entry in self._entries)
         self._lines.show(self._rows)
         says = [Static(Content(safe(self._says)), classes="says")] if self._says else []
-        return [*says, Input(placeholder="", id="line"), self._lines, self._more]
+        line = Input(placeholder="", id="line", classes=HOLDS_KEYS, select_on_focus=False)
+        return [*says, line, self._lines, self._more]
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Every word typed must stand in an entry."""

@@ -17,7 +17,7 @@ from tui_evals.tui.actions import bindings
 
 from .dialogs import Reading
 from .edit_area import EditArea
-from .focus import give_keys
+from .focus import HOLDS_KEYS, give_keys
 
 Then = Literal["done", "next", "previous", "save"]
 """What is wanted after the text was taken: nothing more, the field after or before, the file saved."""
@@ -46,6 +46,7 @@ class FieldBox(Vertical):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self.area = EditArea()
+        self.area.add_class(HOLDS_KEYS)
         self._hint = Static(classes="hint")
         self._told = ""
 

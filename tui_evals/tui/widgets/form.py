@@ -16,7 +16,7 @@ from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped
 
 from .dialogs import AskLong, Dialog, Entry, Menu, unread_menu
-from .focus import give_keys
+from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
 
 Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
@@ -81,7 +81,7 @@ class Form(Dialog[dict[str, Any]]):
         """The fields, and a line to type in while one is edited."""
         self._lines = Lines(id="fields", classes="tall")
         self._lines.show(self._rows)
-        self._input = Input(id="line")
+        self._input = Input(id="line", classes=HOLDS_KEYS, select_on_focus=False)
         self._input.display = False
         return [self._lines, self._input]
 
@@ -137,10 +137,9 @@ class Form(Dialog[dict[str, Any]]):
                 value = self.values.get(name)
                 self._begun = "" if value is None else safe_line(shown_value(value))
                 self._input.value = self._begun
+                self._input.select_all()
                 self._input.display = True
                 give_keys(self._input)
-                if one.kind in ("number", "whole"):
-                    self._input.select_all()  # a number is written anew, a text is gone on with
 
     def _choose(self, one: Field) -> None:
         several = one.kind == "several"
