@@ -1,6 +1,7 @@
 """Whole items in $EDITOR: one, or the marked ones, as a file; what is wrong is said by line, nothing is lost."""
 
 import json
+import os
 import shlex
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.story import at_the_workbench
+from tests.tui.terminal import workbench
 from tui_evals.tui.external_editor import _at_line
 
 FILE = """{
@@ -163,6 +165,22 @@ async def test_a_file_that_is_given_up_is_kept_and_one_that_can_be_read_is_taken
             await person.press("down", "enter")
             await person.until(lambda: "A-4 taken from the editor" in person.said())
             assert person.app.workspace.items[3] == {"testId": "A-4", "prompt": "fourth\r\u202e", "weight": 7}
+
+
+def test_on_a_terminal_the_editor_is_lent_it_and_begins_at_the_line_that_is_wrong(project):
+    folder, edits, saw, _ = project
+    edits([("weight: 1", "wight: 1")], [("wight: 1", "weight: 0.5")])
+    with workbench(folder, "data.json", EDITOR=os.environ["EDITOR"], VISUAL="") as terminal:
+        terminal.wait("A-4")
+        terminal.press("G")
+        terminal.after("E", "edit again at line 7")
+        terminal.after("\r", "A-4 taken from the editor")
+        terminal.after("\x13", "data.json saved")
+        terminal.press("q")
+        assert terminal.end() == 0
+    arguments, text = saw(1)
+    assert arguments == "+7" and text.split("\n")[6] == "wight: 1"
+    assert (folder / "data.json").read_text() == FILE.replace('"weight": 1', '"weight": 0.5')
 
 
 async def test_the_dataset_itself_is_no_item(project):
