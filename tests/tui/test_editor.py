@@ -541,6 +541,20 @@ async def test_a_page_of_parts_follows_what_becomes_of_its_field(bench):
     assert app.heard[-1].startswith("enter on a field of several parts")
 
 
+async def test_a_name_that_a_terminal_must_not_be_sent_stays_unless_another_is_written(bench):
+    app, pilot = bench
+    app.made.apply({**app.made.data, "variables": {"a\x07": 1}}, "x")
+    app.made.where = ()
+    app.pane.sync()
+    await pilot.pause()
+    app.at("variables")
+    await press(pilot, "enter", "c", "enter")
+    await until(pilot, lambda: len(app.screen_stack) == 1)
+    assert app.made.data["variables"] == {"a\x07": 1}
+    await press(pilot, "c", "x", "enter")
+    await until(pilot, lambda: list(app.made.data["variables"]) == ["a\u2407x"])
+
+
 async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_is_written(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "extensions": {"a": 1}}, "x")

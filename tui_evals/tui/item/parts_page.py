@@ -12,7 +12,7 @@ from tui_evals.datasets.parts import Part, Shape, parts_of, shape_of
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import Problem, path_text
 from tui_evals.present.columns import cell_width
-from tui_evals.text.safe import safe
+from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.rows import Piece, Row, fit, row
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
@@ -164,7 +164,8 @@ async def another_name(pane: Pane, field: str, number: int) -> Callable[[Workspa
     answer = await pane.app.push_screen_wait(
         Ask("another name", old, check=lambda text: parts.why_not_name(text.strip(), taken))
     )
-    return None if answer is None else partial(rename_part, name=answer.strip())
+    # What a terminal must not be sent stands in the line as a picture, which nobody wants for a name.
+    return None if answer in (None, safe_line(old)) else partial(rename_part, name=str(answer).strip())
 
 
 async def begin_part(pane: Pane, field: str, number: int, mark: str) -> bool:
