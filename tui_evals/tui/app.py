@@ -37,7 +37,8 @@ from .drafts import leave, offer_drafts
 from .feature_screen import FeatureScreen
 from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
-from .keyboard import KeyboardDriver
+from .keyboard import Keyboard, KeyboardDriver
+from .looks import Looks
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
 from .terminal import exit_later
@@ -68,8 +69,16 @@ _TYPING_PAUSE = 0.15
 class Workbench(DeskApp):
     """Routes the messages of the panes; what is known lies in the workspace and the watch."""
 
-    def __init__(self, root: Path, database: Path, *, dataset: Path | None = None, run: str | None = None) -> None:
-        super().__init__(root, database, PANES, COMMANDS)
+    def __init__(
+        self,
+        root: Path,
+        database: Path,
+        *,
+        dataset: Path | None = None,
+        run: str | None = None,
+        looks: Looks = Looks(),  # noqa: B008  frozen
+    ) -> None:
+        super().__init__(root, database, PANES, COMMANDS, looks)
         self._first_dataset, self._first_run = dataset, run
         self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
 
@@ -80,6 +89,9 @@ class Workbench(DeskApp):
 
     async def on_mount(self) -> None:
         """Read the project, put back what was on screen last, and begin to look."""
+        for event in Keyboard().feed(self.looks.typed):
+            if isinstance(event, events.Key):
+                self.key_queue.take(event)
         self.set_interval(_POLL_SECONDS, self._look)
         self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
         self.session.load()
@@ -87,7 +99,7 @@ class Workbench(DeskApp):
             remarks = self.workspace.read_settings()
         except ConfigurationError as problem:
             remarks = [str(problem)]
-        self.set_theme(self.workspace.settings.ui.get("theme"))
+        self.dress()
         self.workspace.look()
         self._open_first()
         entitle(self, self.workspace.root.name)

@@ -11,6 +11,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 
+from .looks import Signs
 from .messages import Place, Severity
 from .pane import Pane
 from .session import Session
@@ -34,6 +35,8 @@ class Desk(Protocol):
     """The panes that were in front before, the last one at the end."""
     zoomed: bool
     """Whether only the pane in front is shown."""
+    signs: Signs
+    """Which signs the terminal can draw."""
     followed_run: str | None
     """The key of a run seen going on, whose end is to be announced."""
 
@@ -53,8 +56,8 @@ class Desk(Protocol):
     def available_themes(self) -> Mapping[str, object]:
         """The themes there are, by name."""
 
-    def set_theme(self, name: object) -> None:
-        """Change the theme, if there is one of that name."""
+    def dress(self) -> None:
+        """Look as the settings say."""
 
     # -- panes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 
 from tui_evals.present.status import LIVE
@@ -19,9 +21,12 @@ from tui_evals.tui.widgets.focus import holder_of_keys
 
 from . import layout
 from .actions import bindings, footer_actions
+from .colours import DARK, LIGHT, readable
 from .desk import Commands
 from .drafts import Drafts
+from .drawing import IN_SIGNS, WITHOUT_COLOUR
 from .feature_screen import FeatureScreen
+from .looks import Looks, Signs
 from .messages import Place, Severity
 from .pane import Pane
 from .session import Session
@@ -40,9 +45,18 @@ class DeskApp(App[str]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("everywhere")]
 
-    def __init__(self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands) -> None:
+    def __init__(
+        self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands, looks: Looks
+    ) -> None:
         super().__init__()
         self.animation_level = "none"
+        self.no_color = bool(os.environ.get("NO_COLOR"))
+        self.looks = looks
+        self.signs: Signs = looks.signs
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.set_reactive(App.theme, looks.theme)
+        self.stylesheet.set_variables(self.get_css_variables())
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
         self.writer = StoreWriter(database, lambda: self.workspace.variables)
@@ -63,10 +77,33 @@ class DeskApp(App[str]):
         yield Status()
         yield Keys()
 
+    # -- how it looks
+
+    def dress(self) -> None:
+        """Look as the settings say, and where they say nothing as suits the terminal."""
+        ui = self.workspace.settings.ui
+        self.set_theme(ui.get("theme", self.looks.theme))
+        signs: Signs = "ascii" if ui.get("ascii") is True else self.looks.signs
+        if signs != self.signs:
+            self.signs = signs
+            self.refresh_css(animate=False)
+
     def set_theme(self, name: object) -> None:
         """Change the theme, if there is one of that name."""
         if isinstance(name, str) and name in self.available_themes:
             self.theme = name
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The variables of the theme, such that everything can be read."""
+        super().get_css_variables()
+        self.theme_variables = readable(self.current_theme, self.console.color_system == "256")
+        return self.theme_variables
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What each line goes through; Textual's own answer to NO_COLOR is grey, which is a colour."""
+        own = [one for one in super().get_line_filters() if not isinstance(one, Monochrome | NoColor)]
+        colours = [WITHOUT_COLOUR] if self.no_color else own
+        return [*colours, IN_SIGNS[self.signs]] if self.signs in IN_SIGNS else colours
 
     async def keep_drafts(self) -> None:
         """Write unsaved edits and what is on screen into the store."""

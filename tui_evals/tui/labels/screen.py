@@ -131,7 +131,7 @@ class LabelScreen(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("labelling")]
     DEFAULT_CSS = """
     LabelScreen { layout: vertical; background: $background; }
-    LabelScreen #head { max-height: 2; scrollbar-size-horizontal: 0; border-bottom: solid $panel; }
+    LabelScreen #head { max-height: 2; scrollbar-size-horizontal: 0; border-bottom: solid $border-blurred; }
     """
 
     def __init__(self, database: Path, run: int, writer: StoreWriter) -> None:

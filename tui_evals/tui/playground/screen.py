@@ -161,9 +161,9 @@ class Playground(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("playground")]
     DEFAULT_CSS = """
     Playground { layout: vertical; background: $background; }
-    Playground #talk { height: 1fr; border: round $panel-lighten-2; border-title-color: $text-muted; }
+    Playground #talk { height: 1fr; border: round $border-blurred; border-title-color: $text-muted; }
     Playground #talk:focus { border: round $accent; border-title-color: $accent; }
-    Playground #box { height: auto; min-height: 5; max-height: 40%; border: round $panel-lighten-2; padding: 0; }
+    Playground #box { height: auto; min-height: 5; max-height: 40%; border: round $border-blurred; padding: 0; }
     Playground #box:focus { border: round $accent; }
     Playground #box .text-area--cursor-line { background: transparent; }
     """

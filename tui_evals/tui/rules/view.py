@@ -91,14 +91,14 @@ _TICK = 1.0
 
 _CSS = """
 RulesView { layout: vertical; background: $background; }
-RulesView #head { max-height: 30%; scrollbar-size-horizontal: 0; border-bottom: solid $panel; }
+RulesView #head { max-height: 30%; scrollbar-size-horizontal: 0; border-bottom: solid $border-blurred; }
 RulesView #both { height: 1fr; layout: vertical; }
 RulesView #rules-side { height: 1fr; }
-RulesView #tests { border-top: solid $panel; }
+RulesView #tests { border-top: solid $border-blurred; }
 RulesView.tests #rules-side { height: 35%; }
 RulesView.beside #both { layout: horizontal; }
 RulesView.beside #rules-side { width: 1fr; height: 1fr; }
-RulesView.beside #tests { width: 1fr; border-top: none; border-left: solid $panel; }
+RulesView.beside #tests { width: 1fr; border-top: none; border-left: solid $border-blurred; }
 """
 
 

@@ -108,7 +108,7 @@ class RunsPane(Pane):
     name_: ClassVar[str] = "Runs"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs")]
     DEFAULT_CSS = """
-    RunsPane #about { max-height: 9; scrollbar-size-horizontal: 0; border-top: solid $panel; }
+    RunsPane #about { max-height: 9; scrollbar-size-horizontal: 0; border-top: solid $border-blurred; }
     """
 
     def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:

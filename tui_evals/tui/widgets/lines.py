@@ -317,7 +317,7 @@ class Lines(ScrollView, can_focus=True):
         if lit:
             base += self._style(f"cursor{'' if focused else '-blurred'}")
         # Under the cursor a text has the cursor's colour, for its own may be that of the cursor's ground.
-        over = RichStyle(color=base.color, bgcolor=base.bgcolor) if lit and focused else RichStyle.null()
+        over = RichStyle(color=base.color, bgcolor=base.bgcolor, dim=False) if lit else RichStyle.null()
         segments = [
             Segment(safe_line(text), base + self._style(style) + over if style else base)
             for text, style in row.pieces
