@@ -5,8 +5,9 @@ from collections import Counter
 
 import pytest
 
-from tui_evals.tui.action_help import KEYS_PAGE, help_rows, keys_page
-from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_actions, key_names
+from tui_evals.present.columns import cell_width
+from tui_evals.tui.action_help import KEYS_PAGE, help_menu, keys_page
+from tui_evals.tui.actions import ACTIONS, PLACES, actions_at, bindings, footer_actions, footer_choice
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import COMMANDS, Workbench
 from tui_evals.tui.compare.screen import CompareScreen
@@ -78,11 +79,33 @@ def test_every_action_is_bound(where):
     assert {binding.action for binding in bindings("everywhere")} <= {binding.action for binding in Workbench.BINDINGS}
 
 
-@pytest.mark.parametrize("where", PLACES)
-def test_the_footer_fits_eighty_columns(where):
-    words = [f"{key_names(action)[0]} {action.word}" for action in footer_actions(where)]
-    assert 0 < len(words) <= 8
-    assert len("  ".join([*words, "? all keys"])) <= 78
+ALONE = ("compare", "labelling", "playground", "rules")
+
+
+@pytest.mark.parametrize("where", OWNERS)
+@pytest.mark.parametrize("room", [68, 108, 148])
+def test_the_footer_uses_the_room_there_is_and_no_more(where, room):
+    offered = footer_actions(where) if where in ALONE else footer_actions(where, "everywhere")
+    shown = footer_choice(offered, lambda action: None, room)
+    assert len("".join(f"{key} {word}  " for key, word in shown)) <= room
+    assert len(shown) == len(offered) or len("".join(f"{key} {word}  " for key, word in shown)) > room - 20
+    assert where in ALONE or {("r", "run"), ("u", "undo"), ("ctrl+s", "save"), ("ctrl+p", "find")} <= set(shown)
+
+
+def test_the_footer_shows_only_what_can_be_done():
+    offered = footer_actions("tree", "everywhere")
+    assert footer_choice(offered, lambda action: "no", 80) == []
+    able = ("new_dataset", "palette")
+    assert footer_choice(offered, lambda action: None if action.name in able else "no", 80) == [
+        ("ctrl+n", "new"),
+        ("ctrl+p", "find"),
+    ]
+
+
+def test_while_one_types_the_footer_shows_no_letters():
+    for place in PLACES:
+        for key, _ in footer_choice(footer_actions(place, "everywhere"), lambda action: None, 500, typing=True):
+            assert key.startswith("ctrl+") or re.fullmatch(r"f\d+|esc", key), key
 
 
 def test_what_an_action_does_is_a_sentence():
@@ -95,8 +118,10 @@ def test_the_page_of_keys_is_current():
 
 
 def test_the_help_of_a_screen_of_its_own_names_only_keys_that_work_there():
-    alone_there = ("compare", "labelling", "playground", "rules")
-    for where, alone in (*((where, True) for where in alone_there), ("runs", False), ("detail", False)):
-        text = ["".join(piece.text for piece in one.pieces) for one in help_rows(where, 70)]
-        assert ("Everywhere" not in text) is alone, where
-        assert text[0], where
+    for where in (*ALONE, "runs", "detail"):
+        menu = help_menu(where, lambda action: "it cannot" if action.name == "help" else None)
+        menu.body()
+        text = ["".join(piece.text for piece in one.pieces) for one in menu._rows(70)]
+        assert ("Everywhere" not in text) is (where in ALONE), where
+        assert text[0] and any("Not now: it cannot." in line for line in text), where
+        assert all(cell_width(line) <= 70 for line in text)

@@ -4,19 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tui_evals.store.filters import SHOWN_WORDS
+from tui_evals.tui.widgets.dialogs import Entry, Menu
 
-from .actions import PLACES, Where, actions_at, key_names
-from .rows import Row, fit, row, wrapped
+from .actions import PLACES, Action, Where, actions_at, key_names
 
 PROSE: Mapping[Where, str] = {
     "everywhere": "",
     "tree": (
         "The items of the open dataset and the turns of its conversations. What the cursor stands on is shown in the "
-        "panes 2 and 3, and is what r runs; marked items are run, tagged, put into a category and deleted together."
+        "panes 2 and 3, and is what r runs; marked items are run, tagged, put into a category and deleted together. "
+        "The filter has terms joined by spaces, as that of the results: words, category:x, tag:x, id:MT-*, status:fail "
+        'or fail for how they did last; ! negates a term, "quotation marks" keep words together.'
     ),
     "editor": (
         "The fields of the item, the turn, or the dataset itself. Each keystroke is checked and can be undone; nothing "
@@ -52,26 +54,26 @@ PROSE: Mapping[Where, str] = {
         "A rate is the share of judged answers that kept their rules, each test counted as each model was asked last. "
         "A rule can be rewritten by hand; tests and inverse rules can be made anew by a model, one rule at a time."
     ),
-    "playground": "A conversation with a target, and the item it can become.",
+    "playground": (
+        "A conversation with a target, and the item it can become. In the box enter begins a new line, and the page "
+        "keys move the conversation; tab goes there and back."
+    ),
 }
 
-_KEYS = 12
 _ALONE = ("compare", "labelling", "rules", "playground")
 """Screens of their own, where no other keys work."""
 
 
-def help_rows(where: Where, width: int) -> list[Row]:
-    """The help of one place: what it is for, its keys, then the keys that work everywhere."""
-    rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
-    for place in (where,) if where in _ALONE else dict.fromkeys((where, "everywhere")):
-        rows += [row(), row((PLACES[place], "title"))]
+def help_menu(where: Where, why_not: Callable[[Action], str | None], *words: Entry) -> Menu:
+    """The help of one place: what it is for, its keys, then those that work everywhere, or words that it uses."""
+    entries = []
+    for place in (where,) if where in _ALONE else (where, "everywhere"):
         for action in actions_at(place):
-            keys = fit("  ".join(key_names(action)), _KEYS, "key")
-            first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
-            rows.append(row(keys, " ", first))
-            rows += [row(" " * (_KEYS + 1), line) for line in more]
-    rows += [row(), row((_MOVING, "dim"))]
-    return rows
+            reason = why_not(action)
+            about = action.description + (f" Not now: {reason}." if reason else "")
+            entries.append(Entry(action, "  ".join(key_names(action)), about, group=PLACES[place]))
+    intro = f"{PROSE[where]} {_MOVING}"
+    return Menu(f"help · {PLACES[where]}", [*entries, *words], does="does it", intro=intro, whole=True)
 
 
 _MOVING = "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter."

@@ -27,7 +27,7 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import approving, dataset_files, drafts, importing, navigation, settings
+from . import approving, dataset_files, drafts, importing, navigation, palette, settings
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
@@ -41,6 +41,7 @@ from .workspace import check_dataset
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
 COMMANDS: Commands = {
     **navigation.COMMANDS,
+    **palette.COMMANDS,
     **dataset_files.COMMANDS,
     **importing.COMMANDS,
     **drafts.COMMANDS,

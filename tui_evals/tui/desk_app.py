@@ -10,6 +10,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.widgets import Input, TextArea
 
 from tui_evals.present.status import LIVE
 from tui_evals.text.safe import safe
@@ -122,8 +123,9 @@ class DeskApp(App[str]):
             return
         pane = self.pane(self.front)
         self.query_one(Keys).offer(
-            footer_actions(self.front),
+            footer_actions(self.front, "everywhere"),
             lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
+            typing=isinstance(self.default_screen.focused, Input | TextArea),
         )
         self.show_resting_status()
 
