@@ -29,7 +29,7 @@ def page_rows(text: str, width: int) -> list[Row]:
         if (_OF_ITS_OWN.match(line) and not goes_on) or line.startswith("    "):
             end_paragraph()
         if line.startswith("#"):
-            rows.append(row((line.lstrip("# "), "title")))
+            rows += [row((part, "title")) for part in wrapped(line.lstrip("# "), width)]
         elif line.startswith("|"):
             rows += _table_rows(line, width)
         elif not line or (line[0].isspace() and not lines):

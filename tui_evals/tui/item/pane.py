@@ -138,7 +138,7 @@ class EditorPane(Pane):
 
     def compose(self) -> ComposeResult:
         """The fields, and the box one of them is edited in."""
-        yield Lines(id="fields")
+        yield Lines(id="fields", by_height=True)
         yield FieldBox(id="field")
 
     @property
@@ -160,7 +160,11 @@ class EditorPane(Pane):
         lit = self._edit.name if self._edit else None
         self._shown = (workspace.editing, workspace.where)
         moved = before != self._shown
-        self.lines.show(lambda width: page_rows(workspace, width, lit), at=lit or (self._landing() if moved else None))
+        lines = self.lines
+        lines.show(
+            lambda width: page_rows(workspace, width, lit, lines.size.height),
+            at=lit or (self._landing() if moved else None),
+        )
         self.entitle(title(workspace))
 
     def _landing(self) -> Hashable:

@@ -82,8 +82,13 @@ class Lines(ScrollView, can_focus=True):
             """The widget the message comes from."""
             return self.lines
 
-    def __init__(self, *, choosing: bool = True, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self, *, choosing: bool = True, by_height: bool = False, id: str | None = None, classes: str | None = None
+    ) -> None:
+        """With `by_height` the maker looks at the height as well, so that another one needs other rows."""
         super().__init__(id=id, classes=classes)
+        self._by_height = by_height
+        self._made_height = 0
         self._choosing = choosing
         self._maker: RowMaker = lambda width: ()
         self._rows: Rows = ()
@@ -185,7 +190,7 @@ class Lines(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def _fit(self) -> None:
-        if self._text_width != self._width:
+        if self._text_width != self._width or (self._by_height and self.size.height != self._made_height):
             self._target_key = self.key if self._target_key is None else self._target_key
             self._make()
 
@@ -196,7 +201,7 @@ class Lines(ScrollView, can_focus=True):
         self.virtual_size = Size(self._width, max(count, least))
 
     def _make(self) -> None:
-        self._width = self._text_width
+        self._width, self._made_height = self._text_width, self.size.height
         before = self.key if self._target_key is None else self._target_key
         old = self.cursor
         self._rows = self._maker(self._width)
