@@ -119,6 +119,22 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         await person.until(lambda: "? all keys" in footer(person))
 
 
+@pytest.mark.parametrize("size", [(120, 40), (160, 45)])
+async def test_the_tree_has_the_width_its_names_need(tmp_path, size):
+    names = [f"refunds-after-thirty-days-{number:03}" for number in range(3)]
+    dataset(tmp_path, [{"testId": name, "prompt": "Do I get my money back?"} for name in names])
+    dataset(tmp_path, ITEMS[1:], "short.json")
+    async with at_the_workbench(tmp_path, size=size, dataset="data.json") as person:
+        assert all(f"{name} Do I" in person.screen() for name in names)
+        wide = person.app.query_one("#tree").region.width
+        assert wide <= size[0] // 2
+        await find(person, "dataset: short")
+        await person.until(lambda: person.app.query_one("#tree").region.width < wide)
+        before = person.app.query_one("#tree").region.width
+        await person.press("right_square_bracket")
+        await person.until(lambda: person.app.query_one("#tree").region.width > before)
+
+
 async def test_hostile_names_are_found_as_they_are_written(tmp_path):
     hostile = "[/b][@click=app.quit]x[/] \x1b]52;c;aGk=\x07\x1b[2J"
     dataset(tmp_path, [{"testId": hostile, "prompt": text} for text in (hostile, STRANGE[0])])

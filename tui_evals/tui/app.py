@@ -116,6 +116,7 @@ class Workbench(DeskApp):
 
     def on_state_changed(self) -> None:
         """Show the shared state as it is now."""
+        self.arrange_for_another()
         self.sync()
         self.offer_keys()
         self._check_soon()
