@@ -177,7 +177,7 @@ class EditorPane(Pane):
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Bring all of a field into view, not only its name."""
         event.stop()
-        _into_view(event.lines)
+        event.lines.reveal()
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
         """Enter edits a field and goes into a turn."""
@@ -331,13 +331,3 @@ class EditorPane(Pane):
     def do_previous(self) -> None:
         """The item or turn before."""
         step_to_neighbour(self, -1)
-
-
-def _into_view(lines: Lines) -> None:
-    start = stop = lines.cursor
-    while stop + 1 < len(lines.rows) and lines.rows[stop + 1].key is None:
-        stop += 1
-    room = lines.size.height
-    height, top = min(stop - start + 1, room), lines.scroll_offset.y
-    if height and not top <= start <= top + room - height:
-        lines.scroll_to(y=start if start < top else start + height - room, animate=False)

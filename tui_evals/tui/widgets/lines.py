@@ -146,6 +146,16 @@ class Lines(ScrollView, can_focus=True):
         self.cursor = number
         self._into_view(number)
 
+    def reveal(self) -> None:
+        """Bring the row of the cursor into view with those below that go on with it: they have no key."""
+        start = stop = self.cursor
+        while stop + 1 < len(self._rows) and self._rows[stop + 1].key is None:
+            stop += 1
+        room, top = self.size.height, self.scroll_offset.y
+        height = min(stop - start + 1, room)
+        if height and not top <= start <= top + room - height:
+            self.scroll_to(y=start if start < top else start + height - room, animate=False)
+
     def mark(self, text: str) -> None:
         """Make a text stand out wherever it stands."""
         self._search_text = text.casefold()
