@@ -1,8 +1,11 @@
-"""Find the dataset and the project folder when no path was given."""
+"""Find the dataset and the project folder when no path was given, and make a project folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from tui_evals.atomic_files import write_atomically
+from tui_evals.private_files import make_private_folder
 
 _DATASET_NAMES = ("prompts.json", "evals.json", "tests.json")
 STARTER = Path("evals", "evals.json")
@@ -17,6 +20,15 @@ _GENERATION_FILES = frozenset(
     )
 )
 """Files that test generation, or PromptPex itself, writes beside a dataset."""
+
+_GITIGNORE = """\
+# The database, logs and results stay on this machine; the configuration and the suites are shared.
+*
+!.gitignore
+!config.toml
+!suites/
+!suites/*.json
+"""
 
 
 def find_dataset(folder: Path) -> Path | None:
@@ -41,3 +53,13 @@ def project_root(folder: Path) -> Path:
     """The nearest folder upwards that holds `.evals/`, else the folder itself."""
     folder = folder.resolve()
     return next((place for place in (folder, *folder.parents) if (place / ".evals").is_dir()), folder)
+
+
+def make_project(root: Path) -> Path:
+    """The project's `.evals/`, readable by its owner only, with a `.gitignore` that keeps the configuration."""
+    folder = root / ".evals"
+    make_private_folder(folder)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, _GITIGNORE.encode("utf-8"))
+    return folder

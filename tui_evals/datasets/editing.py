@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.text import strictjson
 
 from .document import Document, dialect_of_name, load
 from .layout import pretty_json
 from .model import CURRENT_VERSION
 from .paths import CannotEdit, Data, same_data
-from .save import CannotSave, ChangedOnDisk, Saved, overwrite, save
+from .save import ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
 
 _MAX_UNDO = 1000

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tui_evals.datasets.item_names import range_of
 from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.paths import CannotEdit
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
@@ -65,13 +67,10 @@ def parse_positions(text: str, count: int) -> frozenset[int]:
         if match is None:
             problem = f"{part.strip()!r} is no position and no range; write them as in 1,4-9"
             raise CannotPlan(f"--items: {problem}", "arguments")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if first > last:
-            raise CannotPlan(f"--items: {part.strip()} runs backwards; write {last}-{first}", "arguments")
-        if first < 1 or last > count:
-            missing = first if first < 1 else last
-            raise CannotPlan(f"--items: there is no item {missing}; the dataset has items 1 to {count}", "arguments")
-        positions.update(range(first - 1, last))
+        try:
+            positions.update(range_of(match[1], match[2], part, count))
+        except CannotEdit as reason:
+            raise CannotPlan(f"--items: {reason}", "arguments") from None
     return frozenset(positions)
 
 

@@ -6,11 +6,12 @@ import asyncio
 from itertools import chain, count
 from pathlib import Path
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave, ChangedOnDisk
+from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
 from .desk import Command, Commands, Desk
