@@ -69,9 +69,8 @@ def help_menu(where: Where, why_not: Callable[[Action], str | None], *words: Ent
     entries = []
     for place in (where,) if where in _ALONE else (where, "everywhere"):
         for action in actions_at(place):
-            reason = why_not(action)
-            about = action.description + (f" Not now: {reason}." if reason else "")
-            entries.append(Entry(action, "  ".join(key_names(action)), about, group=PLACES[place]))
+            keys = "  ".join(key_names(action))
+            entries.append(Entry(action, keys, action.description, why_not=why_not(action) or "", group=PLACES[place]))
     intro = f"{PROSE[where]} {_MOVING}"
     return Menu(f"help · {PLACES[where]}", [*entries, *words], does="does it", intro=intro, whole=True)
 

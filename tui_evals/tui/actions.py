@@ -65,6 +65,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "save_as", "W", "save as", "Save the dataset under another name."),
     Action("everywhere", "undo", "u", "undo", "Take back the last edit of the dataset.", True),
     Action("everywhere", "redo", "U", "redo", "Do again what was taken back."),
+    Action("everywhere", "new_dataset", "ctrl+n", "new", "Begin a dataset."),
     Action("everywhere", "open", "o", "open", "Open another dataset of the project."),
     Action(
         "everywhere",
@@ -74,7 +75,6 @@ ACTIONS: tuple[Action, ...] = (
         "Import what another tool wrote: promptfoo, Prompt Foundry, Inspect, PromptPex, Arthur Bench, results, "
         "messages.",
     ),
-    Action("everywhere", "new_dataset", "ctrl+n", "new", "Begin a dataset."),
     Action("everywhere", "playground", "P", "play", "Talk to a target, and make an item of the conversation."),
     Action(
         "everywhere", "settings", "comma", "settings", "Theme, defaults of runs, judge: written to .evals/config.toml."
@@ -235,6 +235,7 @@ NAMES = {
 
 _ELSEWHERE = frozenset(("help", *(f"pane_{digit}" for digit in range(1, 7)), "next_pane", "previous_pane", "back"))
 """What the line of keys need not show: the line above it does, or its own end, or nobody knows where it leads."""
+_OF_LAYOUT = frozenset(("zoom", "narrower", "wider"))
 _NO_LETTER = re.compile(r"ctrl\+.|f\d+|esc")
 
 
@@ -284,7 +285,9 @@ def footer_choice(
 
 def _rank(action: Action) -> int:
     """What everywhere matters whenever it can be done comes first, then the few of the place, then the others."""
-    return (0 if action.footer else 3) if action.where == "everywhere" else 1 if action.footer else 2
+    if action.where != "everywhere":
+        return 1 if action.footer else 2
+    return 0 if action.footer else 4 if action.name in _OF_LAYOUT else 3
 
 
 def _key_now(action: Action, typing: bool) -> str | None:

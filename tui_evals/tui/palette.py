@@ -24,7 +24,7 @@ _BEGINNING = 200  # characters of what an item asks; more of it there is no room
 
 async def palette(desk: Desk) -> None:
     """Choose something by its name; an action is done, anything else is shown."""
-    actions = [*_actions(desk)]
+    actions = sorted(_actions(desk), key=lambda entry: bool(entry.why_not))
     others = await asyncio.to_thread(lambda: [*_datasets(desk.workspace), *_runs(desk), *_pages(), *_items(desk)])
     chosen = await desk.push_screen_wait(Menu("find", [*actions, *others], does="does it or goes there"))
     if isinstance(chosen, Action):
@@ -74,7 +74,7 @@ async def _show(desk: Desk, what: str, name: object) -> None:
 
 
 def _actions(desk: Desk) -> Iterator[Entry]:
-    """What can be done in the pane in front, everywhere, and in the other panes; what cannot says why."""
+    """What can be done in the pane in front, everywhere, and in the other panes; what cannot be done says why."""
     wheres: tuple[Where, ...] = (desk.front, "everywhere", *(place for place in PANES if place != desk.front))
     for where in wheres:
         noun = "workbench" if where == "everywhere" else PLACES[where].partition(" ")[2].lower()

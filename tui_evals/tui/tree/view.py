@@ -25,7 +25,7 @@ from .outline import DATASET, Key, TreeShape
 from .rows import OtherDataset, Tree, TreeRows, columns_for, first_page, problem_counts
 
 _PACE = 0.5  # seconds between two looks at runs that are not on screen, and two searches for a status
-_HELP = 'words !not "words together" category:x tag:x id:MT-* any* status:fail; all of them must fit'
+_HELP = 'words !not "two words" category:x tag:x id:MT-* status:fail'
 
 
 class StatusLoader:

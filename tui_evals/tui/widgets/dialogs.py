@@ -200,7 +200,7 @@ class Entry:
     about: str = ""
     more: str = ""
     why_not: str = ""
-    """Why it cannot be chosen now; it is greyed, and says so instead of anything else about it."""
+    """Why it cannot be chosen now; it is greyed, and says so."""
     marked: bool = False
     group: str = ""
     """A heading over it and those that follow with the same."""
@@ -302,7 +302,7 @@ class Menu(Dialog[Any]):
     def _entry_rows(self, entry: Entry, column: int, width: int) -> list[Row]:
         style: Style = "dim" if entry.why_not else "key" if self._whole and entry.key is not None else ""
         mark = Piece("▪ " if entry.key in self._marked else "  ", "mark") if self._several else Piece("")
-        about = entry.why_not or entry.about
+        about = entry.about if self._whole else entry.why_not or entry.about
         room = column if about else width - len(mark.text)
         rest = width - room - len(mark.text)
         name = fit(entry.name, room, style)
