@@ -71,9 +71,10 @@ class Keys(Static):
 
     def _show(self) -> None:
         last = ("f1" if self._typing else "?", "all keys")
-        room = self.size.width - len(" ".join(last))
+        width = self.size.width or self.app.size.width - 2  # the first picture has its keys before it has a layout
+        room = width - len(" ".join(last))
         shown = [*footer_choice(self._actions, self._why_not, room, typing=self._typing), last]
-        if shown != self._shown and self.size.width:
+        if shown != self._shown:
             self._shown = shown
             parts = [((key, "$accent bold"), (f" {word}  ", "$foreground-muted")) for key, word in shown]
             self.update(Content.assemble(*(part for pair in parts for part in pair)), layout=False)
