@@ -58,6 +58,7 @@ def why_not(desk: Desk, action: Action) -> str | None:
 async def _show(desk: Desk, what: str, name: object) -> None:
     if what == "item" and isinstance(name, int):
         desk.workspace.where = ("items", name)
+        desk.workspace.settle()
         desk.post_message(ItemShown())
         desk.post_message(ShowPane("editor"))
     elif what == "run" and isinstance(name, int):
@@ -107,7 +108,7 @@ def _pages() -> Iterator[Entry]:
 
 def _items(desk: Desk) -> Iterator[Entry]:
     items = desk.workspace.items
-    for number, (name, item) in enumerate(zip(desk.workspace.names(), items, strict=True)):
+    for number, (name, item) in enumerate(zip(desk.workspace.names(), items, strict=False)):
         yield Entry(("item", number), f"item: {name}", _asked(item))
 
 

@@ -286,8 +286,8 @@ class Menu(Dialog[Any]):
 
     def _rows(self, width: int) -> list[Row]:
         shown = self._shown if len(self._shown) <= _MOST else self._shown[:_MOST]
-        longest = max(self._longest, *(len(entry.name) for entry in shown[-1:]), 0)
-        column = min(longest + 2, width // 2)
+        typed = len(shown[-1].name) if shown else 0  # what was typed stands last, and may be the longest
+        column = min(max(self._longest, typed) + 2, width // 2)
         rows = [row((line, "")) for line in wrapped(self._intro, width)] if self._intro and not self._words else []
         group = ""
         for entry in shown:
