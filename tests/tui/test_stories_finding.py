@@ -43,7 +43,7 @@ async def test_items_datasets_runs_and_pages_are_found_by_their_names(tmp_path, 
     dataset(tmp_path, ITEMS[:1], "other.json")
     await add_run(fresh(tmp_path), [("pass", "Seven days.")], name="nightly twelve")
     async with at_the_workbench(tmp_path, size=size, dataset="data.json") as person:
-        for words, where in (("money", 0), ("item: gr", 1), ("where", 2)):
+        for words, where in (("item: refund", 0), ("item: gr", 1), ("item: where", 2)):
             await find(person, words)
             await person.until(lambda where=where: person.app.workspace.where == ("items", where))
             await person.until(lambda: person.app.front == "editor")
@@ -53,7 +53,7 @@ async def test_items_datasets_runs_and_pages_are_found_by_their_names(tmp_path, 
         await find(person, "other.j")
         await person.until(lambda: person.app.workspace.editing.document.file.name == "other.json")
         assert person.app.front == "tree"
-        await find(person, "exit-c")
+        await find(person, "help: exit-c")
         await person.until(lambda: isinstance(person.app.screen, Reading))
         await person.sees("help · exit-codes")
         await person.press("escape")

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from tui_evals.store.filters import SHOWN_WORDS
-from tui_evals.tui.widgets.dialogs import Entry, Menu
 
-from .actions import PLACES, Action, Where, actions_at, key_names
+from .actions import PLACES, Where, actions_at, key_names
+from .rows import Row, fit, row, wrapped
 
 PROSE: Mapping[Where, str] = {
     "everywhere": "",
@@ -23,6 +23,11 @@ PROSE: Mapping[Where, str] = {
     "editor": (
         "The fields of the item, the turn, or the dataset itself. Each keystroke is checked and can be undone; nothing "
         "is written to the file before ctrl+s, and what is not saved is kept as a draft every few seconds."
+    ),
+    "field": (
+        "What is typed is checked and applied with every key, and taken with esc, tab, shift+tab and ctrl+s alike; one "
+        "visit of a field is one step for u. What cannot be read asks what is to become of it: go on writing, a file, "
+        "or drop it. A paste takes the place of what is selected."
     ),
     "judges": (
         "The evaluators that will judge what the cursor of the tree stands on, and who said so: the system, the "
@@ -60,22 +65,29 @@ PROSE: Mapping[Where, str] = {
     ),
 }
 
-_ALONE = ("compare", "labelling", "rules", "playground")
-"""Screens of their own, where no other keys work."""
+_KEYS = 12
+ALONE = ("field", "compare", "labelling", "rules", "playground")
+"""Places of their own, where no other keys work."""
 
 
-def help_menu(where: Where, why_not: Callable[[Action], str | None], *words: Entry) -> Menu:
-    """The help of one place: what it is for, its keys, then those that work everywhere, or words that it uses."""
-    entries = []
-    for place in (where,) if where in _ALONE else (where, "everywhere"):
+def help_rows(where: Where, width: int) -> list[Row]:
+    """The help of one place: what it is for, its keys, then the keys that work everywhere."""
+    rows = [row((line, "")) for line in wrapped(PROSE.get(where, ""), width)] if PROSE.get(where) else []
+    for place in (where,) if where in ALONE else dict.fromkeys((where, "everywhere")):
+        rows += [row(), row((PLACES[place], "title"))]
         for action in actions_at(place):
-            keys = "  ".join(key_names(action))
-            entries.append(Entry(action, keys, action.description, why_not=why_not(action) or "", group=PLACES[place]))
-    intro = f"{PROSE[where]} {_MOVING}"
-    return Menu(f"help · {PLACES[where]}", [*entries, *words], does="does it", intro=intro, whole=True)
+            keys = fit("  ".join(key_names(action)), _KEYS, "key")
+            first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
+            rows.append(row(keys, " ", first))
+            rows += [row(" " * (_KEYS + 1), line) for line in more]
+    rows += [row(), *(row((line, "dim")) for line in wrapped(MOVING, width))]
+    return rows
 
 
-_MOVING = "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter."
+MOVING = (
+    "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter. / finds a text, or shows "
+    "only what has it; from then on n and N go from one to the next, until esc ends it."
+)
 
 
 def keys_page() -> str:
@@ -85,7 +97,7 @@ def keys_page() -> str:
         "",
         "Made from the table of actions; `?` shows the part of the pane one is in.",
         "",
-        _MOVING,
+        MOVING,
     ]
     for place, title in PLACES.items():
         parts += ["", f"## {title}", ""]

@@ -12,8 +12,8 @@ from textual.widgets import Input, TextArea
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Entry
 
-from .action_help import help_menu
 from .actions import Action, Where, footer_actions
+from .help_menu import help_menu
 from .messages import Severity, StatusMessage
 from .pane import perform
 
@@ -26,6 +26,10 @@ class FeatureScreen(ModalScreen[None]):
 
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now, as a sentence; None when it can."""
+        return None
+
+    def would_be_lost(self) -> str | None:
+        """What is here that leaving the workbench would lose."""
         return None
 
     def action_act(self, name: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import layout
-from .action_help import help_menu
 from .actions import Action
 from .desk import Command, Commands, Desk
+from .help_menu import help_menu
 from .messages import Place
 from .palette import do, why_not
 

@@ -189,6 +189,8 @@ async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Regist
         return faults(kind, registry, file_options(options, before, entered))
 
     title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
-    form = Form(title, form_fields(options, values), values, check=check, done=done, says=evaluator_summary(kind))
+    form = Form(
+        title, form_fields(options, values), values, check=check, done=done, says=evaluator_summary(kind), keeps=True
+    )
     entered = await app.push_screen_wait(form)
     return None if entered is None else file_options(options, before, entered)

@@ -15,7 +15,7 @@ from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.messages import Place, ShowPane
+from tui_evals.tui.messages import Place, ShowPane, WritePrompt
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
@@ -226,14 +226,14 @@ class TreePane(FoldingTree):
         if members := self._shape.members(self.cursor_key):
             self._be(("items", members[-1]))
         if self._edit(lambda: item_edits.new_item(self.workspace)):
-            self.post_message(ShowPane("editor"))
+            self.post_message(WritePrompt())
 
     def do_new_turn(self) -> None:
         """A new turn after this one, to be written at once."""
         if self._edit(lambda: item_edits.new_turn(self.workspace)):
             self._shape.unfold(self.workspace.where[:2])
             self.sync()
-            self.post_message(ShowPane("editor"))
+            self.post_message(WritePrompt())
 
     def do_duplicate(self) -> None:
         """A copy of the marked items, of a category's, or of the turn or item one is in."""

@@ -12,6 +12,8 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Action, footer_choice
 from tui_evals.tui.messages import Severity
 
+from .lines import Lines
+
 _GLYPHS: dict[Severity, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
 _STAYS: dict[Severity, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
 
@@ -73,7 +75,12 @@ class Keys(Static):
         last = ("f1" if self._typing else "?", "all keys")
         width = self.size.width or self.app.size.width - 2  # the first picture has its keys before it has a layout
         room = width - len(" ".join(last))
-        shown = [*footer_choice(self._actions, self._why_not, room, typing=self._typing), last]
+        focused = self.screen.focused
+        taken = focused.search_keys if isinstance(focused, Lines) else frozenset[str]()
+        first = [("n N", "next")] if taken else []
+        free = [action for action in self._actions if taken.isdisjoint(action.keys.split(","))]
+        room -= sum(len(key) + len(word) + 3 for key, word in first)
+        shown = [*first, *footer_choice(free, self._why_not, room, typing=self._typing), last]
         if shown != self._shown:
             self._shown = shown
             parts = [((key, "$accent bold"), (f" {word}  ", "$foreground-muted")) for key, word in shown]
