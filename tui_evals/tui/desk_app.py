@@ -190,7 +190,13 @@ class DeskApp(App[str]):
         place = pane.keys_place
         self.query_one(Keys).offer(
             footer_actions(place, "everywhere") if place == self.front else footer_actions(place),
-            lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
+            lambda action: (
+                self.why_not(action.name)
+                if action.where == "everywhere"
+                else pane.why_not(action.name)
+                if action.where == self.front
+                else None  # the box that is open does what its keys say
+            ),
             typing=isinstance(self.default_screen.focused, Input | TextArea),
         )
         self.show_resting_status()
