@@ -32,6 +32,10 @@ class CannotSave(Exception):
     """The file could not be written; nothing was changed."""
 
 
+class ReadOnlyFile(CannotSave):
+    """Nobody is to write the file, which replacing it would do all the same; it is as it was."""
+
+
 class Saved(NamedTuple):
     """The document after saving, and the backup of the older shape it replaced."""
 
@@ -39,7 +43,7 @@ class Saved(NamedTuple):
     backup: Path | None = None
 
 
-def save(document: Document, data: dict[str, Any]) -> Saved:
+def save(document: Document, data: dict[str, Any], *, even_read_only: bool = False) -> Saved:
     """Write `data` to the document's file; an older shape becomes a versioned document, the original kept beside it."""
     text = _file_text(document, data)
     if text == document.text:
@@ -49,15 +53,25 @@ def save(document: Document, data: dict[str, Any]) -> Saved:
             f"{document.file} was changed by someone else since it was read; "
             "save under another name, read it again, or overwrite it"
         )
-    return _write(document, text)
+    return _write(document, text, even_read_only)
 
 
-def overwrite(document: Document, data: dict[str, Any]) -> Saved:
+def overwrite(document: Document, data: dict[str, Any], *, even_read_only: bool = False) -> Saved:
     """Write `data` whatever the file holds now."""
-    return _write(document, _file_text(document, data))
+    return _write(document, _file_text(document, data), even_read_only)
 
 
-def _write(document: Document, text: str) -> Saved:
+def is_read_only(file: Path) -> bool:
+    """Whether a file is there that is not to be written, by whoever is asked for its permissions."""
+    try:
+        return not file.stat().st_mode & 0o222 or not os.access(file, os.W_OK)
+    except OSError:
+        return False
+
+
+def _write(document: Document, text: str, even_read_only: bool) -> Saved:
+    if not even_read_only and is_read_only(document.file):
+        raise ReadOnlyFile(f"{document.file} is read-only; make it writable, or save under another name")
     backup = back_up(document.file) if document.needs_upgrade and document.file.exists() else None
     write_atomically(document.file, text.encode("utf-8"))
     return Saved(load(document.file), backup)
