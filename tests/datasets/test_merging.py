@@ -53,9 +53,7 @@ def test_nothing_that_either_side_wrote_is_lost(data):
         assert not same_data(conflict.mine, conflict.base) and not same_data(conflict.theirs, conflict.base)
 
 
-BASE = dataset(
-    {"testId": "a", "prompt": "one", "notes": "n"}, {"testId": "b", "prompt": "two"}, {"prompt": "no name"}
-)
+BASE = dataset({"testId": "a", "prompt": "one", "notes": "n"}, {"testId": "b", "prompt": "two"}, {"prompt": "no name"})
 
 
 def items(*changes):

@@ -14,6 +14,7 @@ from tui_evals.text import strictjson
 
 from .document import Document, dialect_of_name, digest_of, load
 from .layout import pretty_json
+from .merging import Merge, merge
 from .model import CURRENT_VERSION
 from .patches import Patch, patch_between
 from .paths import CannotEdit, Data, same_data
@@ -31,6 +32,17 @@ class _Step:
     patch: Patch
     before: object = None
     after: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What somebody else wrote into the file of a dataset that is open, and how it goes together with what is here."""
+
+    document: Document
+    merge: Merge | None
+    """None where nothing here is unsaved."""
+    base: Document
+    version: int
 
 
 class Editing:
@@ -212,22 +224,29 @@ class Editing:
     def reload(self) -> None:
         """Read the file again as one step, so that undo brings the dropped edits back."""
         with self._disk:
-            self.take_up(load(self.document.file))
+            document = _sharing(self.data, load(self.document.file))
+        self.take_up(Incoming(document, None, self.document, self.version), document.data)
 
-    def read_if_changed(self) -> Document | None:
-        """The file as somebody else has left it; None where it is as it was, or gone."""
+    def incoming(self) -> Incoming | None:
+        """What somebody else has written into the file; None where it is as it was, or gone."""
         with self._disk:
-            if not self.in_file or digest_of(self.document.file) in (None, self.document.digest):
+            base, data, version, dirty = self.document, self.data, self.version, self.dirty
+            if not self.in_file or digest_of(base.file) in (None, base.digest):
                 return None
-            return load(self.document.file)
+            document = _sharing(data, load(base.file))
+        return Incoming(document, merge(base.data, data, document.data) if dirty else None, base, version)
 
-    def take_up(self, document: Document, merged: Data | None = None, cursor: object = None) -> None:
-        """Go on from the file as it is now, with the edits that were `merged` with it: a step for either."""
-        data = _reuse_items(self.data, document.data)
-        self.document = replace(document, data=data)
-        self.apply(data, "reading the file again", cursor=cursor)
-        if merged is not None:
-            self.apply(_reuse_items(data, merged), "putting both together", cursor=cursor)
+    def take_up(self, incoming: Incoming, merged: Data, cursor: object = None) -> bool:
+        """Go on from the file as it is now, and then from what edits and file are together: an undoable step each.
+
+        False, and nothing is done, where something was edited or saved since the file was looked at.
+        """
+        if self.document is not incoming.base or self.version != incoming.version:
+            return False
+        self.document = incoming.document
+        self.apply(incoming.document.data, "reading the file again", cursor=cursor)
+        self.apply(merged, "putting your edits and the file together", cursor=cursor)
+        return True
 
     def draft(self) -> str:
         """The unsaved data as text, for a recovery file."""
@@ -242,6 +261,11 @@ class Editing:
         if not isinstance(data, dict) or not isinstance(data.get("items"), list):
             raise CannotEdit("the recovered edits are no dataset and were left alone")
         self.apply(_reuse_items(self.data, data), "recovered edits")
+
+
+def _sharing(data: Data, document: Document) -> Document:
+    """The document with the item objects that are known already."""
+    return replace(document, data=_reuse_items(data, document.data))
 
 
 def _json(value: Any) -> str:

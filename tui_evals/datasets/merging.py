@@ -87,7 +87,7 @@ def _merged_fields(base: Data, mine: Data, theirs: Data, path: Path, conflicts: 
     result: Data = {}
     order = UNIT_FIELDS if path else DOCUMENT_FIELDS
     for name in (*mine, *(name for name in theirs if name not in mine)):
-        sides = (side.get(name, ABSENT) for side in (base, mine, theirs))
+        sides = base.get(name, ABSENT), mine.get(name, ABSENT), theirs.get(name, ABSENT)
         value = _merged(*sides, (*path, name), conflicts)
         if value is not ABSENT:
             result = {**result, name: value} if name in mine else with_field(result, name, value, order)
@@ -114,7 +114,7 @@ def _merged_units(
         if not _is_deleted(base[number], mine, in_mine.get(number), theirs, in_theirs.get(number))
     ]
     units += _added(mine, theirs, frozenset(in_mine.values()), frozenset(in_theirs.values()))
-    result = []
+    result: list[Any] = []
     for unit in _in_order(units, "mine" if _has_moved(in_mine) else "theirs"):
         sides = (_at(base, unit.base), _at(mine, unit.mine), _at(theirs, unit.theirs))
         result.append(_merged(*sides, (*path, len(result)), conflicts))
@@ -132,9 +132,7 @@ def _is_deleted(item: Any, mine: list[Any], in_mine: int | None, theirs: list[An
     return in_theirs is None and same_data(item, mine[in_mine])
 
 
-def _added(
-    mine: list[Any], theirs: list[Any], known_mine: frozenset[int], known_theirs: frozenset[int]
-) -> list[_Unit]:
+def _added(mine: list[Any], theirs: list[Any], known_mine: frozenset[int], known_theirs: frozenset[int]) -> list[_Unit]:
     """What is new on a side; what both sides added alike, or under the same testId, is one."""
     new_mine = [number for number in range(len(mine)) if number not in known_mine]
     new_theirs = [number for number in range(len(theirs)) if number not in known_theirs]

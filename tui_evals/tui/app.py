@@ -31,6 +31,7 @@ from . import approving, dataset_files, drafts, importing, navigation, settings
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
+from .disk_changes import DiskChanges
 from .drafts import leave, offer_drafts
 from .key_queue import KeyQueue
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
@@ -55,6 +56,7 @@ COMMANDS: Commands = {
 
 _POLL_SECONDS = 0.1
 _DRAFT_SECONDS = 3.0
+_DISK_SECONDS = 0.5
 _TYPING_PAUSE = 0.15
 
 
@@ -70,6 +72,7 @@ class Workbench(DeskApp):
         """Read the project, put back what was on screen last, and begin to look."""
         self.set_interval(_POLL_SECONDS, self._look)
         self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
+        self.set_interval(_DISK_SECONDS, DiskChanges(self).look)
         self.session.load()
         try:
             remarks = self.workspace.read_settings()

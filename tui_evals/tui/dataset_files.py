@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave, ChangedOnDisk
-from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+from tui_evals.datasets.save import CannotSave, ChangedOnDisk, ReadOnlyFile, Saved
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu
 
 from .desk import Command, Commands, Desk
+from .disk_changes import take_up_changes
 from .messages import ShowPane, StateChanged
 from .workspace import NO_DATASET_OPEN
 
@@ -122,26 +124,44 @@ def why_no_save(desk: Desk) -> str | None:
 
 
 async def save(desk: Desk) -> None:
-    """Save; when the file is another one than was read, ask which of the two is wanted."""
+    """Save; when the file is another one than was read, or is read-only, ask what is wanted."""
     editing = desk.workspace.editing
     assert editing is not None
     try:
-        done = await asyncio.to_thread(editing.save)
+        done = await _written(desk, editing, editing.save)
     except ChangedOnDisk:
         await _somebody_else_wrote(desk, editing)
     except (CannotSave, DatasetError) as problem:
         desk.tell(f"{problem}; W saves it under another name", "error")
     else:
-        more = f"; the older shape is kept as {done.backup.name}" if done.backup else ""
-        await _after_saving(desk, editing, more)
+        if done is not None:
+            more = f"; the older shape is kept as {done.backup.name}" if done.backup else ""
+            await _after_saving(desk, editing, more)
+
+
+async def _written(desk: Desk, editing: Editing, write: Callable[..., Saved]) -> Saved | None:
+    """Write the file, a read-only one only once that was agreed to; None where it was not."""
+    try:
+        return await asyncio.to_thread(write)
+    except ReadOnlyFile:
+        name = editing.document.file.name
+        agreed = await desk.push_screen_wait(
+            Confirm("a read-only file", f"{name} is read-only; write it anyway?", "writes it")
+        )
+        if not agreed:
+            desk.tell(f"{name} is as it was; W saves your edits under another name", "warn")
+            return None
+    return await asyncio.to_thread(write, even_read_only=True)
 
 
 async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
     file = editing.document.file
+    both = [Entry("both", "put both together", "your edits and the file's; asks where they conflict")]
     choice = await desk.push_screen_wait(
         Menu(
             f"{file.name} was changed on disk since it was read",
             [
+                *(both if editing.in_file and file.exists() else ()),
                 Entry("as", "save under another name", "both stay"),
                 Entry("read", "read it again", "your edits are taken off; u brings them back"),
                 Entry("over", "overwrite it", "what the file holds now is lost"),
@@ -149,15 +169,16 @@ async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
         )
     )
     try:
-        if choice == "as":
+        if choice == "both":
+            await take_up_changes(desk, editing)
+        elif choice == "as":
             await _save_under(desk, editing)
         elif choice == "read":
             await asyncio.to_thread(editing.reload)
             desk.workspace.settle()
             desk.post_message(StateChanged())
             desk.tell("read again; u brings your edits back")
-        elif choice == "over":
-            await asyncio.to_thread(editing.overwrite)
+        elif choice == "over" and await _written(desk, editing, editing.overwrite) is not None:
             await _after_saving(desk, editing)
     except (CannotSave, ChangedOnDisk, DatasetError) as problem:
         desk.tell(str(problem), "error")

@@ -55,6 +55,10 @@ class Desk(Protocol):
     def set_theme(self, name: object) -> None:
         """Change the theme, if there is one of that name."""
 
+    @property
+    def writing(self) -> bool:
+        """Whether something is being written or asked that a change from elsewhere would pull away."""
+
     # -- panes
 
     def pane(self, place: Place) -> Pane:

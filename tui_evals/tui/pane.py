@@ -54,6 +54,11 @@ class Pane(Vertical):
         """What `run` runs from here."""
         return None
 
+    @property
+    def writing(self) -> bool:
+        """Whether something is being written in the pane that a change from elsewhere would pull away."""
+        return False
+
     def run_row(self) -> RunRow | None:
         """The run that pause, stop and the like act on from here."""
         return self.watching.run

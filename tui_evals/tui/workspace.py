@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_evals.datasets.discover import is_generation_file
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.editing import Editing, Incoming
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import get_at
@@ -170,6 +170,20 @@ class Workspace:
         self.where, self.marks = where, self.marks if marks is None else marks
         if self.editing is not None:
             self.editing.set_cursor((where, self.marks))
+
+    def take_up(self, editing: Editing, incoming: Incoming, merged: dict[str, Any], places: Mapping[int, int]) -> bool:
+        """Go on from what somebody else wrote, at the item one was at; `places` says where each item is now."""
+        cursor = (self.where, self.marks) if editing is self.editing else None
+        if not editing.take_up(incoming, merged, cursor):
+            return False
+        if editing is self.editing:
+            number = self.item
+            if number is not None and number in places:
+                self.where = ("items", places[number], *self.where[2:])
+            self.marks = frozenset(places[mark] for mark in self.marks if mark in places)
+            self.settle()
+            editing.set_cursor((self.where, self.marks))
+        return True
 
     def step(self, way: int) -> str | None:
         """Undo or redo a step and be where it was taken, with the marks of then; None when there is none."""
