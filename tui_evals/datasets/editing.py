@@ -20,6 +20,7 @@ from .patches import Patch, patch_between
 from .paths import CannotEdit, Data, same_data
 from .save import CannotSave, ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
+from .validate import Checker
 
 _MAX_UNDO = 1000
 
@@ -60,6 +61,8 @@ class Editing:
         self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
         self._dirty: tuple[Document, int, bool] | None = None
+        self.checker = Checker()
+        """Validates the data as it is now, and of its items those that changed."""
         self._disk = threading.Lock()
         """Held while the file is read or written, so that our own writing is not taken for somebody else's."""
 
@@ -215,7 +218,7 @@ class Editing:
                 "delete it where it stands"
             ) from None
         reloaded = _reuse_items(data, saved.document.data)
-        self.document = replace(saved.document, data=reloaded)
+        self.document = saved.document.with_data(reloaded)
         self._merge = None
         if self.data is data:
             self.apply(reloaded, "leaving out what the file cannot hold")
@@ -265,7 +268,7 @@ class Editing:
 
 def _sharing(data: Data, document: Document) -> Document:
     """The document with the item objects that are known already."""
-    return replace(document, data=_reuse_items(data, document.data))
+    return document.with_data(_reuse_items(data, document.data))
 
 
 def _json(value: Any) -> str:

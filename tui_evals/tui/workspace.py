@@ -14,10 +14,11 @@ from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing, Incoming
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.patches import splice
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import ValidationReport, validate
+from tui_evals.datasets.validate import ValidationReport
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import Project, load_project
@@ -62,7 +63,7 @@ class Workspace:
     report: ValidationReport | None = None
     reported: tuple[int, int] = (0, -1)
     """Which editing at which version the report is about."""
-    _times: tuple[object, Counter[str | None]] = (None, Counter())
+    _times: tuple[list[Any], Counter[str | None]] = field(default_factory=lambda: ([], Counter()))
     """How often each testId stands in some items, which an edit replaces and never changes."""
 
     def configure(self) -> list[str]:
@@ -144,7 +145,10 @@ class Workspace:
         """How an item is called: its testId where it is the only one of that name, else #position."""
         items = self.items
         if self._times[0] is not items:
-            self._times = (items, Counter(map(_test_id, items)))
+            found, times = splice(self._times[0], items), self._times[1]
+            times.subtract(map(_test_id, found.removed))
+            times.update(map(_test_id, found.added))
+            self._times = (items, times)
         name = _test_id(items[number])
         alone = name and self._times[1][name] == 1
         return name if name and alone else f"#{number + 1}"
@@ -232,8 +236,8 @@ def _test_id(item: object) -> str | None:
 
 def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
-    document = replace(editing.document, data=editing.data)
-    report = validate(document, evaluators.catalogue, evaluators.own)
+    document = editing.document.with_data(editing.data)
+    report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)
     return report.with_problems(unfilled_items(document, report.dataset)) if report.dataset is not None else report
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
@@ -15,7 +14,7 @@ from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, wrapped
 
-from .outline import DATASET, Key, name_of, turn_count
+from .outline import DATASET, Key, RowKeys, name_of, turn_count
 
 _KEY = 8
 _WELCOME = "Welcome. There is no dataset in this folder yet."
@@ -75,7 +74,8 @@ class Tree:
     title: str
     unsaved: bool
     items: Sequence[Any]
-    keys: Sequence[Key]
+    keys: RowKeys
+    name_width: int
     changed: Collection[int] = frozenset()
     problems: Counts = field(default_factory=dict)
     marks: Collection[int] = frozenset()
@@ -94,10 +94,10 @@ class TreeRows(Sequence[Row]):
     def __init__(self, tree: Tree, width: int) -> None:
         self.tree = tree
         self._width = width
-        self._named = min(_longest_name(tree), 24, width // 3)
+        self._named = min(tree.name_width, 24, width // 3)
         self._status = _STATUS if tree.statuses else 0
         self._tail = _tail(tree, width)
-        self._fold = 2 if tree.groups is not None or tree.folded or any(len(key) > 2 for key in tree.keys) else 0
+        self._fold = 2 if tree.groups is not None or tree.folded or tree.keys.has_turns else 0
 
     def __len__(self) -> int:
         return 1 + len(self.tree.keys) + len(self._tail)
@@ -122,8 +122,8 @@ class TreeRows(Sequence[Row]):
         """The row with a key."""
         if key == DATASET:
             return 0
-        with suppress(ValueError):
-            return 1 + self.tree.keys.index(key)
+        if (number := self.tree.keys.row_of(key)) is not None:
+            return 1 + number
         start = 1 + len(self.tree.keys)
         return next((start + number for number, one in enumerate(self._tail) if one.key == key), None)
 
@@ -236,15 +236,6 @@ def dataset_rows(others: Iterable[OtherDataset], width: int) -> list[Row]:
         row(" ", ("•" if one.unsaved else " ", "warn"), fit(one.name, width - 2, "dim"), key=("open", str(one.file)))
         for one in others
     ]
-
-
-def _longest_name(tree: Tree) -> int:
-    longest = len(str(len(tree.items))) + 1
-    for item in tree.items:
-        name = item.get("testId") if isinstance(item, dict) else None
-        if isinstance(name, str) and len(name) > longest:
-            longest = len(name)
-    return longest
 
 
 def _mark(marked: bool) -> Piece:

@@ -161,6 +161,7 @@ class TreeView(Pane):
             unsaved=editing.dirty,
             items=space.items,
             keys=shape.keys,
+            name_width=shape.name_width,
             changed=editing.changed_items(),
             problems=problem_counts(space.report.problems if space.report else ()),
             marks=self._marks,
