@@ -174,17 +174,51 @@ async def test_variables_messages_and_tools_are_written_with_what_is_wrong_besid
 async def test_the_badge_says_what_runevals_would_not_take_and_follows_the_edits(folder):
     write(folder / "plain.json", {"schemaVersion": "1.0.0", "items": [{"prompt": "a", "expected_response": "b"}]})
     async with at_the_workbench(folder, dataset="plain.json", size=(120, 40)) as person:
-        await person.sees("✓ portable to runevals")
+        await person.sees("export: portable to runevals")
         await person.press("j")
-        await person.sees("✓ portable")
+        await person.sees("export: portable")
         await person.press("2", "a")
         await person.type("testId")
         await person.press("enter")
         await person.type("X-1")
         await person.press("escape")
-        await person.sees("✗ not portable")
+        await person.sees("export: not portable")
         await person.press("u")
-        await person.sees("✓ portable")
+        await person.sees("export: portable")
+
+
+async def test_problems_are_gone_through_by_a_key_and_named_when_the_file_is_saved(folder):
+    items = [{"prompt": "fine"}, {"prompt": "x", "weight": 7}, {"turns": [{"prompt": "y"}, {"expected_response": "z"}]}]
+    write(folder / "bad.json", {"schemaVersion": "1.11.0", "items": items, "default_evaluators": {"Nope": {}}})
+    async with at_the_workbench(folder, dataset="bad.json", size=(120, 40)) as person:
+        space = person.app.workspace
+        seen = []
+        for key in ("!", "!", "right_curly_bracket", "!", "left_curly_bracket", "left_curly_bracket"):
+            await person.press(key)
+            await person.until(lambda: "problem " in person.said())
+            seen.append((space.where, person.app.query_one("#fields").key))
+        item, turn, whole = (("items", 1), "weight"), (("items", 2, "turns", 1), "prompt"), ((), "default_evaluators")
+        assert [where for where, _ in seen] == [one[0] for one in (whole, item, turn, whole, turn, item)]
+        assert seen[1] == item and seen[0] == whole
+        assert "problem 2 of 3, item 2, weight: must be at most 1, not 7" in person.said()
+        await person.press("d", "ctrl+s")
+        await person.until(lambda: "saved bad.json" in person.said())
+        assert "4 problems: item 2, weight: must be at most 1, not 7 …; ! goes" in person.said()
+
+
+async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_defaults_out(tmp_path):
+    async with at_the_workbench(tmp_path) as person:
+        await person.press("ctrl+n")
+        await person.press("end", *["backspace"] * len("evals/evals.json"))
+        await person.type("support")
+        await person.press("enter", "ctrl+s")
+        await person.until(lambda: "saved support.json" in person.said())
+        assert saved(tmp_path, "support.json")["items"] == [{"prompt": "New prompt"}]
+        await person.press("3", "l", "a")
+        await person.type("citat")
+        await person.press("enter")
+        await person.until(lambda: "Citations judges the dataset now" in person.said())
+        assert "Relevance and Coherence, which judge where nothing is said, stand in the file" in person.said()
 
 
 async def test_an_evaluator_is_tried_on_the_answer_in_place(folder):
@@ -229,7 +263,7 @@ async def test_a_table_and_samples_are_edited_and_saved_as_they_were_and_as_a_do
         await person.press("W")
         await person.sees("data.json")
         await person.press("enter")
-        await person.until(lambda: "data.json saved" in person.said())
+        await person.until(lambda: "saved data.json" in person.said())
         assert (tmp_path / name).read_text() == as_it_was
         assert person.app.workspace.editing.document.file.name == "data.json"
     assert saved(tmp_path)["metadata"] == {"name": "A name"}
@@ -286,7 +320,7 @@ def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder
     with workbench(folder, "data.json") as terminal:
         terminal.wait("unsaved edits of data.json were kept")
         terminal.after("\r", "edits recovered")
-        terminal.after("\x13", "data.json saved")
+        terminal.after("\x13", "saved data.json")
         terminal.press("q")
         assert terminal.end() == 0
     assert saved(folder)["items"][0]["prompt"] == "first typed before the crash"

@@ -26,6 +26,7 @@ from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 
+from .datasets_named import dataset_of_word
 from .output import Stop, say, warn
 
 SUFFIXES = (*ENDINGS, *OWN_SUFFIXES)
@@ -37,9 +38,9 @@ def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
 
 
 def read(file: Path) -> Document:
-    """The document of a file, or Stop with its problems."""
+    """The document of a file, or of the dataset of that name, or Stop with its problems."""
     try:
-        return load(file)
+        return load(dataset_of_word(file))
     except DatasetError as problem:
         raise Stop(str(problem)) from None
 
@@ -91,7 +92,7 @@ def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
             files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
             yield from sorted(file for file in files if not is_generation_file(file))
         else:
-            yield path
+            yield dataset_of_word(path)
 
 
 def found_or_started() -> Path:

@@ -58,6 +58,17 @@ class ValidationReport:
         """Whether runevals would take the file as it is."""
         return self.valid and not self.portability
 
+    @property
+    def export_note(self) -> str:
+        """What runevals would make of the file, with the first reason why it would not take it."""
+        if self.portable:
+            return "portable to runevals"
+        if not self.valid:
+            return "not portable to runevals before its problems are mended"
+        first, more = self.portability[0], len(self.portability) - 1
+        where = "" if first.path else "the file "
+        return f"not portable to runevals: {where}{first}{f' (+{more} more)' if more else ''}"
+
 
 def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> ValidationReport:
     """Check a document against the format and a catalogue of evaluator options; `custom` are the project's own."""

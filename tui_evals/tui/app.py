@@ -27,7 +27,7 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import approving, dataset_files, drafts, importing, navigation, settings
+from . import approving, dataset_files, drafts, importing, navigation, problem_steps, settings
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
@@ -43,6 +43,7 @@ PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, Res
 COMMANDS: Commands = {
     **navigation.COMMANDS,
     **dataset_files.COMMANDS,
+    **problem_steps.COMMANDS,
     **importing.COMMANDS,
     **drafts.COMMANDS,
     **settings.COMMANDS,

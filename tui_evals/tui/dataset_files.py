@@ -10,8 +10,9 @@ from pathlib import Path
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.problems import DatasetError
+from tui_evals.datasets.problems import DatasetError, place_in_words
 from tui_evals.datasets.save import CannotSave, ChangedOnDisk, ReadOnlyFile, Saved
+from tui_evals.datasets.validate import ValidationReport
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu
 
 from .desk import Command, Commands, Desk
@@ -28,13 +29,25 @@ def _short_name(desk: Desk, file: Path) -> str:
     return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
 
 
-async def _after_saving(desk: Desk, editing: Editing, more: str = "") -> None:
-    """Say that a dataset was saved; its draft is no longer needed."""
+async def _after_saving(desk: Desk, editing: Editing, more: str = "", *, elsewhere: bool = False) -> None:
+    """Say that a dataset was saved, and what is still wrong with it; its draft is no longer needed."""
     file = editing.document.file
     await desk.writer.write(lambda writer: writer.draft_drop(str(file)))
     desk.workspace.look()
     desk.post_message(StateChanged())
-    desk.tell(f"{_short_name(desk, file)} saved{more}")
+    report = await asyncio.to_thread(desk.workspace.check)
+    wrong = _what_is_wrong(report)
+    export = f"; export: {report.export_note}" if report is not None and elsewhere and report.valid else ""
+    desk.tell(f"saved {_short_name(desk, file)}{more}{wrong}{export}", "warn" if wrong else "info")
+
+
+def _what_is_wrong(report: ValidationReport | None) -> str:
+    """How many problems a dataset has, and the first of them."""
+    errors = [problem for problem in report.problems if problem.severity == "error"] if report else []
+    if not errors:
+        return ""
+    first = f"{place_in_words(errors[0].path)}: {errors[0].message}"
+    return f"; 1 problem: {first}" if len(errors) == 1 else f"; {len(errors)} problems: {first} …; ! goes through them"
 
 
 async def save_as(desk: Desk) -> None:
@@ -60,7 +73,7 @@ async def _save_under(desk: Desk, editing: Editing) -> None:
     desk.workspace.open.pop(old, None)
     desk.workspace.open[editing.document.file] = editing
     await desk.writer.write(lambda writer: writer.draft_drop(str(old)))
-    await _after_saving(desk, editing)
+    await _after_saving(desk, editing, elsewhere=True)
 
 
 async def new_dataset(desk: Desk) -> None:
@@ -86,19 +99,21 @@ async def _ask_name(desk: Desk, title: str, start: Path, endings: tuple[str, ...
             check=lambda name: _why_not(desk, name, endings),
         )
     )
-    return _file(desk, name) if name else None
+    return _file(desk, name, endings) if name else None
 
 
-def _file(desk: Desk, name: str) -> Path:
-    return (desk.workspace.root / name.strip()).resolve()
+def _file(desk: Desk, name: str, endings: tuple[str, ...]) -> Path:
+    """The file of a name, to which an ending is added where it has none."""
+    file = (desk.workspace.root / name.strip()).resolve()
+    return file if file.suffix else file.with_name(file.name + endings[0])
 
 
 def _why_not(desk: Desk, name: str, endings: tuple[str, ...]) -> str | None:
     if not name.strip():
         return "give the file a name"
-    if not name.strip().endswith(endings):
+    file = _file(desk, name, endings)
+    if name.strip().endswith("/") or not file.name.endswith(endings):
         return f"give it a name that ends in {' or '.join(endings)}"
-    file = _file(desk, name)
     if file in desk.workspace.open:
         return "that dataset is open already: esc, then o goes there"
     return "that file is there already: choose another name, or esc and o to open it" if file.exists() else None

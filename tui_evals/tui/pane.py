@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Hashable
 from typing import Any, ClassVar, Protocol, Self
 
 from textual.app import App
@@ -92,6 +93,10 @@ class Pane(Vertical):
     def changed(self) -> None:
         """Tell everybody that the shared state was changed."""
         self.post_message(StateChanged())
+
+    def to_key(self, key: Hashable) -> None:
+        """Put the cursor on a row, if there is one with this key."""
+        self.query(Lines).first().to_key(key)
 
     def focus_lines(self) -> None:
         """Put the keys where they belong in this pane."""

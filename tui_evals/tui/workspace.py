@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.discover import is_generation_file
+from tui_evals.datasets.discover import dataset_files
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.editing import Editing, Incoming
 from tui_evals.datasets.layout import Path as Place
@@ -24,10 +23,6 @@ from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import Project, load_project
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.config import Settings
-
-SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson")
-_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
-_DEEPEST = 4
 
 NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
 """Why what needs a dataset cannot be done."""
@@ -61,6 +56,8 @@ class Workspace:
     """The unit one is in: () the dataset, ("items", 3) an item, ("items", 3, "turns", 1) a turn."""
     marks: frozenset[int] = frozenset()
     report: ValidationReport | None = None
+    problem: Problem | None = None
+    """The problem that was gone to last."""
     reported: tuple[int, int] = (0, -1)
     """Which editing at which version the report is about."""
     _times: tuple[list[Any], Counter[str | None]] = field(default_factory=lambda: ([], Counter()))
@@ -93,7 +90,7 @@ class Workspace:
 
     def look(self) -> None:
         """Find the dataset files of the project."""
-        self.files = tuple(sorted(_datasets(self.root)))
+        self.files = tuple(sorted(dataset_files(self.root)))
 
     def open_file(self, file: Path) -> Editing:
         """Put a dataset on screen, with its edits if it was open before; DatasetError says why it cannot be read."""
@@ -248,32 +245,3 @@ def _prompt_folder(document: Document) -> Path | None:
     except DatasetError:
         return None
     return prompt.parent if prompt is not None else None
-
-
-def _datasets(root: Path) -> Iterator[Path]:
-    """Files that look like datasets, not too deep and never in hidden folders."""
-    for folder, folders, names in os.walk(root):
-        here = Path(folder)
-        depth = len(here.relative_to(root).parts)
-        folders[:] = [
-            name for name in folders if not name.startswith(".") and name not in _SKIPPED and depth < _DEEPEST
-        ]
-        yield from (here / name for name in names if name.endswith(SUFFIXES) and _is_one(here / name))
-
-
-def _is_one(file: Path) -> bool:
-    """Whether a file can hold a dataset: a JSON file with items or a list, any table or samples."""
-    if is_generation_file(file):
-        return False
-    if file.suffix != ".json":
-        return True
-    try:
-        with open(file, "rb") as stream:
-            start = stream.read(65536).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except OSError:
-        return False
-    return start.startswith(b"[") or (start.startswith(b"{") and b'"items"' in start) or _parallel(start)
-
-
-def _parallel(start: bytes) -> bool:
-    return start.startswith(b"{") and b'"prompts"' in start
