@@ -1,7 +1,9 @@
 """What people do to a dataset at the workbench: write it, arrange it, mend it, save it."""
 
+import contextlib
 import json
 import signal
+import subprocess
 import time
 import unicodedata
 
@@ -12,6 +14,8 @@ from tests.runs.conftest import Project
 from tests.server import running
 from tests.tui.story import at_the_workbench, write
 from tests.tui.terminal import workbench
+from tui_evals.tui import external_editor
+from tui_evals.tui.app import Workbench
 
 ITEMS = [
     {"testId": "A-1", "prompt": "first", "expected_response": "one", "category": "facts"},
@@ -204,6 +208,53 @@ async def test_problems_are_gone_through_by_a_key_and_named_when_the_file_is_sav
         await person.press("d", "ctrl+s")
         await person.until(lambda: "saved bad.json" in person.said())
         assert "4 problems: item 2, weight: must be at most 1, not 7 …; ! goes" in person.said()
+
+
+async def test_a_broken_file_is_shown_at_its_line_and_opened_once_it_was_mended(tmp_path, monkeypatch):
+    file = tmp_path / "torn.json"
+    file.write_text('{"schemaVersion": "1.11.0",\n "items": [\n  {"prompt": "a"}\n  {"prompt": "b"}\n]}\n')
+    calls = []
+
+    def mended(command, **_):
+        calls.append(command)
+        file.write_text(file.read_text().replace('"a"}\n', '"a"},\n'))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(external_editor.subprocess, "run", mended)
+    monkeypatch.setattr(Workbench, "suspend", lambda self: contextlib.nullcontext())
+    monkeypatch.setenv("VISUAL", "vim -n")
+    async with at_the_workbench(tmp_path, dataset="torn.json") as person:
+        await person.sees("torn.json cannot be opened")
+        assert "line 4: not valid JSON" in person.screen() and '▸     4   {"prompt": "b"}' in person.screen()
+        await person.press("c", "e")
+        await person.until(lambda: person.app.workspace.editing)
+        assert calls == [["vim", "-n", "+4", str(file)]]
+        assert person.app.workspace.items == [{"prompt": "a"}, {"prompt": "b"}]
+
+
+async def test_a_table_with_other_columns_becomes_a_dataset_by_saying_which_is_what(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("Question,Answer,Locale,Notes on it\nwhere?,there,de,x\nwhen?,now,en,y\n")
+    async with at_the_workbench(tmp_path, dataset="table.csv") as person:
+        await person.sees("there is no column 'input'")
+        await person.press("c")
+        await person.sees("which column is what")
+        assert "2 items" in person.screen() and "1  prompt: where?" in person.screen()
+        assert "expected_response: there" in person.screen() and "Locale = de" in person.screen()
+        await person.press("D")
+        await person.sees("choose the column that holds what is asked")
+        await person.press("enter")
+        await person.sees("type to search")
+        await person.type("quest")
+        await person.press("enter")
+        await person.sees("1  prompt: where?")
+        await person.press("ctrl+s")
+        await person.until(lambda: person.app.workspace.editing)
+        await person.press("ctrl+s")
+        await person.until(lambda: "saved table.json" in person.said())
+    first = saved(tmp_path, "table.json")["items"][0]
+    assert (first["prompt"], first["expected_response"], first["variables"]["Locale"]) == ("where?", "there", "de")
+    assert table.read_text().startswith("Question,Answer")
 
 
 async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_defaults_out(tmp_path):

@@ -34,7 +34,7 @@ from .desk_app import DeskApp
 from .disk_changes import DiskChanges
 from .drafts import leave, offer_drafts
 from .key_queue import KeyQueue
-from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
+from .messages import CompareRuns, CopyText, LabelRun, OpenDataset, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
 from .terminal import exit_later
 from .workspace import check_dataset
@@ -95,6 +95,8 @@ class Workbench(DeskApp):
         notice(self)
         self.sync()
         self.bring(front)
+        if self._first_dataset is not None and self.workspace.editing is None:
+            self.post_message(OpenDataset(self._first_dataset))
 
     def _equip(self, remarks: list[str]) -> None:
         """Behind the first picture: find the evaluators, check the dataset with them, and take what is typed."""
@@ -136,6 +138,11 @@ class Workbench(DeskApp):
     def on_show_pane(self, message: ShowPane) -> None:
         """Bring a pane in front."""
         self.bring(message.place)
+
+    def on_open_dataset(self, message: OpenDataset) -> None:
+        """Put a dataset on screen, or show what is wrong with it."""
+        opening = dataset_files.enter_file(self, message.file)
+        self.run_worker(opening, group="acts", name="open", exit_on_error=False)
 
     def on_open_run(self, message: OpenRun) -> None:
         """Put a run on screen."""

@@ -8,13 +8,13 @@ from itertools import chain, count
 from pathlib import Path
 
 from tui_evals.datasets.discover import STARTER
-from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError, place_in_words
 from tui_evals.datasets.save import CannotSave, ChangedOnDisk, ReadOnlyFile, Saved
 from tui_evals.datasets.validate import ValidationReport
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu
 
+from .broken_file import opened
 from .desk import Command, Commands, Desk
 from .disk_changes import take_up_changes
 from .messages import ShowPane, StateChanged
@@ -241,14 +241,11 @@ async def open_other(desk: Desk) -> None:
 
 
 async def enter_file(desk: Desk, file: Path) -> bool:
-    """Put a dataset on screen; one that is open comes back with its unsaved edits. False once it was said why not."""
-    try:
-        if file not in desk.workspace.open:
-            desk.workspace.open[file] = Editing(await asyncio.to_thread(load, file))
-        desk.workspace.enter(desk.workspace.open[file])
-    except DatasetError as problem:
-        desk.tell(str(problem), "error")
+    """Put a dataset on screen; one that is open comes back with its unsaved edits. False where it cannot be read."""
+    editing = desk.workspace.open.get(file) or await opened(desk, file)
+    if editing is None:
         return False
+    desk.workspace.enter(editing)
     desk.post_message(StateChanged())
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -97,6 +98,9 @@ class Desk(Protocol):
 
     def is_screen_installed(self, screen: str) -> bool:
         """Whether a screen is kept under a name."""
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Lend the terminal to another program."""
 
     def bell(self) -> None:
         """Ring the terminal."""

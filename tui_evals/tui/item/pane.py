@@ -13,7 +13,7 @@ from textual.timer import Timer
 from tui_evals.datasets import steps
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.tui import item_edits
+from tui_evals.tui import external_editor, item_edits
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN, go_to, step_to_neighbour
 from tui_evals.tui.messages import Place, ShowPane
@@ -24,7 +24,7 @@ from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
-from . import external, field_edit, fields
+from . import field_edit, fields
 from .field_edit import FieldEdit
 from .rows import page_rows, title
 
@@ -75,8 +75,8 @@ async def edit_externally(pane: Pane, name: str, number: int) -> None:
         return
     suffix = fields.suffix_of(edit.kind, text)
     try:
-        after = await external.edit_in_editor(pane.app, text, suffix)
-    except external.NotEdited as problem:
+        after = await external_editor.edit_in_editor(pane.app, text, suffix)
+    except external_editor.NotEdited as problem:
         pane.say(str(problem), "warn")
         return
     if after is None:
@@ -84,7 +84,7 @@ async def edit_externally(pane: Pane, name: str, number: int) -> None:
         return
     edit = field_edit.apply_text(pane.workspace, edit, after)
     if edit.fault:
-        kept = external.keep_in_file(after, suffix)
+        kept = external_editor.keep_in_file(after, suffix)
         pane.say(f"{name} was left as it was: {edit.fault}; what you wrote is kept in {kept}", "error")
         return
     pane.say(f"{name} taken from the editor")

@@ -10,13 +10,15 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from textual.app import App, SuspendNotSupported
 
 _USUAL = ("vi", "nano")
+_LINE_BEFORE = frozenset(("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg"))
+_LINE_AFTER = {"hx": (), "helix": (), "subl": (), "zed": (), "code": ("--goto",), "codium": ("--goto",)}
 _PATIENT = (signal.SIGINT, signal.SIGQUIT)
 
 
@@ -24,8 +26,11 @@ class NotEdited(Exception):
     """The editor gave no text that can be taken; the sentence says why, and where the text is kept if it is."""
 
 
-async def edit_in_editor(app: App[Any], text: str, suffix: str) -> str | None:
-    """The text as it is when the editor ends; None when nothing was changed; NotEdited says why there is none."""
+async def edit_in_editor(app: App[Any], text: str, suffix: str, line: int = 1) -> str | None:
+    """The text as it is when the editor ends; None when nothing was changed; NotEdited says why there is none.
+
+    An editor that is known begins at the line.
+    """
     command = editor_command(os.environ)
     try:
         file = keep_in_file(text, suffix)
@@ -33,7 +38,7 @@ async def edit_in_editor(app: App[Any], text: str, suffix: str) -> str | None:
         raise NotEdited(f"there is no room for a file to edit in: {problem.strerror}; nothing was changed") from None
     kept = False
     try:
-        failure = _run_editor(app, [*command, str(file)])
+        failure = _run_editor(app, [*command, *_at_line(command[0], file, line)])
         after = _text_of(file)
         if failure is not None:
             kept = after is not None and after != text
@@ -53,6 +58,22 @@ async def edit_in_editor(app: App[Any], text: str, suffix: str) -> str | None:
     return None if after == text else after
 
 
+class Lender(Protocol):
+    """What can lend the terminal to another program."""
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Leave the terminal to somebody else for a while."""
+
+
+def edit_file(app: Lender, file: Path, line: int = 1) -> str | None:
+    """Open a file of the project itself at a line; returns why that could not be."""
+    try:
+        command = editor_command(os.environ)
+    except NotEdited as problem:
+        return str(problem)
+    return _run_editor(app, [*command, *_at_line(command[0], file, line)])
+
+
 def editor_command(variables: Mapping[str, str]) -> list[str]:
     """The editor a person has chosen, else one that is there; NotEdited when there is none."""
     for name in ("VISUAL", "EDITOR"):
@@ -65,6 +86,16 @@ def editor_command(variables: Mapping[str, str]) -> list[str]:
     if editor is None:
         raise NotEdited("there is no editor here: set $EDITOR to the name of one, or edit in place with i")
     return [editor]
+
+
+def _at_line(editor: str, file: Path, line: int) -> list[str]:
+    """How an editor is told of a file and a line of it; one that nobody knows is told of the file."""
+    name = Path(editor).name
+    if line > 1 and name in _LINE_BEFORE:
+        return [f"+{line}", str(file)]
+    if line > 1 and name in _LINE_AFTER:
+        return [*_LINE_AFTER[name], f"{file}:{line}"]
+    return [str(file)]
 
 
 def keep_in_file(text: str, suffix: str) -> Path:
@@ -83,7 +114,7 @@ def _text_of(file: Path) -> str | None:
         return None
 
 
-def _run_editor(app: App[Any], command: list[str]) -> str | None:
+def _run_editor(app: Lender, command: list[str]) -> str | None:
     """Lend the terminal to a command; returns what went wrong, because nothing may be raised while it is lent."""
     try:
         with app.suspend(), _without_interrupts():
