@@ -55,14 +55,32 @@ def one_server() -> Iterator[Server]:
         yield server
 
 
+class _Homes:
+    """A home for each test; one that nothing was written to serves the next test too."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._home = self._pristine = None
+
+    def next(self) -> Path:
+        if self._home is None or self._state() != self._pristine:
+            self._home = _at_home(self._folder / str(next(_NUMBERS)))
+            self._pristine = self._state()
+        return self._home
+
+    def _state(self) -> list[int]:
+        places = (self._home, self._home / "tui_evals", self._home / "tui_evals" / "projects.json")
+        return [place.stat().st_mtime_ns if place.exists() else 0 for place in places]
+
+
 @pytest.fixture(scope="session")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("homes")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> _Homes:
+    return _Homes(tmp_path_factory.mktemp("homes"))
 
 
 @pytest.fixture(autouse=True)
-def clean_world(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
-    home = _at_home(homes / str(next(_NUMBERS)))
+def clean_world(monkeypatch: pytest.MonkeyPatch, homes: _Homes) -> None:
+    home = homes.next()
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB", *LOG_READERS):

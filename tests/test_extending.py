@@ -174,26 +174,42 @@ def test_a_target_of_a_package_can_stand_in_the_settings(command, tmp_path):
     assert unknown.returncode == 3 and "echo:WORD or demo" in unknown.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("run", "d.json", "--target", "broken:x", "--without-judges"),
-            "the installed target 'broken' (extra_broken:TARGET) cannot be loaded",
-        ),
-        (("targets", "check", "broken:x"), "needs a licence"),
-        (("import", "d.json", "--from", "gone"), "the installed importer 'gone' (extra:GONE) cannot be loaded"),
-        (("import", "x.unlucky"), "the installed importer 'unlucky' failed: no such luck"),
-        (("report", "--to", "wrong"), "the installed report 'wrong' (extra:TARGET) is no ReportKind"),
-        (("run", "d.json", "--target", "demo", "--without-judges", "-o", "x.odd"), "is no ReportKind"),
-    ],
-)
-def test_what_is_broken_is_a_sentence(command, tmp_path, arguments, message):
+BROKEN = {
+    "run d.json --target broken:x --without-judges": "installed target 'broken' (extra_broken:TARGET) cannot be loaded",
+    "targets check broken:x": "needs a licence",
+    "import d.json --from gone": "the installed importer 'gone' (extra:GONE) cannot be loaded",
+    "import x.unlucky": "the installed importer 'unlucky' failed: no such luck",
+    "report --to wrong": "the installed report 'wrong' (extra:TARGET) is no ReportKind",
+    "run d.json --target demo --without-judges -o x.odd": "is no ReportKind",
+}
+
+
+def test_what_is_broken_is_a_sentence(package, tmp_path):
+    (tmp_path / ".evals").mkdir()
     (tmp_path / "d.json").write_text('{"items": [{"prompt": "?"}]}')
     (tmp_path / "x.unlucky").write_text("")
-    done = command(*arguments)
-    assert done.returncode != 0 and message in done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
+    code = (
+        "import sys; from tui_evals.cli.main import run\n"
+        "for words in sys.argv[1:]: print(); print(words, run(words.split()), sep='=', end='=', flush=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", code, *BROKEN],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(Path(__file__).parent.parent)])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    assert "Traceback" not in done.stdout
+    said = ""
+    for part in done.stdout.split("\n"):
+        said += part + "\n"
+        words, _, code = part.rstrip("=").partition("=")
+        if words in BROKEN:
+            assert code != "0" and BROKEN[words] in said, said
+            said = ""
+    assert not said.strip()
 
 
 @pytest.mark.soak

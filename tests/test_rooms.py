@@ -16,22 +16,6 @@ SCREEN = {"textual", "rich"}
 CLUSTER = {"distributed", "dask", "tornado", "asyncssh"}
 HEAVY = {"litellm", "openai", "torch", "transformers", "bert_score", "wordfreq", "pandas", "boto3"} | CLUSTER
 DATABASE = {"sqlite3", "sqlite_utils"}
-ROOMS = (
-    "text",
-    "datasets",
-    "evaluators",
-    "targets",
-    "store",
-    "runs",
-    "compare",
-    "present",
-    "generate",
-    "reports",
-    "imports",
-    "api",
-    "cli",
-    "tui",
-)
 
 FOREIGN = {
     "text": SCREEN | HEAVY | DATABASE | {"click", "pydantic"},
@@ -54,29 +38,58 @@ NEIGHBOURS = ("datasets", "evaluators", "targets", "store")
 ON_WORKERS = "tui_evals.runs.executors.cluster.worker.task"
 """What Dask runs: the one module that is imported where Dask is, and so by no other module as a whole."""
 
-_IMPORT_ALL = f"""
-import importlib, json, pkgutil, sys
-room = importlib.import_module(sys.argv[1])
-for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
-    if module.name != {ON_WORKERS!r}:
-        importlib.import_module(module.name)
-print(json.dumps(sorted(sys.modules)))
+_IMPORTING = f"""
+import importlib, json, os, pkgutil, sys
+
+def import_all(room):
+    room = importlib.import_module("tui_evals." + room)
+    for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+        if module.name != {ON_WORKERS!r}:
+            importlib.import_module(module.name)
+
+def report(*rooms):
+    for room in rooms:
+        import_all(room)
+        print(json.dumps([room, sorted(sys.modules)]), flush=True)
+
+def report_apart(room):
+    child = os.fork()
+    if not child:
+        try:
+            report(room)
+            os._exit(0)
+        except BaseException as problem:
+            sys.excepthook(type(problem), problem, problem.__traceback__)
+            os._exit(1)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(1)
 """
+_ALL_ROOMS = """
+report("text")
+for room in ("datasets", "evaluators", "targets"):
+    report_apart(room)
+report("store", "compare", "runs", "present", "generate", "reports", "imports", "api")
+report_apart("cli")
+report_apart("tui")
+"""
+"""A room that may bring along less than those above it is imported before them or apart from them."""
 
 
-def modules_after(room: str) -> set[str]:
-    command = [sys.executable, "-c", _IMPORT_ALL, f"tui_evals.{room}"]
-    return set(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+@pytest.fixture(scope="module")
+def loaded_by_room() -> dict[str, set[str]]:
+    command = [sys.executable, "-c", _IMPORTING + _ALL_ROOMS]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    return {room: set(modules) for room, modules in map(json.loads, lines)}
 
 
 def test_every_room_is_known():
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert folders == set(ROOMS)
+    assert folders == set(FOREIGN)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_brings_nothing_along_that_it_must_not(room):
-    loaded = modules_after(room)
+@pytest.mark.parametrize("room", FOREIGN)
+def test_a_room_brings_nothing_along_that_it_must_not(room, loaded_by_room):
+    loaded = loaded_by_room[room]
     assert not {name.partition(".")[0] for name in loaded} & FOREIGN[room]
     if room in NEIGHBOURS:
         others = {f"tui_evals.{other}" for other in NEIGHBOURS if other != room}
@@ -93,6 +106,22 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
         done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
         loaded = {name.partition(".")[0] for name in ast.literal_eval(done.stderr.strip().splitlines()[-1])}
         assert not loaded & (SCREEN | HEAVY | DATABASE | {"pydantic", "jinja2", "ruamel"}), arguments
+
+
+def test_what_only_reads_the_store_waits_for_no_library_of_datasets_or_networks(tmp_path):
+    code = (
+        "import json, sys; from tui_evals.cli.main import run; print(json.dumps([run(sys.argv[1:]), [*sys.modules]]))"
+    )
+    for command in ("runs", "show"):
+        (status, loaded), _ = in_process(code, tmp_path, command)
+        assert status in (0, 2)
+        assert not {name.partition(".")[0] for name in loaded} & {
+            "pydantic",
+            "aiohttp",
+            "jinja2",
+            "jsonschema",
+            "ruamel",
+        }
 
 
 def import_circle(package: str) -> list[str]:
@@ -169,7 +198,7 @@ def test_an_ordinary_run_loads_nothing_of_a_cluster(tmp_path, without):
 
 
 def test_without_its_extra_every_module_can_be_imported(tmp_path):
-    loaded, _ = in_process(_WITHOUT + _IMPORT_ALL, tmp_path, "tui_evals.runs", *CLUSTER)
+    (_, loaded), _ = in_process(f"{_WITHOUT}{_IMPORTING}report('runs')", tmp_path, "-", *CLUSTER)
     assert "tui_evals.runs.executors.cluster.driver.executor" in loaded
 
 

@@ -1,10 +1,12 @@
-"""Opening what lies below `.evals/`: a folder somebody cloned must not lead what is kept there to elsewhere."""
+"""Files that are their owner's alone: a folder somebody cloned must not lead what lies below `.evals/` elsewhere."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,3 +100,17 @@ def make_private_folder(folder: Path, base: Path | None = None) -> Path:
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
     return missing[0] if missing else folder
+
+
+def write_private_json(file: Path, value: object) -> None:
+    """Replace a file of the user's own state in one step, in a folder that only they can enter."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.chmod(0o700)
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(value, stream, indent=1, sort_keys=True)
+        Path(draft).replace(file)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -129,11 +130,20 @@ def test_a_run_that_cannot_go_on_says_so_and_holds_what_there_is(project):
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_of_the_manual_runs(project, number, capsys):
-    source = "\n".join(line.removeprefix("    ") for line in EXAMPLES[number].split("\n"))
-    (project / "example.py").write_text(source)
-    done = subprocess.run([sys.executable, "example.py"], capture_output=True, text=True, cwd=project, check=False)
+    runpy.run_path(_example(project, number), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+def test_an_example_of_the_manual_runs_as_a_program(project):
+    done = subprocess.run([sys.executable, _example(project, 0)], capture_output=True, text=True, cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def _example(project: Path, number: int) -> str:
+    source = "\n".join(line.removeprefix("    ") for line in EXAMPLES[number].split("\n"))
+    (project / "example.py").write_text(source)
+    return str(project / "example.py")
 
 
 def test_a_dataset_and_items_as_objects_are_asked_as_documents_are():

@@ -9,7 +9,7 @@ import pytest
 from tui_evals import __main__ as door
 from tui_evals.cli.main import run
 from tui_evals.cli.opening import Opening
-from tui_evals.datasets.starter import make_project
+from tui_evals.datasets.discover import make_project
 
 
 @pytest.fixture

@@ -359,12 +359,20 @@ def test_a_fork_that_leaves_its_group_still_has_an_end(project: Path) -> None:
 
 def test_what_it_started_ends_with_it(project: Path) -> None:
     seconds = f"1000.{time.time_ns()}"
+    seen: list[int] = []
+
+    class Looking(Judge):
+        async def __call__(self, question: Question) -> str:
+            for pid in _processes():
+                with suppress(OSError):
+                    if seconds in Path(f"/proc/{pid}/cmdline").read_text():
+                        seen.append(pid)
+            return await super().__call__(question)
+
     start = "import os, subprocess", f"child = subprocess.Popen(['sleep', '{seconds}'])"
-    assert judged_by(project, doing(*start)).result == "pass"
-    for pid in _processes():
-        with suppress(OSError):
-            if seconds in Path(f"/proc/{pid}/cmdline").read_text():
-                assert _is_gone(pid)
+    code = doing(*start, "self.settings['model_config'].ask('there?')")
+    assert judged_by(project, code, prompty="user:\nx", judge=Looking("yes")).score == 1
+    assert seen and all(_is_gone(pid) for pid in seen)
 
 
 def test_a_run_that_is_stopped_ends_it(project: Path) -> None:

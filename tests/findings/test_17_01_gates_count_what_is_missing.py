@@ -32,6 +32,7 @@ def baseline(run, shell):
 def test_a_dead_backend_is_red_whatever_the_one_answer_says(run, baseline):
     done = run(1, *BOTH)
     assert done.code == 1 and "met: --fail" not in done.out
+    assert "1 of 1 judged pass" in done.out and "19 without an answer" in done.out
     (line,) = (line for line in done.err.splitlines() if "not met" in line)
     assert "scores 5.0, less than 90 (--fail-under)" in line
     assert "missing or not judged: 19 of 20 answers (95 %), more than 5 % (--max-missing)" in line

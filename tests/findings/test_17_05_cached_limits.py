@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
 
@@ -15,11 +14,6 @@ model = "openai/served"
 base_url = "{url}"
 price = {{ input_per_million = 1000000, output_per_million = 1000000 }}
 """
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
 
 
 @pytest.fixture

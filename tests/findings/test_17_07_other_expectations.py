@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tui_evals.compare.runs import read_comparison
 from tui_evals.reports.kinds import write
 from tui_evals.store import housekeeping
@@ -20,11 +19,6 @@ from tui_evals.tui.compare.state import ComparedItemFinder
 from tui_evals.tui.rows import row_text
 
 OTHERWISE = "judged by another expectation"
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
 
 
 def dataset(*expected, **more):

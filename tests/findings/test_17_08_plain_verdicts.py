@@ -8,7 +8,6 @@ from statistics import NormalDist
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tests.cli.past import Said, past
 from tui_evals.compare.statistics import items_needed, paired_test
 from tui_evals.reports.kinds import write
@@ -17,11 +16,6 @@ from tui_evals.store.reader import Reader
 HIDDEN = re.compile(r"\b(not )?shown\b|chance alone gives a gap")
 CERTAIN, OPEN = ((0, 0), (0, 9)), ((0, 100), (10, 116))
 """The first and the last item that pass, in each run."""
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import Shell
 from tests.cli.past import Said, past
 from tests.store.helpers import judged
 from tui_evals.compare.runs import read_comparison
@@ -24,11 +23,6 @@ from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer
 from tui_evals.tui.compare.charts import chart_rows
 from tui_evals.tui.compare.rows import head_lines
 from tui_evals.tui.rows import row_text
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
 
 
 @pytest.fixture(autouse=True)

@@ -107,13 +107,13 @@ def test_the_console_script_imports_nothing_from_the_folder_it_stands_in(clone, 
     assert (done.returncode, imported(clone)) == (0, ""), done.stderr
 
 
-@pytest.mark.parametrize("name", ["click.py", "pydantic.py", "dotenv.py", "sqlite3.py", "yaml.py", "jinja2.py"])
-def test_python_m_imports_nothing_from_the_folder_it_stands_in(tmp_path, monkeypatch, name):
+def test_python_m_imports_nothing_from_the_folder_it_stands_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text("open('imported', 'w'); raise SystemExit(9)")
+    for name in ("click", "pydantic", "dotenv", "sqlite3", "yaml", "jinja2"):
+        (tmp_path / f"{name}.py").write_text(f"open('imported {name}', 'w'); raise SystemExit(9)")
     (tmp_path / "data.json").write_text('{"schemaVersion": "1.11.0", "items": [{"prompt": "hello"}]}')
     done = subprocess.run([sys.executable, "-m", "tui_evals", "validate", "data.json"], capture_output=True, text=True)
-    assert (done.returncode, (tmp_path / "imported").exists()) == (0, False), done.stderr
+    assert (done.returncode, list(tmp_path.glob("imported*"))) == (0, []), done.stderr
 
 
 def test_a_place_that_the_user_names_is_kept(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.helpers import Shell
-from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.private_files import UnsafeFile, check_private, open_private
 from tui_evals.runs.detach import DetachFailed, start_detached
 from tui_evals.store.database import StoreError, connect, open_store

@@ -151,6 +151,8 @@ def test_a_suite_asks_before_its_judge_is_asked(clone, shell):
     assert done.code == 2
     assert "runs the command" in done.err
     assert clone.marks == []
+    shell("suite", "run", "s", "one", "--candidates", "y.csv", "--context-column", "context", "--trust")
+    assert clone.marks == ["judge"]
 
 
 def test_score_runs_no_code_of_a_stranger(clone, shell):
@@ -282,3 +284,15 @@ def test_a_run_that_goes_on_without_verdicts_needs_no_yes_for_evaluators_detache
     done = shell(*run)
     assert done.code == 0, done.err
     assert "evaluator" not in clone.marks
+
+
+@pytest.mark.soak
+def test_what_is_agreed_to_runs_on_workers_of_this_machine_and_nothing_else_does(clone, shell):
+    assert shell("run", "data.json", "-t", "function", "--without-judges", "--cluster", "local:2").code == 2
+    assert clone.marks == []
+    clone.write("distributed.py", clone.marking("shadow"))
+    assert shell("trust", "--yes").code == 0
+    done = shell("run", "data.json", "-t", "function", "--without-judges", "--cluster", "local:2")
+    assert done.code in (0, 1), done.err
+    assert "function-imported" in clone.marks
+    assert not {"command", "conftest", "sitecustomize", "shadow"} & set(clone.marks)

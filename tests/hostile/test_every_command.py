@@ -10,6 +10,7 @@ import pytest
 
 from tests.hostile.clone import watched
 from tui_evals.cli.main import SECTIONS, cli
+from tui_evals.evaluators.isolation import isolation_kind
 
 OWN_WORDS = {"demo", "watch"}  # a project of its own elsewhere; and who watches waits for somebody else
 GIVEN = {
@@ -22,6 +23,12 @@ GIVEN = {
     "name": "shell",
     "evaluator": "Mine",
     "text": "two",
+    "item": "1",
+    "items": "1",
+    "to": "2",
+    "fields": "prompt=@data.json",
+    "tags": "new",
+    "field": "prompt",
 }
 
 
@@ -66,10 +73,12 @@ CASES = {" ".join(words): (words, command) for words, command in table()}
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_does_nothing_without_a_yes(name, clone, shell, tmp_path, stranger):
     words, command = CASES[name]
+    isolation_kind()  # what doctor tries of this machine has nothing to do with the project
     allowed = (clone.root, stranger, tmp_path / "scratch")
     with watched(*allowed) as seen:
-        for arguments in (words_for(command), []):
-            shell(*words, *arguments)
+        told = [shell(*words, *arguments).err for arguments in (words_for(command), [])]
+    if any("for this once with --trust" in text for text in told):
+        assert "--trust" in {option for parameter in command.params for option in parameter.opts}
     assert clone.marks == []
     assert clone.attacker.heard == []
     assert seen.anything == []

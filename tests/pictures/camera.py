@@ -14,7 +14,7 @@ from tests.pictures.script import Project, UnderWay, under_way
 from tests.pictures.still import still_world
 from tests.pictures.svg import slim
 from tests.tui.story import Person, at_the_workbench
-from tui_evals.datasets.starter import make_project
+from tui_evals.datasets.discover import make_project
 from tui_evals.targets.config_file import write_setting
 from tui_evals.tui.widgets.lines import Lines
 

@@ -87,10 +87,10 @@ class Shown:
 
 
 def counts_of(sentence: str) -> dict[str, int]:
-    """Counts from "2 of 3 pass (…) · 1 pending"."""
+    """Counts from "2 of 3 judged pass (…) · 1 pending"."""
     parts = sentence.split(" · ")
     counts = {}
-    if rate := re.match(r"(\d+) of (\d+) pass", parts[0]):
+    if rate := re.match(r"(\d+) of (\d+) (?:judged )?pass", parts[0]):
         passed, judged = map(int, rate.groups())
         counts = {"pass": passed, "fail": judged - passed}
         del parts[0]

@@ -96,7 +96,8 @@ def path(tmp_path):
 def test_a_run_is_summed_up_with_its_columns_evaluators_and_what_failed(path):
     text = written(path)
     assert text.startswith("## `old`: 2 of 3 pass\n")
-    assert "2 of 3 pass (66.7 %, 95 % interval 20.8 to 93.9) · 1 could not be judged · 1 without an answer" in text
+    assert "2 of 3 judged pass (66.7 %, 95 % interval 20.8 to 93.9)" in text
+    assert "· 1 could not be judged · 1 without an answer" in text
     assert "| `demo` | 2 of 3 (66.7 %) | 20.8 to 93.9 | 1 | 1 | $0.0200 and 2 unpriced |" in text
     assert "| `Match` | 0.667 | 2 of 3 (66.7 %) | 20.8 to 93.9 | 0 |" in text
     assert "### What failed: 3 answers" in text

@@ -167,10 +167,10 @@ def test_what_may_help_is_tried_again_and_what_may_not_is_not():
     assert asked(gate(), *["hang"] * 9) == ("agentTimeout", TIMEOUT_ATTEMPTS)
 
 
-def test_a_429_halves_the_room_and_successes_win_it_back():
+def test_a_429_takes_a_place_away_and_successes_win_it_back():
     limited = gate(8)
     assert asked(limited, failure("agentRateLimited"), "yes") == ("yes", 2)
-    assert limited.now == pytest.approx(4.25)
+    assert limited.now == pytest.approx(7 + 1 / 70)
     for _ in range(200):
         asked(limited, "yes")
     assert limited.now == 8.0 and limited.in_flight == 0

@@ -14,8 +14,9 @@ import pytest_asyncio
 
 from tests.server import running
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, Usage
-from tui_evals.targets.openai import OpenAI, speaks_openai
+from tui_evals.targets.openai import OpenAI
 from tui_evals.targets.prices import price_of
+from tui_evals.targets.providers import speaks_openai
 from tui_evals.targets.through_litellm import ThroughLitellm
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -367,6 +368,19 @@ async def test_another_protocol_through_litellm(server):
     for kind, code, wait in (("429", RATE, 1.0), ("401", AUTH, None), ("503", REQUEST, 1.0)):
         error = await outcome("litellm", server, f"hello [[{kind}]]", **settings)
         assert (error.code, error.status, error.retry_after) == (code, int(kind), wait)
+
+
+@pytest.mark.parametrize("kind", ["image_url", "file"])
+async def test_an_address_in_a_message_is_not_looked_up_from_here(kind, server):
+    """A stranger's dataset could have this machine fetch whatever is within its reach."""
+    link = "http://nobody.invalid/private.png"
+    part = {"image_url": {"url": link}} if kind == "image_url" else {"file": {"file_id": link, "format": "image/png"}}
+    content = [{"type": "text", "text": "hello"}, {"type": kind, **part}]
+    settings = {"model": "gemini/gemini-2.0-flash", "base_url": server.url.removesuffix("/v1")}
+    async with opened("litellm", server, **settings) as target:
+        with pytest.raises(TargetError, match="would have to fetch an address in the message") as caught:
+            await target.ask(Request(messages=({"role": "user", "content": content},)))
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize(

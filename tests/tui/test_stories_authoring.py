@@ -348,7 +348,7 @@ async def test_a_folder_that_cannot_be_written_says_what_to_do_and_keeps_the_edi
             raise PermissionError(13, "Permission denied")
 
         with monkeypatch.context() as patched:
-            patched.setattr("tui_evals.datasets.save.tempfile.mkstemp", refuse)
+            patched.setattr("tui_evals.atomic_files.tempfile.mkstemp", refuse)
             await person.press("ctrl+s")
             await person.until(lambda: "cannot be written to" in person.said())
         assert "W saves it under another name" in person.said() and person.app.workspace.editing.dirty

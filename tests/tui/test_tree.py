@@ -323,13 +323,31 @@ async def test_a_filter_shows_what_fits_while_one_types_and_escape_takes_it_off(
         assert one.space.marks == {2}
 
 
-async def test_a_filter_that_nothing_fits_says_so(tried):
+async def test_a_filter_that_nothing_fits_says_so_and_one_is_back_where_one_was(tried):
     async with tried() as one:
-        await one.press("j", "slash", *"zzz")
+        await one.press("j", "j", "j", "slash", *"zzz")
         assert one.space.where == ()
         assert "nothing fits; esc takes the filter off" in one.texts[1]
         await one.press("escape")
         assert len(one.lines.rows) == 7
+        assert one.space.where == one.lines.key == ("items", 1, "turns", 0)
+
+
+async def test_the_filter_speaks_the_language_of_the_results_as_one_types(tried):
+    async with tried() as one:
+        await one.press("j", "j", "slash", *"safety category:")
+        assert "needs a value" in str(one.pane.query_one(".hint").render())
+        await one.press(*"saf*")
+        assert [row.key for row in one.lines.rows] == [(), ("items", 0), ("items", 3)]
+        await one.press(*" !again", "enter")
+        assert [row.key for row in one.lines.rows] == [(), ("items", 0)]
+        assert "safety category:saf* !again · 1 of 4" in str(one.pane.border_title)
+        await one.press("slash", *["backspace"] * 27)
+        assert len(one.lines.rows) == 7 and one.space.where == ("items", 0)
+        await one.press(*"score:<1", "enter")
+        assert "looks at answers" in str(one.pane.query_one(".hint").render())
+        await one.press("escape")
+        assert one.space.where == one.lines.key == ("items", 0) and str(one.pane.border_title) == "1 Dataset"
 
 
 async def test_items_get_a_category_from_those_there_are_or_another_one(tried):

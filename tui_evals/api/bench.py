@@ -12,9 +12,8 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.discover import make_project, project_root
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.starter import make_project
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of, store_recording

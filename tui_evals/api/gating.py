@@ -9,8 +9,8 @@ from tui_evals.compare.measures import LEVEL
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.runs import stop_reason
 from tui_evals.runs.gates import Check, GateResults, Gates, check_gates, with_baseline
-from tui_evals.runs.project import store_of
 from tui_evals.runs.selection import find_run
+from tui_evals.runs.store_path import store_of
 from tui_evals.store.reader import Reader
 
 from .results import Run

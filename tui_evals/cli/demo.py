@@ -6,16 +6,16 @@ import os
 import tempfile
 from pathlib import Path
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.cli.run.execution import ExecutionOptions, refusals, run_here, start_apart
-from tui_evals.datasets.save import CannotSave
 from tui_evals.datasets.starter import make_demo
 from tui_evals.runs.start import RunRequest, prepare
 from tui_evals.targets.permissions import Approvals
 
 from . import project
+from .inputs import open_project, read
 from .opening import Opening, need_terminal
 from .output import Stop, say
-from .project import open_project
 
 _AT_ONCE = 30
 """Calls in flight where nobody watches them one by one."""
@@ -29,7 +29,7 @@ def demo(plain: bool, mouse: bool) -> int | Opening:
     os.environ.pop("TUI_EVALS_DB", None)
     os.chdir(folder)
     here = open_project(None, trusting=False)
-    document = project.read(dataset.relative_to(folder))
+    document = read(dataset.relative_to(folder))
     request = RunRequest(
         document=document,
         source=str(document.file),

@@ -15,7 +15,10 @@ def caveats(comparison: Comparison) -> Iterator[str]:
     named = list(zip(NAMES, comparison.sides, strict=False))
     for name, side in named:
         if side.run.status != "finished":
-            yield f"{name} is {side.run.status}: answers it does not have yet cannot be compared."
+            yield (
+                f"{name} is {side.run.status}: answers it does not have yet cannot be compared, and a difference that "
+                "shows now may be gone when it has them."
+            )
     first, *sources = (side.run.source or "prompts of its own" for side in comparison.sides)
     for (name, side), source in zip(named[1:], sources, strict=True):
         if source != first:

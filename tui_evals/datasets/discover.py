@@ -1,10 +1,13 @@
-"""Find the dataset and the project folder when no path was given."""
+"""Find the dataset and the project folder when no path was given, and make a project folder."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+
+from tui_evals.atomic_files import write_atomically
+from tui_evals.private_files import make_private_folder
 
 from .problems import DatasetError, Problem
 
@@ -26,6 +29,15 @@ _PLAIN_ENDINGS = tuple(ending for ending in ENDINGS if not ending.endswith(".gz"
 _NO_DATASETS_IN = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
 _DEEPEST = 4
 _HEAD = 65536
+
+_GITIGNORE = """\
+# The database, logs and results stay on this machine; the configuration and the suites are shared.
+*
+!.gitignore
+!config.toml
+!suites/
+!suites/*.json
+"""
 
 
 def find_dataset(folder: Path) -> Path | None:
@@ -99,3 +111,13 @@ def project_root(folder: Path) -> Path:
     """The nearest folder upwards that holds `.evals/`, else the folder itself."""
     folder = folder.resolve()
     return next((place for place in (folder, *folder.parents) if (place / ".evals").is_dir()), folder)
+
+
+def make_project(root: Path) -> Path:
+    """The project's `.evals/`, readable by its owner only, with a `.gitignore` that keeps the configuration."""
+    folder = root / ".evals"
+    make_private_folder(folder)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, _GITIGNORE.encode("utf-8"))
+    return folder

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.text import strictjson
 
 from .document import Document, dialect_of_name, digest_of, load
@@ -18,7 +19,7 @@ from .merging import Merge, merge
 from .model import CURRENT_VERSION
 from .patches import Patch, patch_between
 from .paths import CannotEdit, Data, same_data
-from .save import CannotSave, ChangedOnDisk, Saved, overwrite, save
+from .save import ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
 from .validate import Checker
 

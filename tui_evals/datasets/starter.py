@@ -6,11 +6,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tui_evals.private_files import make_private_folder
+from tui_evals.atomic_files import write_atomically
 
+from .discover import make_project
 from .layout import pretty_json
 from .model import CURRENT_VERSION
-from .save import write_atomically
 
 TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "basic": (
@@ -36,15 +36,6 @@ TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     ),
 }
 
-_GITIGNORE = """\
-# The database, logs and results stay on this machine; the configuration and the suites are shared.
-*
-!.gitignore
-!config.toml
-!suites/
-!suites/*.json
-"""
-
 
 def starter_dataset(template: str) -> dict[str, Any]:
     """The dataset of a template."""
@@ -59,16 +50,6 @@ def write_starter(file: Path, template: str = "basic") -> None:
         raise FileExistsError(f"{file} is already there; nothing was written")
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, pretty_json(starter_dataset(template)).encode("utf-8"))
-
-
-def make_project(root: Path) -> Path:
-    """The project's `.evals/`, readable by its owner only, with a `.gitignore` that keeps the configuration."""
-    folder = root / ".evals"
-    make_private_folder(folder)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        write_atomically(ignore, _GITIGNORE.encode("utf-8"))
-    return folder
 
 
 _DEMO_DATASETS = ("library-assistant.json", "moving-in.json", "wishes-as-json.json")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import user_state_path
+
+from tui_evals.private_files import write_private_json
 
 MAX_FILES = 1_000
 MAX_BYTES = 16_000_000
@@ -121,13 +121,4 @@ class Trust:
         return entries
 
     def _write(self, entries: Mapping[str, str]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._folder.chmod(0o700)
-        handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".trusted-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(entries, stream, indent=1, sort_keys=True)
-            Path(draft).replace(self._file)
-        except BaseException:
-            Path(draft).unlink()
-            raise
+        write_private_json(self._file, entries)

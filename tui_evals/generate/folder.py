@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tui_evals.datasets.save import CannotSave, write_atomically
+from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.text import strictjson
 
 from .shapes import UnreadableFile, short_hash

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave, ChangedOnDisk
+from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.text.tokens import estimate_tokens

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tui_evals.datasets.save import CannotSave
-from tui_evals.datasets.starter import make_project
+from tui_evals.atomic_files import CannotSave
+from tui_evals.datasets.discover import make_project
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.redact import secrets_of

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave, ChangedOnDisk
+from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.plugins import Plugins, declared, installed
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError

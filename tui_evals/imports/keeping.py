@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.atomic_files import write_atomically
 from tui_evals.datasets.document import load
 from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import write_atomically
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.store.baselines import dataset_key
 from tui_evals.text import strictjson

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from tui_evals.datasets.starter import make_project
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.store.database import open_store
@@ -17,8 +16,8 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
 
-DATABASE = "TUI_EVALS_DB"
-"""The variable that names another store than the project's own."""
+from .store_path import store_of
+
 TRUST = "TUI_EVALS_TRUST"
 """The variable of the process that trusts a project without a question, with the value `all`."""
 
@@ -64,11 +63,3 @@ def load_project(root: Path, env_name: str | None = None, *, trusting: bool = Fa
     trusting = trusting or os.environ.get(TRUST) == "all"
     variables, notes = environment(root, env_name, settings.variables, trusting=trusting)
     return Project(root, settings, variables, tuple(notes), trusting)
-
-
-def store_of(root: Path) -> Path:
-    """The store that TUI_EVALS_DB names, else the project's own; made where there is none yet."""
-    named = os.environ.get(DATABASE)
-    if not named:
-        make_project(root)
-    return open_store(Path(named) if named else root / ".evals" / "evals.db")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import aiohttp
 from yarl import URL
@@ -12,29 +11,9 @@ from yarl import URL
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
 from .chat import completion_body, demand_reference, parse_body, resolve_reference, url_secrets
 from .failures import MAX_BODY, MAX_ERROR_BODY, Failures
+from .providers import PROVIDERS
 from .reaching import missing_key, proxy_of
 from .worker import json_line
-
-
-class Provider(NamedTuple):
-    """The prefix of a provider's variables, and its usual address."""
-
-    variables: str
-    url: str | None = None
-
-
-PROVIDERS = {
-    "openai": Provider("OPENAI", "https://api.openai.com/v1"),
-    "hosted_vllm": Provider("HOSTED_VLLM"),
-    "lm_studio": Provider("LM_STUDIO", "http://127.0.0.1:1234/v1"),
-    "ollama_chat": Provider("OLLAMA", "http://127.0.0.1:11434/v1"),
-}
-
-
-def speaks_openai(config: TargetConfig) -> bool:
-    """Whether this client serves the target, rather than litellm."""
-    provider, slash, _ = config.model.partition("/")
-    return config.via == "auto" and (config.base_url is not None or bool(slash and provider in PROVIDERS))
 
 
 class OpenAI:

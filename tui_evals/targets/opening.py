@@ -15,6 +15,7 @@ from tui_evals.plugins import UnusablePlugin, installed, installed_named
 
 from .base import ConfigurationError, Reply, Request, Target, TargetConfig, TargetContext, TargetKind
 from .permissions import demand_approval
+from .providers import speaks_openai
 
 GROUP = "tui_evals.targets"
 _BUILT_IN = {"replay": "replay", "python": "function", "command": "command", "demo": "demo.answering"}
@@ -27,9 +28,7 @@ def target_kind(config: TargetConfig) -> TargetKind:
     kind = _kind_by_word(config.model)
     if kind is not None:
         return kind
-    from .openai import KIND, speaks_openai
-
-    return KIND if speaks_openai(config) else _declared("through_litellm")
+    return _declared("openai" if speaks_openai(config) else "through_litellm")
 
 
 def kind_of(config: TargetConfig) -> str:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import secrets
-import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,14 +21,14 @@ from typing import Any, Literal
 
 from platformdirs import user_config_path, user_state_path
 
-from tui_evals.private_files import check_private, make_private_folder, private_opener
+from tui_evals.private_files import check_private, make_private_folder, private_opener, write_private_json
 from tui_evals.text.safe import safe_line
 
 from .base import ConfigurationError, TargetConfig
 from .chat import SAMPLING_PARAMS
 from .environment import Variables
 from .fingerprints import command_fingerprint, function_fingerprint
-from .openai import PROVIDERS, speaks_openai
+from .providers import PROVIDERS, speaks_openai
 
 _ADDRESS = re.compile(r".*_(API_BASE|BASE_URL|API_URL|URL|ENDPOINT)")
 _LOGIN = re.compile(r".*CREDENTIALS")
@@ -404,15 +402,7 @@ class Approvals:
             ) from None
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".projects-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(record, stream, indent=1, sort_keys=True)
-            Path(draft).replace(self._file)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+        write_private_json(self._file, record)
 
 
 def is_unclaimed(root: Path) -> bool:

@@ -34,6 +34,8 @@ _LITELLM_SETTINGS = {
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     # Otherwise litellm reads .env files of its own choice.
     "LITELLM_MODE": "PRODUCTION",
+    # Otherwise an address in a stranger's dataset has this machine fetch whatever is within its reach.
+    "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0",
 }
 _AROUND_CALL = 30.0
 """Seconds that litellm may take before and after its call, such as for what it imports at the first one."""
@@ -233,6 +235,9 @@ def _describe_failure(error: Exception) -> dict[str, Any]:
     import httpx
 
     links = list(_exception_chain(error))
+    if any(type(link).__name__ == "ImageFetchError" for link in links):
+        text = "it would have to fetch an address in the message from this machine; give the file as a data: URL"
+        return {"kind": "unasked", "text": text}
     for link in links:
         if isinstance(link, httpx.HTTPStatusError):
             return _status_failure(link.response)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.problems import DatasetError, place_in_words
-from tui_evals.datasets.save import CannotSave, ChangedOnDisk, ReadOnlyFile, Saved
+from tui_evals.datasets.save import ChangedOnDisk, ReadOnlyFile, Saved
 from tui_evals.datasets.validate import ValidationReport
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, cell, columns, keep_output_to_ourselves, own_output, rewind, say, say_json, warn
-from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.compare.battles import (
     Match,
@@ -314,6 +314,7 @@ class BattleOptions:
     max_cost: float | None
     plan_only: bool
     env_name: str | None
+    trusting: bool
     as_json: bool
 
 
@@ -351,7 +352,7 @@ class PreparedBattle:
 def battle(words: Sequence[str], **values: Any) -> int:
     """Let a judge choose between the answers of the runs that a person means."""
     options = BattleOptions(**values)
-    here = open_project(options.env_name, trusting=False)
+    here = open_project(options.env_name, options.trusting)
     with project.reader() as reader:
         prepared = _prepare_battle(reader, words, options, here)
         due = prepared.due(prepared.matches(reader))

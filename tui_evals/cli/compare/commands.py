@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from tui_evals.cli.options import environment, trusting
 from tui_evals.compare.runs import KINDS
 
 _file = click.Path(path_type=Path)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-_env = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
 
 
 class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
@@ -132,7 +132,8 @@ def baseline_clear_command(name: str | None) -> None:
 @click.option("-c", "--concurrency", type=click.IntRange(min=1), help="Calls in flight at once.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars are spent.")
 @click.option("--plan", "plan_only", is_flag=True, help="Say how many calls and about how much money, and stop.")
-@_env
+@environment
+@trusting
 @_as_json
 def battle_command(runs: tuple[str, ...], **options: Any) -> int:
     """Let a judge choose between the answers of 2 to 4 RUNS, each pair in both orders.

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tui_evals.cli import project
+from tui_evals.cli.inputs import evaluators
 from tui_evals.cli.output import Stop, columns, say, say_annotation, say_data
-from tui_evals.cli.project import evaluators, store_path
+from tui_evals.cli.project import store_path
 from tui_evals.cli.run.finishing import kind_named, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.runs import MAX_RUNS

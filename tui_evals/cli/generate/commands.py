@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from tui_evals.cli.options import environment, trusting
+
 _file = click.Path(path_type=Path)
 _STEPS = (
     "intent, inputspec, rules, inverse, groundedness, tests, baseline, expansion, review, groundtruth, dataset, exports"
@@ -89,7 +91,8 @@ _COURSE = (
     click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), help="Stop before more US dollars go."),
     click.option("--no-cache", is_flag=True, help="Ask even where another generation knows the answer."),
     click.option("--show-prompt", metavar="NAME", help="Print a step prompt, to be changed and put into the project."),
-    click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local."),
+    environment,
+    trusting,
     click.option("--quiet", is_flag=True, help="Print nothing but errors."),
     click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line."),
 )

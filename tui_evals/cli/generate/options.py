@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tui_evals.atomic_files import write_atomically
 from tui_evals.cli.output import Stop
 from tui_evals.cli.sources import target_or_stop, targets_named
 from tui_evals.datasets.prompts import SUFFIXES, is_prompt, prompt_name
-from tui_evals.datasets.save import write_atomically
 from tui_evals.evaluators.compliance import SUFFIX
 from tui_evals.generate import pipeline
 from tui_evals.generate.folder import RECORD, GenerationFolder, make_folder

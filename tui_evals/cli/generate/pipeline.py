@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.cli import project
 from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, keep_output_to_ourselves, say_data, warn
-from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.generate import pipeline
 from tui_evals.generate.asking import PROMPT_NAMES, ModelAsker, Prompts, shipped_prompt
@@ -88,7 +88,7 @@ def generate(**arguments: Any) -> int:
     """Make a test collection for a prompt, or go on with one."""
     if arguments["show_prompt"] is not None:
         return _show_prompt(arguments["show_prompt"])
-    here = open_project(arguments["env_name"], trusting=False)
+    here = open_project(arguments["env_name"], arguments["trusting"])
     keep_output_to_ourselves()
     try:
         file, folder = prompt_and_folder(arguments)
@@ -263,6 +263,7 @@ def _run_under_test(work: Generation, cast: Roles, arguments: Mapping[str, Any])
         )
     words += [f"--{name.replace('_', '-')}" for name in ("quiet", "no_cache") if arguments[name]]
     words += ["--json"] if arguments["as_json"] else []
+    words += ["--trust"] if arguments["trusting"] else []
     words += ["--env", arguments["env_name"]] if arguments["env_name"] else []
     from tui_evals.cli.main import cli  # the whole command line, which this module is a part of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tui_evals.cli import project
+from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.imports.openai_evals import Listed, NoFolder, Registry, load_named
@@ -25,7 +25,7 @@ def registry_at(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registr
 
 def list_registry(paths: str, words: Sequence[str], as_json: bool) -> None:
     """Say what a registry holds: what runs, what does not and why, its sets, and what is odd about it."""
-    registry = registry_at(paths, project.evaluators().catalogue)
+    registry = registry_at(paths, inputs.evaluators().catalogue)
     rows = [row for row in registry.listing() if row.fits(words)]
     sets = registry.sets({row.name for row in rows} if words else None)
     if as_json:

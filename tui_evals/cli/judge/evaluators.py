@@ -13,7 +13,7 @@ from typing import Any
 import click
 from pydantic import AliasChoices, BaseModel
 
-from tui_evals.cli import project
+from tui_evals.cli import inputs
 from tui_evals.cli.approving import show_agreed, show_page
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json, say_json_line, warn
 from tui_evals.datasets.discover import project_root
@@ -33,7 +33,7 @@ _MARKS = {"pass": ("✓ pass", "green"), "fail": ("✗ fail", "red"), "error": (
 
 def show_evaluators(name: str | None, as_json: bool) -> None:
     """The list, or one evaluator whole."""
-    registry = project.evaluators()
+    registry = inputs.evaluators()
     for problem in registry.problems:
         warn(f"note: {problem}")
     if name is None:
@@ -152,7 +152,7 @@ def score_one(row: dict[str, Any], options: str | None, trusting: bool, as_json:
         row["options"] = {} if options is None else strictjson.loads(options)
     except strictjson.JsonError as problem:
         raise Stop(f"--options: {problem}") from None
-    registry = project.evaluators(trusting)
+    registry = inputs.evaluators(trusting)
     with suppress(UnknownEvaluator):
         if caution := registry.find(row["evaluator"]).caution():
             warn(caution)
@@ -179,7 +179,7 @@ def _say_record(name: str, record: Score) -> None:
 def score_rows(trusting: bool) -> int:
     """Judge rows from standard input, writing each record as soon as it is there."""
     keep_output_to_ourselves()
-    asyncio.run(_stream(RowScorer(project.evaluators(trusting))))
+    asyncio.run(_stream(RowScorer(inputs.evaluators(trusting))))
     return 0
 
 
@@ -225,7 +225,7 @@ def trust_below(folder: Path) -> None:
 
 def trust_project(yes: bool) -> None:
     """Ask for a yes to everything the settings and evaluators of this project would do."""
-    here = project.open_project(None, trusting=False)
+    here = inputs.open_project(None, trusting=False)
     try:
         missing = missing_of_project(here, remembered_targets(here.root, here.settings))
         if not missing:

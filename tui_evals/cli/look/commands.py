@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from tui_evals.cli.options import environment, trusting
+
 _file = click.Path(path_type=Path)
 _BY = ["category", "target", "prompt", "evaluator", "repeats"]
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -141,7 +143,7 @@ def why_command(run: str, item: str, turn: int) -> None:
 
 
 @click.group("targets", invoke_without_command=True)
-@click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
+@environment
 @_as_json
 @click.pass_context
 def targets_command(ctx: click.Context, env_name: str | None, as_json: bool) -> None:
@@ -154,13 +156,14 @@ def targets_command(ctx: click.Context, env_name: str | None, as_json: bool) -> 
 
 @targets_command.command("check")
 @click.argument("name")
-@click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
+@environment
+@trusting
 @_as_json
-def check_command(name: str, env_name: str | None, as_json: bool) -> int:
+def check_command(name: str, env_name: str | None, trusting: bool, as_json: bool) -> int:
     """Make one cheap call to a target and say what is wrong, if anything is."""
     from .targets import check_target
 
-    return check_target(name, env_name, as_json)
+    return check_target(name, env_name, trusting, as_json)
 
 
 @click.group("judge")
@@ -170,10 +173,11 @@ def judge_command() -> None:
 
 @judge_command.command("check")
 @click.argument("name", required=False)
-@click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
+@environment
+@trusting
 @_as_json
-def judge_check_command(name: str | None, env_name: str | None, as_json: bool) -> int:
+def judge_check_command(name: str | None, env_name: str | None, trusting: bool, as_json: bool) -> int:
     """Put answers with known verdicts to a judge, among them some that try to talk it round."""
     from .targets import check_judge_named
 
-    return check_judge_named(name, env_name, as_json)
+    return check_judge_named(name, env_name, trusting, as_json)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 import click
 
-from tui_evals.cli import project
+from tui_evals.cli import inputs, project
 from tui_evals.cli.judge.evaluators import summary
 from tui_evals.cli.output import Stop, columns, rewind, say, say_json
 from tui_evals.compare.agreement_report import AgreementLine, agreement_json, all_agreement_lines
@@ -342,7 +342,7 @@ def _evaluator_summary(reader: Reader, run: RunRow, key: str) -> str:
     """The key and summary of an evaluator of a run."""
     name = next((mean.evaluator for mean in reader.evaluator_means(run.id) if mean.key == key), key)
     try:
-        return f"{key}: {summary(project.evaluators().find(name))}"
+        return f"{key}: {summary(inputs.evaluators().find(name))}"
     except UnknownEvaluator:
         return f"{key}: {name}, which this project does not know any more"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli.approving import approve
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, cell, keep_output_to_ourselves, say, say_json
-from tui_evals.cli.project import open_project
 from tui_evals.evaluators.base import Question
 from tui_evals.evaluators.canaries import CanaryReport, check_judge
 from tui_evals.evaluators.judging import whole_reply
@@ -78,9 +78,9 @@ def _target_or_stop(name: str, here: Project) -> TargetConfig:
         raise Stop(str(problem), 3) from None
 
 
-def check_target(name: str, env_name: str | None, as_json: bool) -> int:
+def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool) -> int:
     """One cheap call."""
-    here = open_project(env_name, trusting=False)
+    here = open_project(env_name, trusting)
     to: Destination | None = None
     try:
         config = find_typed(name, here.settings)
@@ -126,9 +126,9 @@ async def _one_call(config: TargetConfig, here: Project) -> Reply:
         await target.close()
 
 
-def check_judge_named(name: str | None, env_name: str | None, as_json: bool) -> int:
+def check_judge_named(name: str | None, env_name: str | None, trusting: bool, as_json: bool) -> int:
     """Put the canaries to a judge; exit 1 when it does not give every known verdict."""
-    here = open_project(env_name, trusting=False)
+    here = open_project(env_name, trusting)
     word = name or here.settings.judge
     if word is None:
         raise Stop('no judge is named; give one, or configure it: [judge] target = "…" in .evals/config.toml', 3)

@@ -7,14 +7,9 @@ from typing import Any
 
 import click
 
+from tui_evals.cli.options import environment, trusting
+
 _file = click.Path(path_type=Path)
-_env = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
-_trusting = click.option(
-    "--trust",
-    "trusting",
-    is_flag=True,
-    help="Let the project run its commands and code, and send keys where it says, unasked.",
-)
 _quiet = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one event of JSON a line.")
 _evaluators = click.option(
@@ -132,8 +127,8 @@ def _cluster(command: Any) -> Any:
 @click.option("--max-samples", type=click.IntRange(min=1), help="With --registry: so many, in the original's order.")
 @_cluster
 @_gates
-@_env
-@_trusting
+@environment
+@trusting
 @_quiet
 @_as_json
 def run_command(**options: Any) -> int:
@@ -154,8 +149,8 @@ def run_command(**options: Any) -> int:
 @_detach
 @_cluster
 @_gates
-@_env
-@_trusting
+@environment
+@trusting
 @_quiet
 @_as_json
 def resume_command(run: str, **options: Any) -> int:
@@ -173,8 +168,8 @@ def resume_command(run: str, **options: Any) -> int:
 @_detach
 @_cluster
 @_gates
-@_env
-@_trusting
+@environment
+@trusting
 @_quiet
 @_as_json
 def rerun_command(run: str, only: str, **options: Any) -> int:
@@ -196,8 +191,8 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 @_detach
 @_cluster
 @_gates
-@_env
-@_trusting
+@environment
+@trusting
 @_quiet
 @_as_json
 def rescore_command(run: str, **options: Any) -> int:

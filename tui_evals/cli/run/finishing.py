@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.cli.output import Stop, say
-from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.present.causes import cause_texts
 from tui_evals.private_files import UnsafeFile, is_private, make_private_folder
 from tui_evals.reports.kinds import endings, kind_of, write

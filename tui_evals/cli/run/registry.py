@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tui_evals.atomic_files import CannotSave, write_atomically
 from tui_evals.cli import project
 from tui_evals.cli.imports.registry import registry_at
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, columns, say, say_json_line, warn
-from tui_evals.cli.project import open_project
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave, write_atomically
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.imports.losses import Loss, Losses
 from tui_evals.imports.openai_evals import EvalSpec

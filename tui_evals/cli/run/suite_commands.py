@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from tui_evals.cli.options import trusting
+
 _file = click.Path(path_type=Path)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
@@ -52,6 +54,7 @@ def create_command(name: str, **options: Any) -> None:
 @click.option("--foundation-model", metavar="TEXT", help="Noted with the run: what that model was made from.")
 @click.option("--prompt-template", metavar="TEXT", help="Noted with the run: which prompt it was given.")
 @click.option("--judge", metavar="TARGET", help="The target that judges, where a model scores the suite.")
+@trusting
 @_as_json
 def run_command(name: str, run: str, **options: Any) -> int:
     """Score the outputs in a table, one for each case and in the same order, as the run RUN of the suite NAME."""

@@ -14,8 +14,8 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.approving import approve
 from tui_evals.cli.compare.compare import evaluator_tables
+from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, columns, keep_output_to_ourselves, say, say_json, warn
-from tui_evals.cli.project import open_project
 from tui_evals.cli.sources import evaluators_named
 from tui_evals.compare.measures import RunDifference
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
@@ -304,11 +304,12 @@ def run(
     candidate_column: str,
     context_column: str | None,
     judge: str | None,
+    trusting: bool,
     as_json: bool,
     **metadata: str | None,
 ) -> int:
     """Score the candidates in a table as a run of a suite."""
-    here = open_project(None, False)
+    here = open_project(None, trusting)
     with stop_on_suite_error():
         stored_suite = keeping.suite_named(here.root, suite)
         needs_context = _stored_method(stored_suite, here.registry).requires_context

@@ -1,4 +1,4 @@
-"""Writing datasets: init, validate, resolve, upgrade, convert."""
+"""Writing datasets: init, validate, resolve, upgrade."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_evals.cli import project
-from tui_evals.cli.output import Stop, cell, say, say_data, say_json, warn
+from tui_evals.atomic_files import CannotSave
+from tui_evals.cli import inputs
+from tui_evals.cli.output import Stop, cell, say, say_json
 from tui_evals.datasets import save
-from tui_evals.datasets.discover import STARTER
+from tui_evals.datasets.discover import STARTER, make_project
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.model import CURRENT_VERSION, Dataset, Item
 from tui_evals.datasets.problems import DatasetError, Problem, problem_with_place
 from tui_evals.datasets.prompts import is_prompt, load_prompt, prompt_of
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
-from tui_evals.datasets.starter import make_project, write_starter
+from tui_evals.datasets.starter import write_starter
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
-from tui_evals.imports.convert import converted
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.permissions import Approvals, is_unclaimed
 from tui_evals.text import strictjson
@@ -35,7 +35,7 @@ def initialise(template: str) -> None:
             Approvals(Path.cwd()).own()
     except FileExistsError as problem:
         raise Stop(str(problem)) from None
-    except (OSError, save.CannotSave) as problem:
+    except (OSError, CannotSave) as problem:
         raise Stop(f"the project cannot be made here: {problem}") from None
     say(f"wrote {STARTER} ({template}) and {folder.name}/", fg="green")
     say("next: edit the dataset, then `tui-evals validate`")
@@ -43,7 +43,7 @@ def initialise(template: str) -> None:
 
 def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:
     """Print the problems of each file, and both verdicts."""
-    findings = [_finding(file) for file in project.dataset_files(files)]
+    findings = [_finding(file) for file in inputs.dataset_files(files)]
     failed = any(not _good(finding, strict_schema) for finding in findings)
     if as_json:
         say_json([_as_json(finding, strict_schema) for finding in findings])
@@ -68,7 +68,7 @@ def _finding(file: Path) -> _Finding:
             load_prompt(file)
             return _Finding(file, ())
         document = load(file)
-        registry = project.evaluators(prompt=prompt_of(document))
+        registry = inputs.evaluators(prompt=prompt_of(document))
     except DatasetError as error:
         return _Finding(file, error.problems)
     report = validate(document, registry.catalogue, registry.own)
@@ -122,7 +122,7 @@ def _as_json(finding: _Finding, strict: bool) -> dict[str, Any]:
 
 def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
     """Show which evaluators judge each item and turn of FILE, with which options, and where each comes from."""
-    dataset = _dataset(project.read(file))
+    dataset = _dataset(inputs.read(file))
     if number is not None and number > len(dataset.items):
         raise Stop(f"{file} has {len(dataset.items)} items; there is no item {number}")
     chosen = range(len(dataset.items)) if number is None else range(number - 1, number)
@@ -146,7 +146,7 @@ def show_resolved(file: Path, number: int | None, as_json: bool) -> None:
 
 def _dataset(document: Document) -> Dataset:
     try:
-        registry = project.evaluators(prompt=prompt_of(document))
+        registry = inputs.evaluators(prompt=prompt_of(document))
         return dataset_of(document, registry.catalogue, registry.own)
     except DatasetError as problem:
         raise Stop(str(problem)) from None
@@ -186,8 +186,8 @@ def _resolved(index: int, place: int, item: Item, entries: Sequence[EffectiveEva
 def upgrade_file(file: Path) -> None:
     """Upgrade a file and print the changes."""
     try:
-        done = upgrade(project.read(file))
-    except (DatasetError, save.ChangedOnDisk, save.CannotSave) as problem:
+        done = upgrade(inputs.read(file))
+    except (DatasetError, save.ChangedOnDisk, CannotSave) as problem:
         raise Stop(str(problem)) from None
     if done.before == CURRENT_VERSION:
         say(f"{file} is already at version {CURRENT_VERSION}")
@@ -195,30 +195,3 @@ def upgrade_file(file: Path) -> None:
     say(f"{file}: {done.before or 'unversioned'} → {CURRENT_VERSION}", fg="green")
     if done.backup:
         say(f"the original is kept as {done.backup}")
-
-
-def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> None:
-    """Write a dataset as another format, to a new file or to standard output."""
-    source = project.read(file)
-    try:
-        registry = project.evaluators(prompt=prompt_of(source))
-        dataset_of(source, registry.catalogue, registry.own)
-        text, lost = converted(source, kind, registry.own, raw_csv=raw_csv)
-    except DatasetError as problem:
-        raise Stop(str(problem)) from None
-    if output is None:
-        say_data(text)
-    else:
-        _write_new(output, text)
-    for line in lost:
-        warn(f"note: {line}")
-
-
-def _write_new(file: Path, text: str) -> None:
-    if file.exists():
-        raise Stop(f"{file} is already there; choose another name or remove it first")
-    try:
-        save.write_atomically(file, text.encode("utf-8"))
-    except save.CannotSave as problem:
-        raise Stop(str(problem)) from None
-    say(f"wrote {file}", fg="green")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_evals.atomic_files import write_atomically
 from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.prompts import prompt_name
-from tui_evals.datasets.save import write_atomically
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.generate.options import Options

@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tui_evals.atomic_files import CannotSave, write_atomically
+from tui_evals.datasets.discover import make_project
 from tui_evals.datasets.document import load
 from tui_evals.datasets.layout import pretty_json
 from tui_evals.datasets.model import CURRENT_VERSION
 from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import CannotSave, write_atomically
-from tui_evals.datasets.starter import make_project
 from tui_evals.datasets.validate import parse_dataset, problem_of
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.datasets.save import CannotSave
 from tui_evals.generate.shapes import UnreadableFile
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits

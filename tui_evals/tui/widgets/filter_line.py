@@ -22,11 +22,19 @@ HELP = (
 
 
 class FilterLine(Vertical):
-    """Hidden until one types; enter gives the filter, if it can be read."""
+    """Hidden until one types; what is typed is told where it can be read, and given with enter."""
 
-    def __init__(self, read: Callable[[str], object] = parse_filter) -> None:
+    def __init__(self, read: Callable[[str], object] = parse_filter, help: str = HELP) -> None:
         super().__init__()
         self._read = read
+        self._help = help
+
+    class Typed(Message):
+        """A filter that can be read, of which more may follow."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
     class Given(Message):
         """A filter that can be read; an empty one lets everything through."""
@@ -57,9 +65,12 @@ class FilterLine(Vertical):
         give_keys(self._input)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what is wrong."""
+        """Say at once what is wrong, or else tell it."""
         event.stop()
-        self._say(self._problem(event.value))
+        problem = self._problem(event.value)
+        self._say(problem)
+        if problem is None:
+            self.post_message(self.Typed(event.value.strip()))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Give it, or stay."""
@@ -69,7 +80,7 @@ class FilterLine(Vertical):
 
     def _say(self, problem: str | None) -> None:
         self._hint.set_class(problem is not None, "wrong")
-        self._hint.update(Content(safe_line(problem or HELP, 500)))
+        self._hint.update(Content(safe_line(problem or self._help, 500)))
 
     def _problem(self, text: str) -> str | None:
         try:

@@ -173,9 +173,11 @@ class Lines(ScrollView, can_focus=True):
         return self.scrollable_content_region.width
 
     def on_resize(self, event: events.Resize) -> None:
-        """Rows are made for a width, so another width needs other rows."""
+        """Rows are made for a width, so another width needs other rows; one sees the cursor in fewer of them too."""
         self._fit()
         self._measure()
+        if self._choosing:
+            self.call_after_refresh(self._into_view, self.cursor)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Some lines of the screen; the first picture has its rows already, though nobody told the size yet."""
