@@ -95,8 +95,6 @@ class Workbench(DeskApp):
         notice(self)
         self.sync()
         self.bring(front)
-        if self._first_dataset is not None and self.workspace.editing is None:
-            self.post_message(OpenDataset(self._first_dataset))
 
     def _equip(self, remarks: list[str]) -> None:
         """Behind the first picture: find the evaluators, check the dataset with them, and take what is typed."""
@@ -105,6 +103,9 @@ class Workbench(DeskApp):
         self.sync("judges")
         self._check_soon()
         self._typing = asyncio.create_task(self.key_queue.work())
+        if self._first_dataset is not None and self.workspace.editing is None:
+            # Not before keys are taken: what waits for a picture of this screen would wait for the end of a dialog.
+            self.post_message(OpenDataset(self._first_dataset))
 
     async def on_event(self, event: events.Event) -> None:
         """Keys go through the queue; what comes back from a widget, and all else, is handled here."""
