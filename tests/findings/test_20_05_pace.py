@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tui_evals.runs.limits import Gate, persistent
+from tui_evals.runs.outage import Outage
 from tui_evals.targets.base import Reply, Request, TargetConfig, TargetError
 
 QUESTION = Request(messages=({"role": "user", "content": "?"},))
@@ -62,7 +63,7 @@ class Crowded:
 async def questions(target: Crowded, concurrency: int, seconds: float) -> None:
     """As many questions as there is time for, each put again as often as it takes."""
     config = TargetConfig(name="t", model="demo", concurrency=concurrency, retries=100)
-    gate = Gate(config)
+    gate, outage = Gate(config), Outage(config)
 
     async def one_after_the_other() -> None:
         while True:
@@ -71,6 +72,7 @@ async def questions(target: Crowded, concurrency: int, seconds: float) -> None:
                 QUESTION,
                 config,
                 gate,
+                outage,
                 flight=nullcontext(),
                 note_attempt=lambda *_: None,
                 note_wait=lambda _: None,

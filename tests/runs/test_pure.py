@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
 from tui_evals.runs.limits import TIMEOUT_ATTEMPTS, Gate, persistent
+from tui_evals.runs.outage import Outage
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
 from tui_evals.store.records import AnswerRow, ScoreRecord
@@ -142,7 +143,13 @@ def asked(gate: Gate, *outcomes: object) -> tuple[object, int]:
     async def main() -> object:
         try:
             reply, _ = await persistent(
-                Meeting(), QUESTION, QUICK, gate, note_attempt=lambda *attempt: told.append(attempt), **UNSEEN
+                Meeting(),
+                QUESTION,
+                QUICK,
+                gate,
+                Outage(QUICK),
+                note_attempt=lambda *attempt: told.append(attempt),
+                **UNSEEN,
             )
         except TargetError as problem:
             return problem.code
@@ -191,8 +198,10 @@ def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
 
             async def close(self) -> None: ...
 
+        away = Outage(QUICK)
         calls = (
-            persistent(Counting(), QUESTION, QUICK, limited, note_attempt=lambda *_: None, **UNSEEN) for _ in range(50)
+            persistent(Counting(), QUESTION, QUICK, limited, away, note_attempt=lambda *_: None, **UNSEEN)
+            for _ in range(50)
         )
         await asyncio.gather(*calls)
         assert limited.in_flight == 0

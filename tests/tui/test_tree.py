@@ -51,6 +51,9 @@ class Bench(App):
         self.went += 1
         self.pane.sync()
 
+    def on_write_prompt(self):
+        self.shown.append("prompt")
+
     def on_show_pane(self, message):
         self.shown.append(message.place)
 
@@ -201,12 +204,12 @@ async def test_a_fold_goes_along_when_its_item_moves(tried):
         assert one.space.where == ("items", 2)
 
 
-async def test_a_new_item_stands_after_this_one_and_the_editor_is_wanted(tried):
+async def test_a_new_item_stands_after_this_one_and_its_prompt_is_to_be_written(tried):
     async with tried() as one:
         await one.press("j", "n")
-        assert one.names == ["MT-1", "New prompt", "MT-2", "MT-3", "MT-4"]
+        assert one.names == ["MT-1", "", "MT-2", "MT-3", "MT-4"]
         assert one.space.where == one.lines.key == ("items", 1)
-        assert one.app.shown == ["editor"]
+        assert one.app.shown == ["prompt"]
         assert one.texts[2].startswith(" •  #2")
         assert one.texts[0].startswith(" •d.json 5 items")
         assert one.app.changes == 1
@@ -247,7 +250,7 @@ async def test_turns_are_made_moved_copied_and_deleted(tried):
         assert one.lines.key == ("items", 0, "turns", 1)
         await one.press("K")
         turns = one.space.items[0]["turns"]
-        assert [turn["prompt"] for turn in turns] == ["New prompt", "Hello there"]
+        assert [turn["prompt"] for turn in turns] == ["", "Hello there"]
         await one.press("d", "D")
         assert len(one.space.items[0]["turns"]) == 2
 

@@ -112,8 +112,8 @@ _COPY_SUFFIX = re.compile(r"-copy\d*$")
 
 
 def new_item() -> Data:
-    """An item to start from."""
-    return {"prompt": "New prompt"}
+    """An item to start from; its prompt is empty, so that no text stands in a dataset which nobody wrote."""
+    return {"prompt": ""}
 
 
 def insert_item(data: Data, position: int, item: Data) -> Data:

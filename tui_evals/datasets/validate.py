@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path as FilePath
@@ -24,6 +24,7 @@ from .model import CURRENT_VERSION, TURN_ONLY_FIELDS, Dataset, Item, Turn
 from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
+from .tools import schema_problems, tool_problems
 
 _TYPE_WORDS = {
     dict: "an object",
@@ -83,6 +84,7 @@ class _ItemCheck:
     fields: tuple[Problem, ...]
     shape: tuple[Problem, ...]
     units: tuple[Problem, ...]
+    schemas: tuple[Problem, ...]
     evaluators: tuple[Problem, ...]
     refused: tuple[Problem, ...]
     refused_evaluators: tuple[Problem, ...]
@@ -100,6 +102,7 @@ class Checker:
         self._items: list[Any] = []
         self._checks: list[_ItemCheck] = []
         self._known: _KnownEvaluators = {}
+        self._schemas: _KnownSchemas = {}
         self._shared: dict[tuple[Problem, ...], tuple[Problem, ...]] = {}
         """What runevals refuses of many items alike, kept once."""
         self._alone = threading.Lock()
@@ -118,6 +121,7 @@ class Checker:
             if version_problem(data.get("schemaVersion")) is None:  # another version may well have other fields
                 problems += _placed(checks, "fields")
             problems += [*_null_problems(data, (), Dataset), *_between_items(checks)]
+            problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
             problems += _default_evaluator_problems(data, catalogue, custom)
             problems += _placed(checks, "evaluators")
         portability: list[Problem] = []
@@ -154,15 +158,16 @@ class Checker:
     def _check(self, item: Any, has_prompt: bool, catalogue: Catalogue, custom: frozenset[str]) -> _ItemCheck:
         parsed, fields = _parsed_item(item)
         if not isinstance(item, dict):
-            return _ItemCheck(None, fields, (), (), (), (), (), None)
+            return _ItemCheck(None, fields, (), (), (), (), (), (), None)
         units = list(_units(item, (), item.get("turns")))
         own = [((*path, "evaluators"), unit["evaluators"]) for path, unit in units if "evaluators" in unit]
         shape = tuple(_shape_problems(item, has_prompt))
         around = tuple(problem for path, unit in units for problem in _unit_problems(unit, path))
+        schemas = tuple(_schema_problems(item, self._schemas))
         evaluators = tuple(_evaluator_problems(own, catalogue, custom, self._known))
         refused: tuple[Problem, ...] = ()
         refused_evaluators: tuple[Problem, ...] = ()
-        if parsed is not None and all(one.severity == "warning" for one in (*shape, *around, *evaluators)):
+        if parsed is not None and all(one.severity == "warning" for one in (*shape, *around, *schemas, *evaluators)):
             refused = tuple(portable.refused_fields(item))
             refused_evaluators = tuple(_evaluator_problems(own, PUBLIC, custom, self._known))
         test_id = item.get("testId")
@@ -171,6 +176,7 @@ class Checker:
             fields,
             shape,
             around,
+            schemas,
             evaluators,
             self._shared.setdefault(refused, refused),
             self._shared.setdefault(refused_evaluators, refused_evaluators),
@@ -412,6 +418,34 @@ def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) 
     for name, value in unit.items():
         if value is None and name in model.model_fields:
             yield Problem("is null; give it a value or leave the field out", (*path, name))
+
+
+_KnownSchemas = dict[str, tuple[Problem, ...]]
+
+
+def _schema_problems(unit: Mapping[str, Any], known: _KnownSchemas) -> Iterator[Problem]:
+    """What is most likely wrong with tools and with the JSON Schemas of answers; equal ones are looked at once."""
+    for place, value in _schemas(unit):
+        key = json.dumps([place[0], value])
+        if key not in known:
+            known[key] = _check_schema(tool_problems if place[0] == "tools" else schema_problems, value)
+        yield from (replace(problem, path=(*place, *problem.path)) for problem in known[key])
+
+
+def _schemas(unit: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    tools = unit.get("tools")
+    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
+        if isinstance(tool, dict):
+            yield ("tools", number), tool
+    if isinstance(schema := unit.get("response_format"), dict):
+        yield ("response_format",), schema
+
+
+def _check_schema(check: Callable[[dict[str, Any]], Iterable[Problem]], value: dict[str, Any]) -> tuple[Problem, ...]:
+    try:
+        return tuple(check(value))
+    except RecursionError:
+        return (Problem("is nested too deeply to be checked", severity="warning"),)
 
 
 _KnownEvaluators = dict[tuple[bool, str], tuple[Problem, ...]]

@@ -23,6 +23,8 @@ from tui_evals.targets.base import (
 )
 from tui_evals.targets.function import raised_error
 
+from .outage import Outage, Probe
+
 TIMEOUT_ATTEMPTS = 2
 """Attempts at a question that was not answered in time, at most: each costs a whole timeout."""
 LIMITED_FACTOR = 3
@@ -180,18 +182,22 @@ async def persistent(
     request: Request,
     config: TargetConfig,
     gate: Limits,
+    outage: Outage,
     *,
     flight: AbstractContextManager[object],
     note_attempt: _NoteAttempt,
     note_wait: Callable[[Wait], None],
+    probe: Probe | None = None,
 ) -> tuple[Reply, int]:
     """The reply, and at which attempt it came; every attempt is noted, the last failure is raised.
 
-    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt.
+    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt. While the target
+    is away, which a `probe` tells, nothing is an attempt.
     """
     clock = asyncio.get_running_loop().time
-    attempt = 0
+    attempt, answers_before, outages_before = 0, outage.answers, outage.count
     while True:
+        await outage.end()
         attempt += 1
         await gate.enter()
         started = clock()
@@ -208,6 +214,7 @@ async def persistent(
         except Exception as problem:  # whatever else the code of a target raises is the record of an answer
             failure = raised_error(config.name, problem)
         else:
+            outage.answered()
             note_attempt(attempt, clock() - started if reply.seconds is None else reply.seconds, reply)
             gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
             return reply, attempt
@@ -222,11 +229,24 @@ async def persistent(
         if failure.code == "agentRateLimited":
             gate.pushed_back(failure.retry_after or 0.0)
         most = _most_attempts(failure, config)
+        looks_away = probe is not None and outage.answers == answers_before and _looks_away(failure, outage)
+        if probe is not None and looks_away and (outage.failed() or attempt >= most):
+            await outage.look(failure, probe, note_wait, gate.rest)
+        answers_before = outage.answers  # whoever is answered from now on shows that the target is there
+        if outage.count > outages_before:
+            attempt, outages_before = 0, outage.count
+            continue
         if attempt >= most:
             raise failure
         until = time.time() + delay
         note_wait(Wait(target=config.name, code=failure.code, until=until, attempt=attempt + 1, attempts=most))
         await gate.rest(delay)
+
+
+def _looks_away(failure: TargetError, outage: Outage) -> bool:
+    """Whether the target may be gone; one that nobody could be reached at from the first is configured wrongly."""
+    unreachable = failure.code == "agentRequestFailed" and failure.status is None
+    return failure.code != "agentRateLimited" and not (unreachable and not outage.answers)
 
 
 def _most_attempts(failure: TargetError, config: TargetConfig) -> int:

@@ -66,6 +66,14 @@ class OpenDataset(Message):
         self.file = file
 
 
+class WritePrompt(Message):
+    """The prompt of the item or turn one is at is to be written: the editor in front, its box open."""
+
+
+class SaveDataset(Message):
+    """The open dataset is to be saved."""
+
+
 class OpenRun(Message):
     """A run is wanted on screen, by its number."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
-from tui_evals.cli.output import Stop, cell, columns, own_output, rewind, say, say_end, say_json_line, warn
+from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import table
 from tui_evals.present.pace import Pace, pace_parts, wait_sentence
@@ -90,7 +90,7 @@ class Progress:
         self._run = run
         self._quiet = quiet
         self._as_json = as_json
-        self._live = own_output().isatty() and not quiet and not as_json
+        self._live = redraws() and not quiet and not as_json
         self._lines = 0
         self._pace = Pace()
         self._crew = RunWorkers()

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import replace
-from typing import ClassVar
+from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
 
-from tui_evals.datasets import steps
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.tui import external_editor, item_edits
-from tui_evals.tui.actions import bindings
+from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN, go_to, step_to_neighbour
-from tui_evals.tui.messages import Place, ShowPane
+from tui_evals.tui.kept import keep_text
+from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.widgets.dialogs import Entry, Menu
-from tui_evals.tui.widgets.field import FieldBox
+from tui_evals.tui.whole_items import edit_whole_items
+from tui_evals.tui.widgets.dialogs import Entry, Menu, unread_menu
+from tui_evals.tui.widgets.field import FieldBox, Then
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
-from . import field_edit, fields
+from . import field_edit, fields, parts_page
 from .field_edit import FieldEdit
 from .rows import page_rows, title
+from .walk import neighbour_field
 
 
 def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
@@ -36,11 +38,22 @@ def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
     broken = bool(workspace.where) and workspace.unit is None
     if action in ("new_turn", "duplicate", "conversation") and not workspace.where:
         return NO_ITEM
-    if action in ("edit", "external", "clear", "field") and broken:
+    if action == "whole":
+        return None if _items_to_edit(workspace) else NO_ITEM
+    if action in _OF_PARTS:
+        return "enter on a field of several parts (variables, messages, ideal, tools) shows them first"
+    if action in ("field", *_OF_A_FIELD) and broken:
         return "what stands here is no object; mend it in the file"
-    if action in ("edit", "external", "clear"):
-        return _why_not_field(workspace, action, key)
-    return None
+    return _why_not_field(workspace, action, key) if action in _OF_A_FIELD else None
+
+
+_OF_A_FIELD = ("edit", "external", "json", "clear")
+_OF_PARTS = ("down", "up", "rename")
+
+
+def _items_to_edit(workspace: Workspace) -> list[int]:
+    """The marked items, else the one one is in."""
+    return sorted(workspace.marks) or ([] if workspace.item is None else [workspace.item])
 
 
 def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | None:
@@ -53,8 +66,10 @@ def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | No
     if key in fields.JUDGING:
         return None if action == "edit" else "evaluators are edited in their own pane: 3"
     value = fields.value_at(workspace.data, workspace.where, key)
-    if action == "edit":
-        return fields.why_not_here(key, value)
+    if action == "edit" and parts_page.is_compound(workspace, key):
+        return None
+    if action in ("edit", "json"):
+        return fields.why_not_here(key, value, as_json=action == "json")
     return _why_not_clear(workspace, key, value) if action == "clear" else None
 
 
@@ -66,13 +81,14 @@ def _why_not_clear(workspace: Workspace, name: str, value: object) -> str | None
     return None
 
 
-async def edit_externally(pane: Pane, name: str, number: int) -> None:
-    """Hand a field to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
+async def edit_externally(pane: Pane, field: str, number: int, part: UnitPath = ()) -> None:
+    """Hand a field, or a part, to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
     try:
-        edit, text = field_edit.begin_edit(pane.workspace, name, number)
+        edit, text = field_edit.begin_edit(pane.workspace, field, number, part)
     except RecursionError:
-        pane.say(fields.too_deep(name), "warn")
+        pane.say(fields.too_deep(field), "warn")
         return
+    name = edit.name
     suffix = fields.suffix_of(edit.kind, text)
     try:
         after = await external_editor.edit_in_editor(pane.app, text, suffix)
@@ -102,15 +118,16 @@ async def choose_field(pane: Pane) -> str | None:
     return name
 
 
-def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> None:
-    """Make a step, and say what it did or why it could not be done."""
+def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> bool:
+    """Make a step, and say what it did or why it could not be done; whether it was."""
     try:
         outcome = step(pane.workspace)
     except CannotEdit as problem:
         pane.say(str(problem), "warn")
-    else:
-        pane.say(outcome)
-        pane.changed()
+        return False
+    pane.say(outcome)
+    pane.changed()
+    return True
 
 
 def clear_field(workspace: Workspace, name: str) -> str:
@@ -119,8 +136,17 @@ def clear_field(workspace: Workspace, name: str) -> str:
     return f"took {name} away; u brings it back"
 
 
+def put_into_file(workspace: Workspace, edit: FieldEdit, text: str) -> str:
+    """Put a text that cannot be read into a file; the sentence that says where. OSError says why that cannot be."""
+    file = keep_text(workspace.root, edit.name, fields.suffix_of(edit.kind, text), text)
+    return f"what you wrote is kept in {file}; {edit.name} was left as it was"
+
+
 _SOON = 0.2
-_HINT = "esc done · ctrl+s save"
+_END = {
+    1: "this was the last field of the last item: esc, then n makes another",
+    -1: "this is the first field of all",
+}
 
 
 class EditorPane(Pane):
@@ -135,6 +161,8 @@ class EditorPane(Pane):
     _edit_count = 0
     _soon: Timer | None = None
     _shown: tuple[object, UnitPath] = (None, ())
+    _page: tuple[object, UnitPath, str] | None = None
+    """The field whose parts are shown in place of the fields, and where it was when they were asked for."""
 
     def compose(self) -> ComposeResult:
         """The fields, and the box one of them is edited in."""
@@ -157,11 +185,28 @@ class EditorPane(Pane):
         if self._edit is not None and field_edit.is_over(workspace, self._edit):
             self._drop()
         self._tell()
-        lit = self._edit.name if self._edit else None
         self._shown = (workspace.editing, workspace.where)
         moved = before != self._shown
+        edit, page, name = self._edit, self.page, title(workspace)
+        if page is not None:
+            part = None if edit is None else parts_page.number_of(workspace, page, edit.part)
+            self.lines.show(lambda width: parts_page.part_rows(workspace, page, width, part), at=part)
+            self.entitle(f"{name} · {page}")
+            return
+        lit = edit.field if edit else None
         self.lines.show(lambda width: page_rows(workspace, width, lit), at=lit or (self._landing() if moved else None))
-        self.entitle(title(workspace))
+        self.entitle(name)
+
+    @property
+    def page(self) -> str | None:
+        """The field whose parts are shown; None where the fields are."""
+        if self._page is None or self._page[:2] != (self.workspace.editing, self.workspace.where):
+            return None
+        return self._page[2] if parts_page.has_page(self.workspace, self._page[2]) else None
+
+    def _turn_to(self, field: str | None) -> None:
+        """Show the parts of a field, or the fields again."""
+        self._page = None if field is None else (self.workspace.editing, self.workspace.where, field)
 
     def _landing(self) -> Hashable:
         """At another item the cursor stays on the field it was on where that is there too, else on what is asked."""
@@ -182,7 +227,15 @@ class EditorPane(Pane):
 
     def focus_lines(self) -> None:
         """The keys go on into the box while it is open."""
-        give_keys(self.box if self._edit else self.lines)
+        if self._edit is not None:
+            self.box.focus_text()
+        else:
+            give_keys(self.lines)
+
+    @property
+    def keys_place(self) -> Where:
+        """The box has keys of its own while it is open."""
+        return "editor" if self._edit is None else "field"
 
     def selection(self) -> Selection | None:
         """The item one is in, or the dataset."""
@@ -200,29 +253,51 @@ class EditorPane(Pane):
         """Why an action cannot be done now."""
         if self._edit is not None:
             return "esc ends the field that is being edited first"
-        return why_not(self.workspace, action, self.lines.key)
+        page, key = self.page, self.lines.key
+        if page is not None and action in parts_page.ACTIONS:
+            return parts_page.why_not_part(self.workspace, page, action, key)
+        return why_not(self.workspace, action, key)
 
     def escape(self) -> bool:
-        """Leave the box."""
-        if self._edit is None:
-            return False
-        self.box.action_end()
-        return True
+        """Leave the box, or the parts."""
+        page = self.page
+        if self._edit is not None:
+            self.box.do_done()
+        elif page is not None:
+            self._turn_to(None)
+            self.sync()
+            self.lines.to_key(page)
+        return self._edit is not None or page is not None
+
+    def would_be_lost(self) -> str | None:
+        """A text in the box that the field cannot take."""
+        edit = self._edit
+        if edit is None or not edit.fault:
+            return None
+        return f"what is written for {edit.name} would only be in a file, because it cannot be taken: {edit.fault}"
 
     # -- the box
 
-    def _open(self, name: str) -> None:
+    def _open(self, field: str, number: int | None = None, *, as_json: bool = False) -> None:
+        """Open the box with a field, or with a part of the one whose parts are shown."""
         self._edit_count += 1
-        self._edit, text = field_edit.begin_edit(self.workspace, name, self._edit_count)
-        about = fields.field_about(name, self.workspace.where)
-        self.box.set_class(self._edit.kind in ("line", "number"), "short")
-        self.box.begin(f"{name} · {about}" if about else name, text)
-        if text == steps.new_item()["prompt"]:
-            self.box.select_all()
-        elif text and text == fields.first_text(name):
-            self.box.to_index((text.rfind('""') if '""' in text else 0) + 1)
+        workspace, part, about = self.workspace, None, fields.field_about(field, self.workspace.where)
+        if number is not None:
+            part = parts_page.parts_at(workspace, field)[number]
+            about = part.label
+        place = () if part is None else part.place[:1] if as_json else part.place
+        self._edit, text = field_edit.begin_edit(workspace, field, self._edit_count, place, as_json=as_json)
+        kind = self._edit.kind
+        self.box.begin(
+            f"{field} · {about}" if about else field,
+            text,
+            one_line=kind in ("line", "number"),
+            json=kind in ("json", "format"),
+        )
+        if text.startswith("{") and (part is not None or text == fields.first_text(field)):
+            self.box.to_index(1)
         self.sync()
-        self.call_after_refresh(self.lines.to_key, name)
+        self.call_after_refresh(self.lines.to_key, field if number is None else number)
 
     def on_field_box_typed(self, event: FieldBox.Typed) -> None:
         """Apply what can be read, and have it shown soon."""
@@ -232,24 +307,73 @@ class EditorPane(Pane):
             self._tell()
 
     def on_field_box_ended(self, event: FieldBox.Ended) -> None:
-        """Close the box, unless its text would be lost; then only a second escape does."""
+        """Go on once the text is taken; one that cannot be read is asked about, so that it is not lost."""
         event.stop()
         if self._edit is None:
             return
         self._type(event.text)
-        edit = self._edit
-        if edit.fault and edit.given_up != event.text:
-            self._edit = replace(edit, given_up=event.text)
-            self.box.display = True
-            give_keys(self.box)
+        if self._edit.fault:
             self._tell()
-            self.say(f"{edit.name} was not taken: {edit.fault}; mend it, or esc again leaves it as it was", "warn")
+            asking = self._ask(self._edit, event)
+            self.app.run_worker(asking, group="acts", name="a text that cannot be read", exit_on_error=False)
+        else:
+            self._go_on(event.then)
+
+    async def _ask(self, edit: FieldEdit, event: FieldBox.Ended) -> None:
+        choice = await self.app.push_screen_wait(unread_menu(edit.name, edit.fault))
+        if self._edit is None:
             return
-        if edit.fault:
-            self.say(f"{edit.name} was left as it was")
-        self._edit = None
-        give_keys(self.lines)
+        if choice not in ("file", "drop"):
+            self.focus_lines()
+            return
+        says = f"{edit.name} was left as it was"
+        if choice == "file":
+            try:
+                says = put_into_file(self.workspace, edit, event.text)
+            except OSError as problem:
+                self.say(f"the text could not be put into a file: {problem.strerror}", "error")
+                return
+        self._go_on(event.then)
+        self.say(says)
+
+    def _go_on(self, then: Then) -> None:
+        """The field is done with: to the next one, or out of the box."""
+        assert self._edit is not None
+        if then in ("next", "previous"):
+            self._walk(1 if then == "next" else -1)
+        else:
+            self._close()
         self._announce()
+        if then == "save":
+            self.post_message(SaveDataset())
+
+    def _walk(self, way: int) -> None:
+        """On to the next part or field, or back to the one before; a field of several parts is gone through."""
+        assert self._edit is not None
+        edit, workspace = self._edit, self.workspace
+        numbers = parts_page.writable_parts(workspace, edit.field) if edit.part else []
+        here = parts_page.number_of(workspace, edit.field, edit.part)
+        beyond = [number for number in numbers[::way] if here is not None and (number - here) * way > 0]
+        if beyond:
+            self._open(edit.field, beyond[0])
+            return
+        there = neighbour_field(workspace, edit.field, way)
+        if there is None:
+            self.say(_END[way], "warn")
+            if edit.fault:
+                self._open(edit.field, here, as_json=edit.kind == "json")
+            return
+        workspace.where, field = there
+        within = parts_page.writable_parts(workspace, field)
+        self._turn_to(field if within else None)
+        self._open(field, within[0 if way > 0 else -1] if within else None)
+        self.post_message(ItemShown())
+
+    def _close(self) -> None:
+        self._edit = None
+        if self.box.has_focus_within:
+            give_keys(self.lines)
+        self.box.close()
 
     def _type(self, text: str) -> None:
         assert self._edit is not None
@@ -269,57 +393,137 @@ class EditorPane(Pane):
         """Say beside the box what is wrong with the field."""
         edit = self._edit
         if edit is not None:
-            fault = field_edit.edit_problem(self.workspace, edit)
-            self.box.tell(fault or _HINT, wrong=bool(fault))
+            problem = field_edit.edit_problem(self.workspace, edit)
+            if problem is not None:
+                self.box.tell(problem, wrong=bool(problem))
 
     def _drop(self) -> None:
-        """Close the box because its field is no longer there to be edited."""
-        edit, self._edit = self._edit, None
-        if edit is not None and edit.fault:
-            self.say(f"{edit.name} was left as it was: {edit.fault}", "warn")
-        if self.box.has_focus:
-            give_keys(self.lines)
-        self.box.display = False
+        """Close the box because its field is no longer there to be edited; what was not taken goes into a file."""
+        said = self.keep_unread()
+        self._close()
+        if said is not None:
+            self.say(said, "warn")
+
+    def keep_unread(self) -> str | None:
+        """Put a text that cannot be read into a file."""
+        if self._edit is None or not self._edit.fault:
+            return None
+        try:
+            return put_into_file(self.workspace, self._edit, self.box.text)
+        except OSError as problem:
+            return f"{self._edit.name} was left as it was, what you wrote is lost: {problem.strerror}"
 
     # -- what can be done
 
-    def do_edit(self) -> None:
-        """Open the box with the field under the cursor, or go where it is edited."""
-        key = self.lines.key
-        if isinstance(key, tuple):
+    def do_edit(self) -> Coroutine[Any, Any, None] | None:
+        """Open the box with what is under the cursor, or go where it is edited."""
+        key, page = self.lines.key, self.page
+        if page is not None:
+            if not isinstance(key, int):
+                return self.do_field()
+            self._open(page, key)
+        elif isinstance(key, tuple):
             go_to(self, key)
         elif key in fields.JUDGING:
             self.post_message(ShowPane("judges"))
+        elif isinstance(key, str) and parts_page.is_compound(self.workspace, key):
+            self._turn_to(key)
+            self.sync()
+            self.lines.to_key(0)
         elif isinstance(key, str):
             self._open(key)
+        return None
+
+    def do_json(self) -> None:
+        """Open the box with all of what is under the cursor as JSON."""
+        key, page = self.lines.key, self.page
+        if page is None:
+            self._open(str(key), as_json=True)
+        elif isinstance(key, int):
+            self._open(page, key, as_json=True)
 
     async def do_external(self) -> None:
-        """Hand the field to $EDITOR and take what it makes of it."""
+        """Hand what is under the cursor to $EDITOR and take what it makes of it."""
         self._edit_count += 1
-        await edit_externally(self, str(self.lines.key), self._edit_count)
+        key, page = self.lines.key, self.page
+        if page is None:
+            await edit_externally(self, str(key), self._edit_count)
+        elif isinstance(key, int):
+            part = parts_page.parts_at(self.workspace, page)[key].place
+            await edit_externally(self, page, self._edit_count, part)
+
+    async def do_whole(self) -> None:
+        """Hand the item, or the marked ones, to $EDITOR as one file."""
+        await edit_whole_items(self, _items_to_edit(self.workspace))
 
     async def do_field(self) -> None:
-        """Choose a field that is not given, and edit it."""
-        name = await choose_field(self)
-        if name is not None:
+        """Choose a field that is not given, or begin another part, and edit it."""
+        field = self.page or await choose_field(self)
+        if field is None:
+            return
+        if not parts_page.is_compound(self.workspace, field) and self.page is None:
+            self._open(field)
+            return
+        key = self.lines.key
+        number = key + 1 if self.page and isinstance(key, int) else 0
+        mark = field_edit.visit_mark(self.workspace, field, self._edit_count + 1)
+        if await parts_page.begin_part(self, field, number, mark):
+            self._turn_to(field)
+            self._open(field, number)
+
+    def write(self, name: str) -> None:
+        """Edit a field where one is now."""
+        if self._edit is None or (self._edit.where, self._edit.field) != (self.workspace.where, name):
             self._open(name)
 
     def do_clear(self) -> None:
-        """Take the field away."""
+        """Take the field, or the part, away."""
         name = str(self.lines.key)
-        make_edit(self, lambda workspace: clear_field(workspace, name))
+        if self.page is None:
+            make_edit(self, lambda workspace: clear_field(workspace, name))
+        else:
+            self._change_part(parts_page.remove_part)
+
+    def _change_part(self, change: Callable[[Workspace, str, int], str], by: int = 0) -> None:
+        """Change the part under the cursor, which goes along with it."""
+        page, key = self.page, self.lines.key
+        if page is not None and isinstance(key, int):
+            make_edit(self, lambda workspace: change(workspace, page, key))
+            self.sync()
+            self.lines.to_key(min(max(key + by, 0), len(parts_page.parts_at(self.workspace, page)) - 1))
+
+    def do_down(self) -> None:
+        """The part one place on."""
+        self._change_part(partial(parts_page.move_part, way=1), 1)
+
+    def do_up(self) -> None:
+        """The part one place back."""
+        self._change_part(partial(parts_page.move_part, way=-1), -1)
+
+    async def do_rename(self) -> None:
+        """Another name for the value, or the next role for the message."""
+        page, key = self.page, self.lines.key
+        if page is not None and isinstance(key, int):
+            change = await parts_page.another_name(self, page, key)
+            if change is not None:
+                self._change_part(change)
 
     def do_new(self) -> None:
-        """A new item."""
-        make_edit(self, item_edits.new_item)
+        """A new item, to be written at once."""
+        if make_edit(self, item_edits.new_item):
+            self.write("prompt")
 
     def do_new_turn(self) -> None:
-        """A new turn."""
-        make_edit(self, item_edits.new_turn)
+        """A new turn, to be written at once."""
+        if make_edit(self, item_edits.new_turn):
+            self.write("prompt")
 
     def do_duplicate(self) -> None:
-        """A copy of the item or turn."""
-        make_edit(self, item_edits.duplicate)
+        """A copy of the item or turn, or of the part."""
+        if self.page is None:
+            make_edit(self, item_edits.duplicate)
+        else:
+            self._change_part(parts_page.copy_part, 1)
 
     def do_conversation(self) -> None:
         """Turns instead of one prompt, or back."""

@@ -12,7 +12,8 @@ from textual.binding import BindingType
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.messages import OpenDataset, Place, ShowPane
+from tui_evals.tui.messages import OpenDataset, Place, ShowPane, WritePrompt
+from tui_evals.tui.whole_items import edit_whole_items
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
@@ -107,7 +108,7 @@ class FoldingTree(TreeView):
 
 
 _OF_ONE = frozenset(("new_turn", "conversation", "down", "up"))
-_OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up"))
+_OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up", "whole"))
 
 
 class TreePane(FoldingTree):
@@ -223,14 +224,14 @@ class TreePane(FoldingTree):
         if members := self._shape.members(self.cursor_key):
             self._be(("items", members[-1]))
         if self._edit(lambda: item_edits.new_item(self.workspace)):
-            self.post_message(ShowPane("editor"))
+            self.post_message(WritePrompt())
 
     def do_new_turn(self) -> None:
         """A new turn after this one, to be written at once."""
         if self._edit(lambda: item_edits.new_turn(self.workspace)):
             self._shape.unfold(self.workspace.where[:2])
             self.sync()
-            self.post_message(ShowPane("editor"))
+            self.post_message(WritePrompt())
 
     def do_duplicate(self) -> None:
         """A copy of the marked items, of a category's, or of the turn or item one is in."""
@@ -251,6 +252,10 @@ class TreePane(FoldingTree):
     def do_conversation(self) -> None:
         """A conversation of a single prompt, or back."""
         self._edit(lambda: item_edits.conversation(self.workspace))
+
+    async def do_whole(self) -> None:
+        """Edit all of the items in $EDITOR."""
+        await edit_whole_items(self, self._chosen())
 
     async def do_category(self) -> None:
         """Put the items into a category that one chooses or types."""

@@ -71,10 +71,10 @@ async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[st
     """The tags that the items had in common and those that they are to have; None when one thinks better of it."""
     before = common_tags(pane.workspace, items)
     spelled = {safe_line(tag).strip(): tag for tag in before}
-    hint = "separate tags by commas · enter takes them · esc leaves them"
+    hint = "separate tags by commas"
     if len(items) > 1:
-        hint = f"tags that all {len(items)} have in common; {hint}"
-    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), ", ".join(spelled), hint=hint))
+        hint = f"tags that all {len(items)} have in common, separated by commas"
+    entered = await pane.app.push_screen_wait(Ask(_heading("tags", items), ", ".join(spelled), hint=hint, keeps=True))
     if entered is None:
         return None
     words = [word.strip() for word in entered.split(",")]

@@ -97,7 +97,7 @@ class TreeView(Pane):
 
     def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:
         super().__init__(workspace, watch, writer)
-        self._lines = Lines(id="tree-lines")
+        self._lines = Lines(searching=False, id="tree-lines")
         self._filter = FilterLine(ItemFilter, _HELP)
         self._shape = TreeShape()
         self._statuses = StatusLoader(self, self._show, self._statuses_changed)
@@ -177,6 +177,7 @@ class TreeView(Pane):
         )
         key = self._lines.key
         at = shape.row_for(self._where) if went or key is None else self._row_to_stay_on(key)
+        self._lines.filtered = shape.filtered
         self._lines.show(lambda width: TreeRows(tree, width), at=at)
 
     def _row_to_stay_on(self, key: Hashable) -> Hashable:

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from tui_evals.store.filters import SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import safe_line
 
-from .focus import give_keys
+from .focus import HOLDS_KEYS, give_keys
 
 HELP = (
     f"{' '.join(SHOWN_WORDS)} score:<50 evaluator: category: tag: id: target: turn: cause: status: ending: "
@@ -50,12 +50,13 @@ class FilterLine(Vertical):
         self._hint = Static(classes="hint")
         self._hint.styles.height = "auto"
         self._hint.styles.max_height = 3
-        self._input = Input(id="filter")
+        self._input = Input(id="filter", classes=HOLDS_KEYS, select_on_focus=False)
         yield from (self._hint, self._input)
 
     def begin(self, text: str) -> None:
         """Type, from a filter on that holds already."""
         self._input.value = safe_line(text)
+        self._input.select_all()
         self._say(None)
         self.display = True
         give_keys(self._input)
