@@ -362,9 +362,11 @@ async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_
         await person.press("ctrl+n")
         await person.press("end", *["backspace"] * len("evals/evals.json"))
         await person.type("support")
-        await person.press("enter", "ctrl+s")
+        await person.press("enter")
+        await person.type("Why?")
+        await person.press("escape", "ctrl+s")
         await person.until(lambda: "saved support.json" in person.said())
-        assert saved(tmp_path, "support.json")["items"] == [{"prompt": "New prompt"}]
+        assert saved(tmp_path, "support.json")["items"] == [{"prompt": "Why?"}]
         await person.press("3", "l", "a")
         await person.type("citat")
         await person.press("enter")
