@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from tests.bench import screen_pane, screen_program
+from tests.bench import screen_edits, screen_pane, screen_program
 
 
 def paint(chosen: argparse.Namespace) -> None:
@@ -43,6 +43,11 @@ def opened(chosen: argparse.Namespace) -> None:
     asyncio.run(screen_pane.opening(chosen.rows))
 
 
+def edits(chosen: argparse.Namespace) -> None:
+    for count in (10_000, 20_000):
+        screen_edits.edits(count, chosen.edits)
+
+
 SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "paint": paint,
     "idle": idle,
@@ -51,6 +56,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "answer": answer,
     "diff": diff,
     "open": opened,
+    "edits": edits,
 }
 
 
@@ -60,6 +66,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000, help="answers of the run that is opened")
     parser.add_argument("--rate", type=float, default=100.0, help="results a second")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long CPU and wire are counted")
+    parser.add_argument("--edits", type=int, default=500, help="copies and undos in a large dataset")
     parser.add_argument("--tries", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=[*SECTIONS], default=[*SECTIONS])
     chosen = parser.parse_args()

@@ -67,6 +67,20 @@ def test_a_dataset_in_place_of_a_command_opens_on_it(terminal, name, mouse):
     assert found == Opening(terminal, terminal / ".evals" / "evals.db", terminal / name, mouse=mouse)
 
 
+def test_the_name_of_a_dataset_is_enough_for_the_workbench_and_for_commands(terminal, shell):
+    (terminal / "evals").mkdir()
+    (terminal / "evals" / "support.json").write_text('{"schemaVersion": "1.11.0", "items": [{"prompt": "x"}]}')
+    assert run(["support"]).dataset == terminal / "evals" / "support.json"
+    assert "evals/support.json: valid" in shell("validate", "support").out
+    assert "Relevance" in shell("resolve", "support").out
+    done = shell("run", "support", "--target", "demo", "--plan", "--evaluators", "Equals")
+    assert done.code == 0, done.err
+    (terminal / "support.csv").write_text("input\nx\n")
+    for words in (["support"], ["run", "support", "--target", "demo"], ["validate", "support"]):
+        done = shell(*words)
+        assert done.code == 2 and "could be evals/support.json or support.csv; name the file itself" in done.err
+
+
 def test_a_dataset_elsewhere_opens_the_project_it_belongs_to(terminal, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     make_project(other)

@@ -17,6 +17,22 @@ from tui_evals.imports import m365
 from tui_evals.text import strictjson
 
 
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("Question,Expected Answer,Answer", {"prompt": "Question", "expected_response": "Answer"}),
+        ("id,user-message,text,Ground Truth", {"prompt": "text", "expected_response": "Ground Truth"}),
+        ("prompt,target,model_output,passage", None),
+        ("a,b", {}),
+        ('"torn', {}),
+    ],
+)
+def test_the_columns_of_another_table_are_guessed_by_their_names(header, found):
+    if found is None:
+        found = dict(zip(("prompt", "expected_response", "response", "context"), header.split(","), strict=True))
+    assert table.likely_columns(table.header_of(header + "\n")) == found
+
+
 def test_a_table_reads_cells_as_text_and_blanks_as_absent(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text(

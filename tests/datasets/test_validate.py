@@ -1,15 +1,23 @@
 """What a person is told about a broken dataset, and the two verdicts on a whole one."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tui_evals.datasets.document import load
+from tests.datasets.test_steps import datasets, some_step
+from tui_evals.datasets import steps
+from tui_evals.datasets import validate as validate_module
+from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.problems import DatasetError, problem_with_place
 from tui_evals.datasets.prompts import load_prompt
-from tui_evals.datasets.validate import dataset_of, runevals_refusal, validate
+from tui_evals.datasets.validate import Checker, dataset_of, runevals_refusal, validate
 
 BROKEN = Path(__file__).parent / "broken"
 
@@ -171,3 +179,37 @@ def test_refusal_says_why_runevals_would_not_take_an_evaluator():
     assert runevals_refusal("Relevance", {"weight": 0.5}) == "unknown field 'weight'"
     assert runevals_refusal("Equals", {}) == "'Equals' is not an evaluator of runevals"
     assert runevals_refusal("polite", {"threshold": 1}, ["polite"]) is None
+
+
+@given(st.data())
+def test_a_checker_that_goes_along_with_edits_says_what_a_fresh_one_says(data):
+    edited, checker = data.draw(datasets), Checker()
+    for _ in range(data.draw(st.integers(1, 4))):
+        step, *arguments = data.draw(some_step(edited))
+        with contextlib.suppress(CannotEdit):
+            edited = step(edited, *arguments)
+        document = Document(Path("d.json"), json.dumps(edited), "", "document", edited)
+        assert checker.validate(document, {}, ("Equals",)) == validate(document, {}, ("Equals",))
+
+
+def test_an_edit_has_only_the_items_checked_again_that_it_changed(monkeypatch):
+    checked = []
+    parse = validate_module._parsed_item
+    monkeypatch.setattr(validate_module, "_parsed_item", lambda item: checked.append(item) or parse(item))
+    items = [{"testId": f"t{number}", "prompt": "x"} for number in range(1000)]
+    edit = Editing(Document(Path("d.json"), "{}", "", "document", {"schemaVersion": "1.11.0", "items": items}))
+
+    def check():
+        del checked[:]
+        report = edit.checker.validate(edit.document.with_data(edit.data), {}, ())
+        assert report.dataset is not None and len(report.dataset.items) == len(edit.data["items"])
+        return len(checked)
+
+    assert check() == 1000
+    edit.apply(steps.duplicate_items(edit.data, [500]), "copy")
+    assert check() == 1
+    edit.undo()
+    assert check() == 0
+    edit.apply(steps.set_field(edit.data, ("items", 7), "notes", "n"), "notes")
+    edit.apply(steps.move_items(edit.data, [900], 1), "move")
+    assert check() == 1

@@ -21,7 +21,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui import item_edits
 from tui_evals.tui.item import fields
 from tui_evals.tui.item.pane import EditorPane
-from tui_evals.tui.item.rows import fair_share, headline, page_rows, portability_piece, preview
+from tui_evals.tui.item.rows import export_piece, fair_share, headline, page_rows, preview
 from tui_evals.tui.item.walk import neighbour_field
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.workspace import Workspace
@@ -85,14 +85,14 @@ def test_the_dataset_shows_its_own_fields_and_where_problems_are(tmp_path):
     )
     assert keys(made)[:2] == ["metadata.name", "description"]
     assert {"metadata.owner", "house", "schemaVersion", ("items", 1), ("items", 2, "turns", 0)} <= set(keys(made))
-    assert "✗ not portable: items[1].prompt: must not be empty (+1 more)" in shown(made)
+    assert "export: not portable to runevals before its problems are mended" in shown(made)
 
 
 def test_the_badge_names_the_first_reason(tmp_path):
-    assert portability_piece(workspace(tmp_path, {"prompt": "x"}).report).text == "✓ portable to runevals"
-    told = portability_piece(workspace(tmp_path, SINGLE).report).text
-    assert told.startswith("✗ not portable: items[0]: runevals does not know") and "(+1 more)" in told
-    assert "not checked" in portability_piece(None).text
+    assert export_piece(workspace(tmp_path, {"prompt": "x"}).report).text == "export: portable to runevals"
+    told = export_piece(workspace(tmp_path, SINGLE).report).text
+    assert told.startswith("export: not portable to runevals: items[0]: runevals does not know")
+    assert "(+1 more)" in told and "not checked" in export_piece(None).text
 
 
 def test_a_problem_stands_beneath_its_field_with_the_place_inside(tmp_path):
@@ -197,19 +197,17 @@ def test_nothing_open_says_what_belongs_here(tmp_path):
     assert "1, then enter opens one" in shown(made)
 
 
-@pytest.mark.parametrize("width", [20, 36, 40, 74])
-def test_an_item_says_in_a_word_whether_the_file_is_portable_where_there_is_room(tmp_path, width):
+def test_the_last_line_of_an_item_says_in_a_word_whether_the_file_is_portable(tmp_path):
     made = workspace(tmp_path, SINGLE, where=("items", 0))
     made.check()
-    first = page_rows(made, width)[0]
-    said = "".join(piece.text for piece in first.pieces)
-    assert ("portable" in said) == (width >= 36)
-    assert len(said) <= max(width, len("item 1 of 1"))
+    *_, last = page_rows(made, 40)
+    assert last.pieces[-1] == ("export: not portable", "dim")
+    assert "portable" not in "".join(piece.text for piece in page_rows(made, 74)[0].pieces)
 
 
 def test_a_file_that_is_no_document_is_the_subject_of_its_badge():
     report = ValidationReport(None, (), (Problem("is no eval document; convert it", ()),))
-    assert portability_piece(report).text == "✗ not portable: the file is no eval document; convert it"
+    assert export_piece(report).text == "export: not portable to runevals: the file is no eval document; convert it"
 
 
 def test_what_is_no_object_is_told_and_not_edited(tmp_path):

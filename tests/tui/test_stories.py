@@ -186,24 +186,28 @@ async def test_a_verdict_and_a_note_of_ones_own(project):
 
 
 async def test_a_file_changed_by_somebody_else_is_not_overwritten_unasked(project):
-    """Three ways out, and reading again can be taken back."""
+    """What conflicts is asked; put off, saving asks again with three ways out, and reading can be taken back."""
     file = project.dataset(2)
     async with at_the_workbench(project.folder, dataset="data.json") as person:
         await person.press("j", "2", "enter")
         await person.type(" mine")
-        await person.press("escape")
         theirs = json.loads(file.read_text())
-        theirs["items"][1]["prompt"] = "theirs"
+        theirs["items"][0]["prompt"] = "theirs"
         file.write_text(json.dumps(theirs))
+        await person.press("escape")
+        await person.sees("1 value changed on both sides")
+        assert "question 0 mine" in person.screen() and "│ theirs" in person.screen()
+        await person.press("escape")
+        await person.sees("ctrl+s asks again")
         await person.press("ctrl+s")
-        await person.sees("changed on disk")
+        await person.sees("put both together")
         assert "another name" in person.screen() and "read it again" in person.screen()
         await person.press("escape")
         assert json.loads(file.read_text()) == theirs
         await person.press("ctrl+s")
         await person.type("read")
         await person.press("enter")
-        await person.until(lambda: person.app.workspace.items[1]["prompt"] == "theirs")
+        await person.until(lambda: person.app.workspace.items[0]["prompt"] == "theirs")
         await person.press("u")
         await person.until(lambda: "mine" in person.app.workspace.items[0]["prompt"])
 

@@ -1,7 +1,9 @@
 """What people do to a dataset at the workbench: write it, arrange it, mend it, save it."""
 
+import contextlib
 import json
 import signal
+import subprocess
 import time
 import unicodedata
 
@@ -12,6 +14,8 @@ from tests.runs.conftest import Project
 from tests.server import running
 from tests.tui.story import at_the_workbench, write
 from tests.tui.terminal import workbench
+from tui_evals.tui import external_editor
+from tui_evals.tui.app import Workbench
 
 ITEMS = [
     {"testId": "A-1", "prompt": "first", "expected_response": "one", "category": "facts"},
@@ -274,17 +278,100 @@ async def test_a_limit_that_is_not_kept_is_said_beside_its_field(folder):
 async def test_the_badge_says_what_runevals_would_not_take_and_follows_the_edits(folder):
     write(folder / "plain.json", {"schemaVersion": "1.0.0", "items": [{"prompt": "a", "expected_response": "b"}]})
     async with at_the_workbench(folder, dataset="plain.json", size=(120, 40)) as person:
-        await person.sees("✓ portable to runevals")
+        await person.sees("export: portable to runevals")
         await person.press("j")
-        await person.sees("✓ portable")
+        await person.sees("export: portable")
         await person.press("2", "a")
         await person.type("testId")
         await person.press("enter")
         await person.type("X-1")
         await person.press("escape")
-        await person.sees("✗ not portable")
+        await person.sees("export: not portable")
         await person.press("u")
-        await person.sees("✓ portable")
+        await person.sees("export: portable")
+
+
+async def test_problems_are_gone_through_by_a_key_and_named_when_the_file_is_saved(folder):
+    items = [{"prompt": "fine"}, {"prompt": "x", "weight": 7}, {"turns": [{"prompt": "y"}, {"expected_response": "z"}]}]
+    write(folder / "bad.json", {"schemaVersion": "1.11.0", "items": items, "default_evaluators": {"Nope": {}}})
+    async with at_the_workbench(folder, dataset="bad.json", size=(120, 40)) as person:
+        space = person.app.workspace
+        seen = []
+        for key in ("!", "!", "right_curly_bracket", "!", "left_curly_bracket", "left_curly_bracket"):
+            await person.press(key)
+            await person.until(lambda: "problem " in person.said())
+            seen.append((space.where, person.app.query_one("#fields").key))
+        item, turn, whole = (("items", 1), "weight"), (("items", 2, "turns", 1), "prompt"), ((), "default_evaluators")
+        assert [where for where, _ in seen] == [one[0] for one in (whole, item, turn, whole, turn, item)]
+        assert seen[1] == item and seen[0] == whole
+        assert "problem 2 of 3, item 2, weight: must be at most 1, not 7" in person.said()
+        await person.press("d", "ctrl+s")
+        await person.until(lambda: "saved bad.json" in person.said())
+        assert "4 problems: item 2, weight: must be at most 1, not 7 …; ! goes" in person.said()
+
+
+async def test_a_broken_file_is_shown_at_its_line_and_opened_once_it_was_mended(tmp_path, monkeypatch):
+    file = tmp_path / "torn.json"
+    file.write_text('{"schemaVersion": "1.11.0",\n "items": [\n  {"prompt": "a"}\n  {"prompt": "b"}\n]}\n')
+    calls = []
+
+    def mended(command, **_):
+        calls.append(command)
+        file.write_text(file.read_text().replace('"a"}\n', '"a"},\n'))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(external_editor.subprocess, "run", mended)
+    monkeypatch.setattr(Workbench, "suspend", lambda self: contextlib.nullcontext())
+    monkeypatch.setenv("VISUAL", "vim -n")
+    async with at_the_workbench(tmp_path, dataset="torn.json") as person:
+        await person.sees("torn.json cannot be opened")
+        assert "line 4: not valid JSON" in person.screen() and '▸     4   {"prompt": "b"}' in person.screen()
+        await person.press("c", "e")
+        await person.until(lambda: person.app.workspace.editing)
+        assert calls == [["vim", "-n", "+4", str(file)]]
+        assert person.app.workspace.items == [{"prompt": "a"}, {"prompt": "b"}]
+
+
+async def test_a_table_with_other_columns_becomes_a_dataset_by_saying_which_is_what(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("Question,Answer,Locale,Notes on it\nwhere?,there,de,x\nwhen?,now,en,y\n")
+    async with at_the_workbench(tmp_path, dataset="table.csv") as person:
+        await person.sees("there is no column 'input'")
+        await person.press("c")
+        await person.sees("which column is what")
+        assert "2 items" in person.screen() and "1  prompt: where?" in person.screen()
+        assert "expected_response: there" in person.screen() and "Locale = de" in person.screen()
+        await person.press("D")
+        await person.sees("choose the column that holds what is asked")
+        await person.press("enter")
+        await person.sees("type to search")
+        await person.type("quest")
+        await person.press("enter")
+        await person.sees("1  prompt: where?")
+        await person.press("ctrl+s")
+        await person.until(lambda: person.app.workspace.editing)
+        await person.press("ctrl+s")
+        await person.until(lambda: "saved table.json" in person.said())
+    first = saved(tmp_path, "table.json")["items"][0]
+    assert (first["prompt"], first["expected_response"], first["variables"]["Locale"]) == ("where?", "there", "de")
+    assert table.read_text().startswith("Question,Answer")
+
+
+async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_defaults_out(tmp_path):
+    async with at_the_workbench(tmp_path) as person:
+        await person.press("ctrl+n")
+        await person.press("end", *["backspace"] * len("evals/evals.json"))
+        await person.type("support")
+        await person.press("enter")
+        await person.type("Why?")
+        await person.press("escape", "ctrl+s")
+        await person.until(lambda: "saved support.json" in person.said())
+        assert saved(tmp_path, "support.json")["items"] == [{"prompt": "Why?"}]
+        await person.press("3", "l", "a")
+        await person.type("citat")
+        await person.press("enter")
+        await person.until(lambda: "Citations judges the dataset now" in person.said())
+        assert "Relevance and Coherence, which judge where nothing is said, stand in the file" in person.said()
 
 
 async def test_an_evaluator_is_tried_on_the_answer_in_place(folder):
@@ -329,7 +416,7 @@ async def test_a_table_and_samples_are_edited_and_saved_as_they_were_and_as_a_do
         await person.press("W")
         await person.sees("data.json")
         await person.press("enter")
-        await person.until(lambda: "data.json saved" in person.said())
+        await person.until(lambda: "saved data.json" in person.said())
         assert (tmp_path / name).read_text() == as_it_was
         assert person.app.workspace.editing.document.file.name == "data.json"
     assert saved(tmp_path)["metadata"] == {"name": "A name"}
@@ -386,7 +473,7 @@ def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder
     with workbench(folder, "data.json") as terminal:
         terminal.wait("unsaved edits of data.json were kept")
         terminal.after("\r", "edits recovered")
-        terminal.after("\x13", "data.json saved")
+        terminal.after("\x13", "saved data.json")
         terminal.press("q")
         assert terminal.end() == 0
     assert saved(folder)["items"][0]["prompt"] == "first typed before the crash"

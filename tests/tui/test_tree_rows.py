@@ -33,7 +33,8 @@ ITEMS = [
 def laid(shape=None, items=ITEMS, keep=None, **given):
     shape = shape or TreeShape()
     shape.lay(items, keep)
-    return Tree("d.json", False, items, shape.keys, groups=shape.groups, folded=shape.folded, shut=shape.shut, **given)
+    shown = {"groups": shape.groups, "folded": shape.folded, "shut": shape.shut}
+    return Tree("d.json", False, items, shape.keys, shape.name_width, **shown, **given)
 
 
 def texts(tree, width=60):
@@ -96,7 +97,7 @@ def test_an_unfolded_conversation_does_not_say_its_first_prompt_twice():
 def test_items_of_which_none_has_a_category_stand_in_no_groups():
     shape = TreeShape(by_category=True)
     shape.lay([{"prompt": "a"}, {"prompt": "b"}], None)
-    assert shape.groups is None and shape.keys == [("items", 0), ("items", 1)]
+    assert shape.groups is None and list(shape.keys) == [("items", 0), ("items", 1)]
 
 
 def test_the_dataset_shows_its_file_its_size_and_its_errors():
@@ -115,9 +116,13 @@ def test_errors_of_a_turn_count_for_its_item_and_the_dataset():
 def test_groups_come_in_order_of_appearance_and_items_without_category_last():
     assert items_by_category(ITEMS, range(4)) == {"Safety": [0, 3], "Tone": [2], "": [1]}
     keys = row_keys(
-        ITEMS, range(4), groups=items_by_category(ITEMS, range(4)), shut=frozenset({"Safety"}), folded=frozenset({1})
+        [0, 2, 0, 0],
+        range(4),
+        groups=items_by_category(ITEMS, range(4)),
+        shut=frozenset({"Safety"}),
+        folded=frozenset({1}),
     )
-    assert keys == [("category", "Safety"), ("category", "Tone"), ("items", 2), ("category", ""), ("items", 1)]
+    assert list(keys) == [("category", "Safety"), ("category", "Tone"), ("items", 2), ("category", ""), ("items", 1)]
 
 
 def test_a_category_shows_how_many_it_has_and_a_mark_when_all_of_them_are_marked():
@@ -137,7 +142,7 @@ def filtered(words, items=ITEMS, **given):
 def test_a_filter_keeps_the_item_one_is_in_on_screen():
     shape = filtered("smoke")
     shape.lay(ITEMS, keep=2)
-    assert shape.keys == [("items", 0), ("items", 2)]
+    assert list(shape.keys) == [("items", 0), ("items", 2)]
     assert list(shape.shown) == [0]
     assert shape.hides(2)
     assert not shape.hides(0)

@@ -18,6 +18,7 @@ from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import Project, load_project
 from tui_evals.targets.base import ConfigurationError
 
+from .datasets_named import dataset_of_word
 from .output import Stop, say, warn
 
 SUFFIXES = (*ENDINGS, *OWN_SUFFIXES)
@@ -29,9 +30,9 @@ def evaluators(trusting: bool = False, prompt: Path | None = None) -> Registry:
 
 
 def read(file: Path) -> Document:
-    """The document of a file, or Stop with its problems."""
+    """The document of a file, or of the dataset of that name, or Stop with its problems."""
     try:
-        return load(file)
+        return load(dataset_of_word(file))
     except DatasetError as problem:
         raise Stop(str(problem)) from None
 
@@ -45,7 +46,7 @@ def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
             files = (file for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
             yield from sorted(file for file in files if not is_generation_file(file))
         else:
-            yield path
+            yield dataset_of_word(path)
 
 
 def found_or_started() -> Path:

@@ -13,7 +13,8 @@ import click
 
 from tui_evals.version import __version__
 
-from .opening import GlobalOptions, Opening, is_dataset, opening
+from .datasets_named import is_dataset
+from .opening import GlobalOptions, Opening, opening
 from .output import Stop, output_of_command, own_output, say_end, warn
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {

@@ -7,8 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_evals.datasets.discover import ENDINGS, project_root
+from tui_evals.datasets.discover import project_root
 
+from .datasets_named import dataset_of_word
 from .output import Stop
 
 
@@ -39,15 +40,11 @@ def need_terminal(instead: str) -> None:
         raise Stop(f"the workbench needs a terminal that can move its cursor, and TERM is dumb; {instead}")
 
 
-def is_dataset(word: str) -> bool:
-    """Whether a word that is no command names a dataset: a file that is there, or one by its ending."""
-    return word.lower().endswith(ENDINGS) or Path(word).is_file()
-
-
 def opening(dataset: Path | None, mouse: bool) -> Opening:
     """`tui-evals` and `tui-evals DATASET`."""
     instead = "`tui-evals --help` lists the commands that do not"
     if dataset is not None:
+        dataset = dataset_of_word(dataset)
         instead = f"`tui-evals validate {dataset}` and `tui-evals run {dataset}` do not"
     need_terminal(instead)
     from .project import store_path

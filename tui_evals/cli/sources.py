@@ -18,6 +18,7 @@ from tui_evals.targets.config import Settings, find_target
 from tui_evals.text import strictjson
 
 from . import inputs, project
+from .datasets_named import dataset_of_word
 from .output import Stop
 
 
@@ -58,7 +59,7 @@ def document_of(options: Mapping[str, Any]) -> tuple[Document, str]:
             if stands_for is not None:
                 return document_of_data(data, stands_for), str(stands_for)
             return document_of_data(data), f"snapshot {options['snapshot'][:12]}"
-        path = file or inputs.found_or_started()
+        path = dataset_of_word(file) if file else inputs.found_or_started()
         return load(path), str(path)
     except DatasetError as problem:
         raise Stop(str(problem)) from None

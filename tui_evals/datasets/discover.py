@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from tui_evals.atomic_files import write_atomically
 from tui_evals.private_files import make_private_folder
+
+from .problems import DatasetError, Problem
 
 _DATASET_NAMES = ("prompts.json", "evals.json", "tests.json")
 STARTER = Path("evals", "evals.json")
@@ -21,6 +25,11 @@ _GENERATION_FILES = frozenset(
 )
 """Files that test generation, or PromptPex itself, writes beside a dataset."""
 
+_PLAIN_ENDINGS = tuple(ending for ending in ENDINGS if not ending.endswith(".gz"))
+_NO_DATASETS_IN = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
+_DEEPEST = 4
+_HEAD = 65536
+
 _GITIGNORE = """\
 # The database, logs and results stay on this machine; the configuration and the suites are shared.
 *
@@ -35,6 +44,55 @@ def find_dataset(folder: Path) -> Path | None:
     """The first dataset among the six usual places: the folder itself, then its `evals/`."""
     places = [place / name for place in (folder, folder / "evals") for name in _DATASET_NAMES]
     return next((place for place in places if place.is_file() and not is_generation_file(place)), None)
+
+
+def dataset_named(word: Path, root: Path) -> Path:
+    """The file of a path; where there is none, the only dataset of the project that is called so.
+
+    Its ending and its folder may be left out: `support` is `evals/support.json`. DatasetError names those it could be.
+    """
+    if word.exists() or word.is_absolute() or len(word.parts) > 1:
+        return word
+    found = sorted(file for file in dataset_files(root) if word.name in (file.name, _name_without_ending(file)))
+    if len(found) > 1:
+        names = " or ".join(str(_from_here(file)) for file in found)
+        raise DatasetError(str(word), [Problem(f"could be {names}; name the file itself")])
+    return _from_here(found[0]) if found else word
+
+
+def _from_here(file: Path) -> Path:
+    here, file = Path.cwd().resolve(), file.resolve()
+    return file.relative_to(here) if file.is_relative_to(here) else file
+
+
+def _name_without_ending(file: Path) -> str:
+    ending = max((ending for ending in ENDINGS if file.name.lower().endswith(ending)), key=len, default="")
+    return file.name[: len(file.name) - len(ending)] if ending else file.name
+
+
+def dataset_files(root: Path) -> Iterator[Path]:
+    """Files of a project that look like datasets, not too deep and never in hidden folders."""
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        depth = len(here.relative_to(root).parts)
+        folders[:] = [
+            name for name in folders if not name.startswith(".") and name not in _NO_DATASETS_IN and depth < _DEEPEST
+        ]
+        yield from (here / name for name in names if name.endswith(_PLAIN_ENDINGS) and _may_hold_items(here / name))
+
+
+def _may_hold_items(file: Path) -> bool:
+    """Whether a file can hold a dataset: a JSON file with items or a list, any table or samples."""
+    if is_generation_file(file):
+        return False
+    if file.suffix != ".json":
+        return True
+    try:
+        with open(file, "rb") as stream:
+            start = stream.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
+    except OSError:
+        return False
+    return start.startswith(b"[") or (start.startswith(b"{") and (b'"items"' in start or b'"prompts"' in start))
 
 
 def is_generation_file(file: Path) -> bool:

@@ -6,8 +6,8 @@ import gzip
 import hashlib
 import stat
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as File
 from typing import Any, Literal
@@ -38,6 +38,12 @@ class Document:
     def _layout(self) -> Layout:
         return Layout(self.text)
 
+    def with_data(self, data: dict[str, Any]) -> Document:
+        """The same file with other data; what was found out about its lines stays known."""
+        other = replace(self, data=data)
+        other.__dict__["_layout"] = self._layout
+        return other
+
     @property
     def needs_upgrade(self) -> bool:
         """Whether the file has one of the older shapes, which the first save replaces."""
@@ -45,10 +51,10 @@ class Document:
             return True
         return self.dialect == "document" and "schemaVersion" not in self.written
 
-    @cached_property
-    def written(self) -> Mapping[str, Any]:
+    @property
+    def written(self) -> Collection[str | int]:
         """The top-level keys of the JSON object as they stand in the file."""
-        return {str(member.key): None for member in self._layout.members(self._layout.root)}
+        return self._layout.by_key(self._layout.root).keys()
 
     def line(self, path: Path) -> int | None:
         """The line of a value of the document, None if it is not known or stands in no file."""

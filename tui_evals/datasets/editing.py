@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path as File
@@ -12,24 +13,38 @@ from typing import Any
 from tui_evals.atomic_files import CannotSave
 from tui_evals.text import strictjson
 
-from .document import Document, dialect_of_name, load
+from .document import Document, dialect_of_name, digest_of, load
 from .layout import pretty_json
+from .merging import Merge, merge
 from .model import CURRENT_VERSION
+from .patches import Patch, patch_between
 from .paths import CannotEdit, Data, same_data
 from .save import ChangedOnDisk, Saved, overwrite, save
 from .steps import new_item
+from .validate import Checker
 
 _MAX_UNDO = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One undoable step, the data on its other side, and the caller's cursor before and after it."""
+    """One undoable step, what it changed, and the caller's cursor before and after it."""
 
     description: str
-    data: Data
+    patch: Patch
     before: object = None
     after: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What somebody else wrote into the file of a dataset that is open, and how it goes together with what is here."""
+
+    document: Document
+    merge: Merge | None
+    """None where nothing here is unsaved."""
+    base: Document
+    version: int
 
 
 class Editing:
@@ -46,6 +61,11 @@ class Editing:
         self._merge: str | None = None
         self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
+        self._dirty: tuple[Document, int, bool] | None = None
+        self.checker = Checker()
+        """Validates the data as it is now, and of its items those that changed."""
+        self._disk = threading.Lock()
+        """Held while the file is read or written, so that our own writing is not taken for somebody else's."""
 
     @classmethod
     def new_file(cls, file: File) -> Editing:
@@ -63,7 +83,11 @@ class Editing:
     @property
     def dirty(self) -> bool:
         """Whether there are changes that the file does not hold."""
-        return not self.in_file or not same_data(self.data, self.document.data)
+        known = self._dirty
+        if known is None or known[0] is not self.document or known[1] != self.version:
+            differs = not self.in_file or not same_data(self.data, self.document.data)
+            known = self._dirty = (self.document, self.version, differs)
+        return known[2]
 
     @property
     def can_undo(self) -> bool:
@@ -88,12 +112,12 @@ class Editing:
         if self._saved_ids[0] is not self.document:
             self._saved_ids = (self.document, _item_ids(self.document.data))
         saved_ids, shift = self._saved_ids[1], len(saved) - len(current)
+        unknown = [index for index, known in enumerate(map(saved_ids.__contains__, map(id, current))) if not known]
         return frozenset(
             index
-            for index, item in enumerate(current)
-            if id(item) not in saved_ids
-            and not any(
-                same_data(item, saved[saved_index])
+            for index in unknown
+            if not any(
+                same_data(current[index], saved[saved_index])
                 for saved_index in {index, index + shift}
                 if 0 <= saved_index < len(saved)
             )
@@ -104,15 +128,18 @@ class Editing:
         if data is self.data:
             return
         merged = merge is not None and merge == self._merge and bool(self._undo)
-        before = self._undo[-1].data if merged else self.data
+        before = self._undo[-1].patch.back(self.data) if merged else self.data
         if same_data(data, before):
             self._merge = None
             if merged:
                 self._undo.pop()
                 self._set_data(before)
             return
-        if not merged:
-            self._undo.append(_Step(description, self.data, cursor, cursor))
+        patch = patch_between(before, data)
+        if merged:
+            self._undo[-1] = replace(self._undo[-1], patch=patch)
+        else:
+            self._undo.append(_Step(description, patch, cursor, cursor))
             del self._undo[:-_MAX_UNDO]
         self._redo.clear()
         self._merge = merge
@@ -125,41 +152,43 @@ class Editing:
 
     def undo(self) -> str | None:
         """Undo the last step and return its description; None when there is none."""
-        step = self._step(self._undo, self._redo)
+        step = self._move(self._undo, self._redo)
         self.cursor = step.before if step else None
+        if step is not None:
+            self._set_data(step.patch.back(self.data))
         return step.description if step else None
 
     def redo(self) -> str | None:
         """Redo the step undone last and return its description; None when there is none."""
-        step = self._step(self._redo, self._undo)
+        step = self._move(self._redo, self._undo)
         self.cursor = step.after if step else None
+        if step is not None:
+            self._set_data(step.patch.forward(self.data))
         return step.description if step else None
 
-    def _step(self, source: list[_Step], target: list[_Step]) -> _Step | None:
+    def _move(self, source: list[_Step], target: list[_Step]) -> _Step | None:
         self._merge = None
-        if not source:
-            return None
-        step = source.pop()
-        target.append(replace(step, data=self.data))
-        self._set_data(step.data)
-        return step
+        if source:
+            target.append(source.pop())
+            return target[-1]
+        return None
 
     def _set_data(self, data: Data) -> None:
         self.data = data
         self.version += 1
 
-    def save(self) -> Saved:
+    def save(self, *, even_read_only: bool = False) -> Saved:
         """Write the data to its file; ChangedOnDisk when the file has changed since it was read."""
         if not self.in_file and os.path.lexists(self.document.file):
             raise ChangedOnDisk(
                 f"{self.document.file} has been made by someone else; "
                 "save under another name, read that file, or overwrite it"
             )
-        return self._write(self.document, save if self.in_file else overwrite)
+        return self._write(self.document, save if self.in_file else overwrite, even_read_only)
 
-    def overwrite(self) -> Saved:
+    def overwrite(self, *, even_read_only: bool = False) -> Saved:
         """Write the data whatever the file holds now."""
-        return self._write(self.document, overwrite)
+        return self._write(self.document, overwrite, even_read_only)
 
     def save_as(self, file: File) -> Saved:
         """Write the data to a new file and go on editing that one."""
@@ -168,15 +197,19 @@ class Editing:
         dialect = dialect_of_name(file)
         current = self.document
         if dialect == current.dialect:
-            return self._write(replace(current, file=file), overwrite)
-        return self._write(Document(file, pretty_json(self.data), "", dialect, {}), overwrite)
+            return self._write(replace(current, file=file), overwrite, False)
+        return self._write(Document(file, pretty_json(self.data), "", dialect, {}), overwrite, False)
 
-    def _write(self, document: Document, write: Callable[[Document, Data], Saved]) -> Saved:
+    def _write(self, document: Document, write: Callable[..., Saved], even_read_only: bool) -> Saved:
+        with self._disk:
+            return self._write_alone(document, write, even_read_only)
+
+    def _write_alone(self, document: Document, write: Callable[..., Saved], even_read_only: bool) -> Saved:
         data = self.data
         try:
             if write is overwrite:
                 document.file.parent.mkdir(parents=True, exist_ok=True)
-            saved = write(document, data)
+            saved = write(document, data, even_read_only=even_read_only)
         except OSError as error:
             raise CannotSave(f"{document.file} could not be written: {error.strerror}") from None
         except UnicodeEncodeError as error:
@@ -186,7 +219,7 @@ class Editing:
                 "delete it where it stands"
             ) from None
         reloaded = _reuse_items(data, saved.document.data)
-        self.document = replace(saved.document, data=reloaded)
+        self.document = saved.document.with_data(reloaded)
         self._merge = None
         if self.data is data:
             self.apply(reloaded, "leaving out what the file cannot hold")
@@ -194,14 +227,34 @@ class Editing:
 
     def reload(self) -> None:
         """Read the file again as one step, so that undo brings the dropped edits back."""
-        document = load(self.document.file)
-        reloaded = _reuse_items(self.data, document.data)
-        self.document = replace(document, data=reloaded)
-        self.apply(reloaded, "reading the file again")
+        with self._disk:
+            document = _sharing(self.data, load(self.document.file))
+        self.take_up(Incoming(document, None, self.document, self.version), document.data)
+
+    def incoming(self) -> Incoming | None:
+        """What somebody else has written into the file; None where it is as it was, or gone."""
+        with self._disk:
+            base, data, version, dirty = self.document, self.data, self.version, self.dirty
+            if not self.in_file or digest_of(base.file) in (None, base.digest):
+                return None
+            document = _sharing(data, load(base.file))
+        return Incoming(document, merge(base.data, data, document.data) if dirty else None, base, version)
+
+    def take_up(self, incoming: Incoming, merged: Data, cursor: object = None) -> bool:
+        """Go on from the file as it is now, and then from what edits and file are together: an undoable step each.
+
+        False, and nothing is done, where something was edited or saved since the file was looked at.
+        """
+        if self.document is not incoming.base or self.version != incoming.version:
+            return False
+        self.document = incoming.document
+        self.apply(incoming.document.data, "reading the file again", cursor=cursor)
+        self.apply(merged, "putting your edits and the file together", cursor=cursor)
+        return True
 
     def draft(self) -> str:
         """The unsaved data as text, for a recovery file."""
-        return json.dumps(self.data)
+        return f"{{{', '.join(f'{json.dumps(name)}: {_json(value)}' for name, value in self.data.items())}}}"
 
     def restore(self, text: str) -> None:
         """Load a draft as one undoable step."""
@@ -212,6 +265,16 @@ class Editing:
         if not isinstance(data, dict) or not isinstance(data.get("items"), list):
             raise CannotEdit("the recovered edits are no dataset and were left alone")
         self.apply(_reuse_items(self.data, data), "recovered edits")
+
+
+def _sharing(data: Data, document: Document) -> Document:
+    """The document with the item objects that are known already."""
+    return document.with_data(_reuse_items(data, document.data))
+
+
+def _json(value: Any) -> str:
+    """A value as JSON, a list one by one, for a call over all items would hold up the screen."""
+    return f"[{', '.join(map(json.dumps, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 def _reuse_items(old: Data, new: Data) -> Data:

@@ -57,11 +57,12 @@ class Layout:
         """The members of the object or array that starts there; none for any other value."""
         return self._scan(start) if self.text[start] in "{[" else []
 
-    def _member(self, start: int, key: str | int) -> Member | None:
+    def by_key(self, start: int) -> Mapping[str | int, Member]:
+        """The members of the object or array that starts there, which are looked for once."""
         members = self._members.get(start)
         if members is None:
             members = self._members[start] = {member.key: member for member in self.members(start)}
-        return members.get(key)
+        return members
 
     def _scan(self, start: int) -> list[Member]:
         text = self.text
@@ -86,7 +87,7 @@ class Layout:
         """Where the value at a path starts, its key where it has one; the nearest enclosing value if it is absent."""
         start = position = self.root
         for key in path:
-            member = self._member(start, key)
+            member = self.by_key(start).get(key)
             if member is None:
                 break
             start, position = member.start, member.head

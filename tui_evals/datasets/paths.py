@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from .layout import Path
@@ -137,7 +138,8 @@ def same_data(first: Any, second: Any) -> bool:
         elif isinstance(left, list):
             if len(left) != len(right):
                 return False
-            pairs += [(a, b) for a, b in zip(left, right, strict=True) if a is not b]
+            if not all(map(is_, left, right)):
+                pairs += [(a, b) for a, b in zip(left, right, strict=True) if a is not b]
         elif left != right:
             return False
     return True

@@ -125,18 +125,20 @@ PUBLIC: Catalogue = {
 }
 
 
-def refused_fields(data: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the published schema refuses in the fields of a well-formed document."""
+def missing_version(data: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the published schema misses in a document."""
     if "schemaVersion" not in data:
         yield Problem("schemaVersion is missing; `tui-evals upgrade` writes it", ("schemaVersion",))
-    for number, item in enumerate(data["items"]):
-        path: Path = ("items", number)
-        single = "turns" not in item
-        if single and "prompt" not in item:
-            yield Problem("has no prompt", path)
-        yield from _refused_in_unit(item, SUPERSET[Item] | ({"name"} if single else set()), path)
-        for place, turn in enumerate(item.get("turns") or ()):
-            yield from _refused_in_unit(turn, SUPERSET[Turn], (*path, "turns", place))
+
+
+def refused_fields(item: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the published schema refuses in the fields of a well-formed item; paths begin at the item."""
+    single = "turns" not in item
+    if single and "prompt" not in item:
+        yield Problem("has no prompt")
+    yield from _refused_in_unit(item, SUPERSET[Item] | ({"name"} if single else set()), ())
+    for place, turn in enumerate(item.get("turns") or ()):
+        yield from _refused_in_unit(turn, SUPERSET[Turn], ("turns", place))
 
 
 def _refused_in_unit(unit: Mapping[str, Any], fields: frozenset[str], path: Path) -> Iterator[Problem]:

@@ -25,6 +25,10 @@ class ChangedOnDisk(Exception):
     """The file is no longer the one that was read, so writing it would lose somebody's work."""
 
 
+class ReadOnlyFile(CannotSave):
+    """Nobody is to write the file, which replacing it would do all the same; it is as it was."""
+
+
 class Saved(NamedTuple):
     """The document after saving, and the backup of the older shape it replaced."""
 
@@ -32,7 +36,7 @@ class Saved(NamedTuple):
     backup: Path | None = None
 
 
-def save(document: Document, data: dict[str, Any]) -> Saved:
+def save(document: Document, data: dict[str, Any], *, even_read_only: bool = False) -> Saved:
     """Write `data` to the document's file; an older shape becomes a versioned document, the original kept beside it."""
     text = _file_text(document, data)
     if text == document.text:
@@ -42,15 +46,25 @@ def save(document: Document, data: dict[str, Any]) -> Saved:
             f"{document.file} was changed by someone else since it was read; "
             "save under another name, read it again, or overwrite it"
         )
-    return _write(document, text)
+    return _write(document, text, even_read_only)
 
 
-def overwrite(document: Document, data: dict[str, Any]) -> Saved:
+def overwrite(document: Document, data: dict[str, Any], *, even_read_only: bool = False) -> Saved:
     """Write `data` whatever the file holds now."""
-    return _write(document, _file_text(document, data))
+    return _write(document, _file_text(document, data), even_read_only)
 
 
-def _write(document: Document, text: str) -> Saved:
+def is_read_only(file: Path) -> bool:
+    """Whether a file is there that is not to be written, by whoever is asked for its permissions."""
+    try:
+        return not file.stat().st_mode & 0o222 or not os.access(file, os.W_OK)
+    except OSError:
+        return False
+
+
+def _write(document: Document, text: str, even_read_only: bool) -> Saved:
+    if not even_read_only and is_read_only(document.file):
+        raise ReadOnlyFile(f"{document.file} is read-only; make it writable, or save under another name")
     backup = back_up(document.file) if document.needs_upgrade and document.file.exists() else None
     write_atomically(document.file, text.encode("utf-8"))
     return Saved(load(document.file), backup)

@@ -185,12 +185,14 @@ def duplicate_items(data: Data, positions: Iterable[int]) -> Data:
     """Put a copy after each of the items, with a testId of its own and without results of runs."""
     items = items_of(data)
     selected = _check_positions(items, positions)
-    taken_ids = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
+    taken_ids = {name for item in items if isinstance(item, dict) and isinstance(name := item.get("testId"), str)}
     result: list[Any] = []
-    for index, item in enumerate(items):
-        result.append(item)
-        if index in selected:
-            result.append(_with_fresh_test_id(_without_results(unit_at(data, ("items", index))), taken_ids))
+    copied = 0
+    for index in sorted(selected):
+        result += items[copied : index + 1]
+        result.append(_with_fresh_test_id(_without_results(unit_at(data, ("items", index))), taken_ids))
+        copied = index + 1
+    result += items[copied:]
     return _with_items(data, items, result)
 
 

@@ -41,6 +41,41 @@ def read_csv(text: str, columns: Mapping[str, str] | None = None) -> tuple[list[
     return items, lines
 
 
+_LIKELY: Mapping[str, tuple[str, ...]] = {
+    "prompt": ("input", "prompt", "question", "query", "instruction", "user", "message", "text"),
+    "expected_response": (
+        *("reference_output", "expected_response", "expected_output", "expected", "reference", "ideal", "answer"),
+        *("ground_truth", "target", "output"),
+    ),
+    "response": ("candidate_output", "response", "completion", "model_output", "prediction", "generated"),
+    "context": ("context", "passage", "document", "source"),
+}
+"""How the columns of other tables are called, the likeliest first."""
+
+
+def header_of(text: str) -> list[str]:
+    """The names of the columns of a table; none where its first line cannot be read."""
+    try:
+        return [name.strip() for name in next(_reader(text), []) if name.strip()]
+    except csv.Error:
+        return []
+
+
+def likely_columns(header: Sequence[str]) -> dict[str, str]:
+    """Which columns the fields of an item are likely to be in, each column once."""
+    by_name = {_plain_name(name): name for name in reversed(header)}
+    found: dict[str, str] = {}
+    for field, names in _LIKELY.items():
+        column = next((by_name[name] for name in names if name in by_name), None)
+        if column is not None and column not in found.values():
+            found[field] = column
+    return found
+
+
+def _plain_name(column: str) -> str:
+    return "_".join(column.casefold().replace("-", " ").replace("_", " ").split())
+
+
 def _reader(text: str) -> Any:
     csv.field_size_limit(2**31 - 1)
     return csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -18,6 +21,7 @@ from . import portable
 from .document import Document
 from .layout import Path
 from .model import CURRENT_VERSION, TURN_ONLY_FIELDS, Dataset, Item, Turn
+from .patches import splice
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
 from .tools import schema_problems, tool_problems
@@ -55,29 +59,150 @@ class ValidationReport:
         """Whether runevals would take the file as it is."""
         return self.valid and not self.portability
 
+    @property
+    def export_note(self) -> str:
+        """What runevals would make of the file, with the first reason why it would not take it."""
+        if self.portable:
+            return "portable to runevals"
+        if not self.valid:
+            return "not portable to runevals before its problems are mended"
+        first, more = self.portability[0], len(self.portability) - 1
+        where = "" if first.path else "the file "
+        return f"not portable to runevals: {where}{first}{f' (+{more} more)' if more else ''}"
+
 
 def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> ValidationReport:
     """Check a document against the format and a catalogue of evaluator options; `custom` are the project's own."""
-    data = document.data
-    dataset, problems = parse_dataset(data)
-    if not any(problem.path in ((), ("items",)) for problem in problems):
-        problems += _cross_field_problems(data)
-        problems += _schema_problems(data)
-        problems += _evaluator_problems(data, {**dict.fromkeys(custom, portable.Custom), **catalogue})
-    portability: list[Problem] = []
-    if document.dialect in ("csv", "jsonl"):
-        portability = [Problem("is no eval document; `tui-evals convert --to m365` writes one")]
-    elif document.needs_upgrade:
-        portability = [Problem("has an older shape; `tui-evals upgrade` writes it as a versioned document")]
-    if not any(problem.severity == "error" for problem in problems):
-        portability += _one_per_message(
-            [*portable.refused_fields(data), *_evaluator_problems(data, PUBLIC, frozenset(custom))]
+    return Checker().validate(document, catalogue, custom)
+
+
+@dataclass(frozen=True, slots=True)
+class _ItemCheck:
+    """What is wrong with one item, whatever stands around it; paths begin at the item."""
+
+    item: Item | None
+    fields: tuple[Problem, ...]
+    shape: tuple[Problem, ...]
+    units: tuple[Problem, ...]
+    schemas: tuple[Problem, ...]
+    evaluators: tuple[Problem, ...]
+    refused: tuple[Problem, ...]
+    refused_evaluators: tuple[Problem, ...]
+    test_id: str | None
+
+
+_STANDS_FOR_ALL = {"prompt": "an item"}
+
+
+class Checker:
+    """Validates a dataset again and again while it is edited, and of its items only those that changed."""
+
+    def __init__(self) -> None:
+        self._rules: tuple[object, ...] = ()
+        self._items: list[Any] = []
+        self._checks: list[_ItemCheck] = []
+        self._known: _KnownEvaluators = {}
+        self._schemas: _KnownSchemas = {}
+        self._shared: dict[tuple[Problem, ...], tuple[Problem, ...]] = {}
+        """What runevals refuses of many items alike, kept once."""
+        self._alone = threading.Lock()
+
+    def validate(self, document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> ValidationReport:
+        """Check a document against the format and a catalogue of evaluator options; `custom` are the project's own."""
+        with self._alone:
+            return self._validated(document, catalogue, frozenset(custom))
+
+    def _validated(self, document: Document, catalogue: Catalogue, custom: frozenset[str]) -> ValidationReport:
+        data, catalogue = document.data, {**dict.fromkeys(custom, portable.Custom), **catalogue}
+        dataset, problems = parse_dataset(_without_items(data))
+        checks: Sequence[_ItemCheck] = ()
+        if not any(problem.path in ((), ("items",)) for problem in problems):
+            checks = self._checked(data, catalogue, custom)
+            if version_problem(data.get("schemaVersion")) is None:  # another version may well have other fields
+                problems += _placed(checks, "fields")
+            problems += [*_null_problems(data, (), Dataset), *_between_items(checks)]
+            problems += [*_schema_problems(data, self._schemas), *_placed(checks, "schemas")]
+            problems += _default_evaluator_problems(data, catalogue, custom)
+            problems += _placed(checks, "evaluators")
+        portability: list[Problem] = []
+        if document.dialect in ("csv", "jsonl"):
+            portability = [Problem("is no eval document; `tui-evals convert --to m365` writes one")]
+        elif document.needs_upgrade:
+            portability = [Problem("has an older shape; `tui-evals upgrade` writes it as a versioned document")]
+        if any(problem.severity == "error" for problem in problems):
+            dataset = None
+        elif dataset is not None:
+            dataset = dataset.model_copy(update={"items": [check.item for check in checks]})
+            portability += portable.missing_version(data)
+            portability += _one_per_message((), [check.refused for check in checks])
+            defaults = _default_evaluator_problems(data, PUBLIC, custom)
+            portability += _one_per_message(defaults, [check.refused_evaluators for check in checks])
+        return ValidationReport(
+            dataset, tuple(with_lines(problems, document)), tuple(with_lines(portability, document))
         )
-    return ValidationReport(
-        None if any(problem.severity == "error" for problem in problems) else dataset,
-        tuple(with_lines(problems, document)),
-        tuple(with_lines(portability, document)),
-    )
+
+    def _checked(self, data: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str]) -> Sequence[_ItemCheck]:
+        """The checks of all items, made for those that are new since the last time."""
+        has_prompt = "messages" in data or "prompt_file" in data
+        if self._rules != (has_prompt, catalogue, custom):
+            self._rules, self._items, self._checks, self._known = (has_prompt, catalogue, custom), [], [], {}
+        found = splice(self._items, data["items"])
+        replaced = slice(found.start, found.start + len(found.removed))
+        known = dict(zip(map(id, found.removed), self._checks[replaced], strict=True))
+        self._checks[replaced] = [
+            known.get(id(item)) or self._check(item, has_prompt, catalogue, custom) for item in found.added
+        ]
+        self._items = data["items"]
+        return self._checks
+
+    def _check(self, item: Any, has_prompt: bool, catalogue: Catalogue, custom: frozenset[str]) -> _ItemCheck:
+        parsed, fields = _parsed_item(item)
+        if not isinstance(item, dict):
+            return _ItemCheck(None, fields, (), (), (), (), (), (), None)
+        units = list(_units(item, (), item.get("turns")))
+        own = [((*path, "evaluators"), unit["evaluators"]) for path, unit in units if "evaluators" in unit]
+        shape = tuple(_shape_problems(item, has_prompt))
+        around = tuple(problem for path, unit in units for problem in _unit_problems(unit, path))
+        schemas = tuple(_schema_problems(item, self._schemas))
+        evaluators = tuple(_evaluator_problems(own, catalogue, custom, self._known))
+        refused: tuple[Problem, ...] = ()
+        refused_evaluators: tuple[Problem, ...] = ()
+        if parsed is not None and all(one.severity == "warning" for one in (*shape, *around, *schemas, *evaluators)):
+            refused = tuple(portable.refused_fields(item))
+            refused_evaluators = tuple(_evaluator_problems(own, PUBLIC, custom, self._known))
+        test_id = item.get("testId")
+        return _ItemCheck(
+            parsed,
+            fields,
+            shape,
+            around,
+            schemas,
+            evaluators,
+            self._shared.setdefault(refused, refused),
+            self._shared.setdefault(refused_evaluators, refused_evaluators),
+            test_id if isinstance(test_id, str) else None,
+        )
+
+
+def _without_items(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data with one item that stands for all of them, which are looked at one by one."""
+    return {**data, "items": [_STANDS_FOR_ALL]} if isinstance(data.get("items"), list) and data["items"] else data
+
+
+def _parsed_item(item: Any) -> tuple[Item | None, tuple[Problem, ...]]:
+    try:
+        return Item.model_validate(item), ()
+    except ValidationError as errors:
+        # As an item of a dataset, for what may stand at a place depends on how deep it is.
+        placed = [{**error, "loc": ("items", 0, *error["loc"])} for error in errors.errors(include_url=False)]
+        found = [problem_of(error, Dataset) for error in placed]  # type: ignore[arg-type]
+        return None, tuple(replace(problem, path=problem.path[2:]) for problem in found)
+
+
+def _placed(checks: Sequence[_ItemCheck], name: str) -> list[Problem]:
+    """The problems of one kind of all items, where they stand in the document."""
+    found = enumerate(map(attrgetter(name), checks))
+    return [replace(one, path=("items", number, *one.path)) for number, some in found if some for one in some]
 
 
 def dataset_of(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> Dataset:
@@ -94,14 +219,31 @@ def runevals_refusal(key: str, options: Mapping[str, Any], custom: Iterable[str]
     return str(problem) if problem else None
 
 
-def _one_per_message(problems: Iterable[Problem]) -> Iterator[Problem]:
+def _one_per_message(ahead: Iterable[Problem], items: Sequence[tuple[Problem, ...]]) -> Iterator[Problem]:
     """One problem for each message, at its first place: a field of our own is often in every item."""
-    by_message: dict[str, list[Problem]] = {}
-    for problem in problems:
-        by_message.setdefault(problem.message, []).append(problem)
-    for message, (first, *more) in by_message.items():
-        note = f" (and in {len(more)} more place{'s' if len(more) > 1 else ''})" if more else ""
+    firsts: dict[str, Problem] = {}
+    times: Counter[str] = Counter()
+    for problem in ahead:
+        firsts.setdefault(problem.message, problem)
+        times[problem.message] += 1
+    for number, problems, count in _distinct(items):
+        for problem in problems:
+            if problem.message not in firsts:
+                firsts[problem.message] = replace(problem, path=("items", number, *problem.path))
+            times[problem.message] += count
+    for message, first in firsts.items():
+        more = times[message] - 1
+        note = f" (and in {more} more place{'s' if more > 1 else ''})" if more else ""
         yield replace(first, message=message + note)
+
+
+def _distinct(items: Sequence[tuple[Problem, ...]]) -> Iterator[tuple[int, tuple[Problem, ...], int]]:
+    """The different lists of problems that items have, each with the first item that has it and how many do."""
+    objects = list(map(id, items))
+    firsts = dict(zip(reversed(objects), range(len(items) - 1, -1, -1), strict=True))
+    times = Counter(objects)
+    for one, number in sorted(firsts.items(), key=lambda first: first[1]):
+        yield number, items[number], times[one]
 
 
 def with_lines(problems: Iterable[Problem], document: Document) -> list[Problem]:
@@ -220,27 +362,38 @@ def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
     return frozenset(Item.model_fields)
 
 
-def _cross_field_problems(data: Mapping[str, Any]) -> list[Problem]:
-    """The rules that need more than one field."""
-    problems = [*_null_problems(data, (), Dataset)]
+def _between_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
+    """The rules that need more than one field, of items and between them."""
+    repeated = _repeated([check.test_id for check in checks])
+    found = {number for number, check in enumerate(checks) if check.shape or check.units}
+    for number in sorted(found | repeated.keys()):
+        path: Path = ("items", number)
+        check = checks[number]
+        yield from (replace(one, path=(*path, *one.path)) for one in check.shape)
+        if number in repeated:
+            message = f"testId '{check.test_id}' is also that of items[{repeated[number]}]; runs are compared by it"
+            yield Problem(message, (*path, "testId"), severity="warning")
+        yield from (replace(one, path=(*path, *one.path)) for one in check.units)
+
+
+def _repeated(names: Sequence[str | None]) -> dict[int, int]:
+    """The first item of the same testId, for each item that has the testId of an earlier one."""
+    known = [name for name in names if name is not None]
+    if len(set(known)) == len(known):
+        return {}
     seen: dict[str, int] = {}
-    has_prompt = "messages" in data or "prompt_file" in data
-    for index, item in enumerate(data["items"]):
-        path: Path = ("items", index)
-        if not isinstance(item, dict):
-            continue
-        problems += _shape_problems(item, path, has_prompt)
-        test_id = item.get("testId")
-        if isinstance(test_id, str) and seen.setdefault(test_id, index) != index:
-            message = f"testId '{test_id}' is also that of items[{seen[test_id]}]; runs are compared by it"
-            problems.append(Problem(message, (*path, "testId"), severity="warning"))
-        turns = item.get("turns")
-        for unit_path, unit in _units(item, path, turns):
-            problems += _null_problems(unit, unit_path, Item)
-            if "evaluators_mode" in unit and "evaluators" not in unit:
-                message = "evaluators_mode has no effect without evaluators"
-                problems.append(Problem(message, (*unit_path, "evaluators_mode"), severity="warning"))
-    return problems
+    return {
+        number: seen[name]
+        for number, name in enumerate(names)
+        if name is not None and seen.setdefault(name, number) != number
+    }
+
+
+def _unit_problems(unit: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    yield from _null_problems(unit, path, Item)
+    if "evaluators_mode" in unit and "evaluators" not in unit:
+        message = "evaluators_mode has no effect without evaluators"
+        yield Problem(message, (*path, "evaluators_mode"), severity="warning")
 
 
 def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -250,15 +403,15 @@ def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Pa
             yield (*path, "turns", turn_index), turn
 
 
-def _shape_problems(item: dict[str, Any], path: Path, has_prompt: bool) -> Iterator[Problem]:
+def _shape_problems(item: dict[str, Any], has_prompt: bool) -> Iterator[Problem]:
     if "turns" not in item:
         if "prompt" not in item and "messages" not in item and not has_prompt:
-            yield Problem("has neither prompt nor turns; give it one of them", path)
+            yield Problem("has neither prompt nor turns; give it one of them")
         return
     if "prompt" in item:
-        yield Problem("has both prompt and turns; keep one of them", path)
+        yield Problem("has both prompt and turns; keep one of them")
     for name in sorted(TURN_ONLY_FIELDS & item.keys() - {"prompt"}):
-        yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about", path)
+        yield Problem(f"'{name}' belongs to the turns of a conversation; move it to the turn it is about")
 
 
 def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) -> Iterator[Problem]:
@@ -267,16 +420,16 @@ def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) 
             yield Problem("is null; give it a value or leave the field out", (*path, name))
 
 
-def _schema_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
+_KnownSchemas = dict[str, tuple[Problem, ...]]
+
+
+def _schema_problems(unit: Mapping[str, Any], known: _KnownSchemas) -> Iterator[Problem]:
     """What is most likely wrong with tools and with the JSON Schemas of answers; equal ones are looked at once."""
-    found: dict[str, tuple[Problem, ...]] = {}
-    for path, unit in ((), data), *((("items", number), item) for number, item in enumerate(data["items"])):
-        if isinstance(unit, dict):
-            for place, value in _schemas(unit):
-                key = json.dumps([place[0], value])
-                if key not in found:
-                    found[key] = _check_schema(tool_problems if place[0] == "tools" else schema_problems, value)
-                yield from (replace(problem, path=(*path, *place, *problem.path)) for problem in found[key])
+    for place, value in _schemas(unit):
+        key = json.dumps([place[0], value])
+        if key not in known:
+            known[key] = _check_schema(tool_problems if place[0] == "tools" else schema_problems, value)
+        yield from (replace(problem, path=(*place, *problem.path)) for problem in known[key])
 
 
 def _schemas(unit: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -295,30 +448,28 @@ def _check_schema(check: Callable[[dict[str, Any]], Iterable[Problem]], value: d
         return (Problem("is nested too deeply to be checked", severity="warning"),)
 
 
+_KnownEvaluators = dict[tuple[bool, str], tuple[Problem, ...]]
+"""What was found wrong with evaluators, by whether for runevals, and by name and options: many items share them."""
+
+
 def _evaluator_problems(
-    data: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str] = frozenset()
-) -> list[Problem]:
-    """The problems of a document's evaluators according to a catalogue of options."""
-    problems: list[Problem] = []
-    checked: dict[str, tuple[Problem, ...]] = {}
-    for path, evaluators in _evaluator_maps(data):
-        for key, options in evaluators.items():
+    maps: Iterable[tuple[Path, object]],
+    catalogue: Catalogue,
+    custom: frozenset[str],
+    known: _KnownEvaluators,
+) -> Iterator[Problem]:
+    """The problems of evaluators according to a catalogue of options."""
+    for path, evaluators in maps:
+        for key, options in evaluators.items() if isinstance(evaluators, dict) else ():
             if isinstance(options, dict):
-                cache_key = json.dumps([key, options])
-                if cache_key not in checked:
-                    checked[cache_key] = tuple(_check_evaluator(key, options, catalogue, custom))
-                problems += [replace(problem, path=(*path, key, *problem.path)) for problem in checked[cache_key]]
-    return problems
+                cache_key = (catalogue is PUBLIC, json.dumps([key, options]))
+                if cache_key not in known:
+                    known[cache_key] = tuple(_check_evaluator(key, options, catalogue, custom))
+                yield from (replace(one, path=(*path, key, *one.path)) for one in known[cache_key])
 
 
-def _evaluator_maps(data: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    if isinstance(defaults := data.get("default_evaluators"), dict):
-        yield ("default_evaluators",), defaults
-    for number, item in enumerate(data["items"]):
-        if isinstance(item, dict):
-            for path, unit in _units(item, ("items", number), item.get("turns")):
-                if isinstance(own := unit.get("evaluators"), dict):
-                    yield (*path, "evaluators"), own
+def _default_evaluator_problems(data: Mapping[str, Any], catalogue: Catalogue, custom: frozenset[str]) -> list[Problem]:
+    return list(_evaluator_problems([(("default_evaluators",), data.get("default_evaluators"))], catalogue, custom, {}))
 
 
 def _check_evaluator(

@@ -29,17 +29,28 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import approving, dataset_files, drafts, importing, navigation, palette, settings, suspending
+from . import (
+    approving,
+    dataset_files,
+    drafts,
+    importing,
+    navigation,
+    palette,
+    problem_steps,
+    settings,
+    suspending,
+)
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
+from .disk_changes import DiskChanges
 from .drafts import leave, offer_drafts
 from .feature_screen import FeatureScreen
 from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
 from .keyboard import Keyboard, KeyboardDriver
 from .looks import Looks
-from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
+from .messages import CompareRuns, CopyText, LabelRun, OpenDataset, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
 from .terminal import exit_later
 from .widgets.focus import return_keys
@@ -50,6 +61,7 @@ COMMANDS: Commands = {
     **navigation.COMMANDS,
     **palette.COMMANDS,
     **dataset_files.COMMANDS,
+    **problem_steps.COMMANDS,
     **importing.COMMANDS,
     **drafts.COMMANDS,
     **settings.COMMANDS,
@@ -64,6 +76,7 @@ COMMANDS: Commands = {
 
 _POLL_SECONDS = 0.1
 _DRAFT_SECONDS = 3.0
+_DISK_SECONDS = 0.5
 _TYPING_PAUSE = 0.15
 
 
@@ -95,6 +108,7 @@ class Workbench(DeskApp):
                 self.key_queue.take(event)
         self.set_interval(_POLL_SECONDS, self._look)
         self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
+        self.set_interval(_DISK_SECONDS, DiskChanges(self).look)
         self.session.load()
         try:
             remarks = self.workspace.read_settings()
@@ -124,6 +138,9 @@ class Workbench(DeskApp):
         self.sync("judges")
         self._check_soon()
         self._typing = asyncio.create_task(self.key_queue.work())
+        if self._first_dataset is not None and self.workspace.editing is None:
+            # Not before keys are taken: what waits for a picture of this screen would wait for the end of a dialog.
+            self.post_message(OpenDataset(self._first_dataset))
 
     async def on_event(self, event: events.Event) -> None:
         """Keys go through the queue; what comes back from a widget, and all else, is handled here."""
@@ -168,6 +185,11 @@ class Workbench(DeskApp):
     def on_show_pane(self, message: ShowPane) -> None:
         """Bring a pane in front."""
         self.bring(message.place)
+
+    def on_open_dataset(self, message: OpenDataset) -> None:
+        """Put a dataset on screen, or show what is wrong with it."""
+        opening = dataset_files.enter_file(self, message.file)
+        self.run_worker(opening, group="acts", name="open", exit_on_error=False)
 
     def on_write_prompt(self) -> None:
         """Bring the editor in front with the box of the prompt open."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 
 from tui_evals.atomic_files import CannotSave
 from tui_evals.datasets.discover import STARTER
-from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.problems import DatasetError
-from tui_evals.datasets.save import ChangedOnDisk
-from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
+from tui_evals.datasets.problems import DatasetError, place_in_words
+from tui_evals.datasets.save import ChangedOnDisk, ReadOnlyFile, Saved
+from tui_evals.datasets.validate import ValidationReport
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu
 
+from .broken_file import opened
 from .desk import Command, Commands, Desk
+from .disk_changes import take_up_changes
 from .messages import ShowPane, StateChanged, WritePrompt
 from .workspace import NO_DATASET_OPEN
 
@@ -27,13 +30,25 @@ def _short_name(desk: Desk, file: Path) -> str:
     return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
 
 
-async def _after_saving(desk: Desk, editing: Editing, more: str = "") -> None:
-    """Say that a dataset was saved; its draft is no longer needed."""
+async def _after_saving(desk: Desk, editing: Editing, more: str = "", *, elsewhere: bool = False) -> None:
+    """Say that a dataset was saved, and what is still wrong with it; its draft is no longer needed."""
     file = editing.document.file
     await desk.writer.write(lambda writer: writer.draft_drop(str(file)))
     desk.workspace.look()
     desk.post_message(StateChanged())
-    desk.tell(f"{_short_name(desk, file)} saved{more}")
+    report = await asyncio.to_thread(desk.workspace.check)
+    wrong = _what_is_wrong(report)
+    export = f"; export: {report.export_note}" if report is not None and elsewhere and report.valid else ""
+    desk.tell(f"saved {_short_name(desk, file)}{more}{wrong}{export}", "warn" if wrong else "info")
+
+
+def _what_is_wrong(report: ValidationReport | None) -> str:
+    """How many problems a dataset has, and the first of them."""
+    errors = [problem for problem in report.problems if problem.severity == "error"] if report else []
+    if not errors:
+        return ""
+    first = f"{place_in_words(errors[0].path)}: {errors[0].message}"
+    return f"; 1 problem: {first}" if len(errors) == 1 else f"; {len(errors)} problems: {first} …; ! goes through them"
 
 
 async def save_as(desk: Desk) -> None:
@@ -59,7 +74,7 @@ async def _save_under(desk: Desk, editing: Editing) -> None:
     desk.workspace.open.pop(old, None)
     desk.workspace.open[editing.document.file] = editing
     await desk.writer.write(lambda writer: writer.draft_drop(str(old)))
-    await _after_saving(desk, editing)
+    await _after_saving(desk, editing, elsewhere=True)
 
 
 async def new_dataset(desk: Desk) -> None:
@@ -83,19 +98,21 @@ async def _ask_name(desk: Desk, title: str, start: Path, endings: tuple[str, ...
             check=lambda name: _why_not(desk, name, endings),
         )
     )
-    return _file(desk, name) if name else None
+    return _file(desk, name, endings) if name else None
 
 
-def _file(desk: Desk, name: str) -> Path:
-    return (desk.workspace.root / name.strip()).resolve()
+def _file(desk: Desk, name: str, endings: tuple[str, ...]) -> Path:
+    """The file of a name, to which an ending is added where it has none."""
+    file = (desk.workspace.root / name.strip()).resolve()
+    return file if file.suffix else file.with_name(file.name + endings[0])
 
 
 def _why_not(desk: Desk, name: str, endings: tuple[str, ...]) -> str | None:
     if not name.strip():
         return "give the file a name"
-    if not name.strip().endswith(endings):
+    file = _file(desk, name, endings)
+    if name.strip().endswith("/") or not file.name.endswith(endings):
         return f"give it a name that ends in {' or '.join(endings)}"
-    file = _file(desk, name)
     if file in desk.workspace.open:
         return "that dataset is open already: esc, then o goes there"
     return "that file is there already: choose another name, or esc and o to open it" if file.exists() else None
@@ -121,26 +138,44 @@ def why_no_save(desk: Desk) -> str | None:
 
 
 async def save(desk: Desk) -> None:
-    """Save; when the file is another one than was read, ask which of the two is wanted."""
+    """Save; when the file is another one than was read, or is read-only, ask what is wanted."""
     editing = desk.workspace.editing
     assert editing is not None
     try:
-        done = await asyncio.to_thread(editing.save)
+        done = await _written(desk, editing, editing.save)
     except ChangedOnDisk:
         await _somebody_else_wrote(desk, editing)
     except (CannotSave, DatasetError) as problem:
         desk.tell(f"{problem}; W saves it under another name", "error")
     else:
-        more = f"; the older shape is kept as {done.backup.name}" if done.backup else ""
-        await _after_saving(desk, editing, more)
+        if done is not None:
+            more = f"; the older shape is kept as {done.backup.name}" if done.backup else ""
+            await _after_saving(desk, editing, more)
+
+
+async def _written(desk: Desk, editing: Editing, write: Callable[..., Saved]) -> Saved | None:
+    """Write the file, a read-only one only once that was agreed to; None where it was not."""
+    try:
+        return await asyncio.to_thread(write)
+    except ReadOnlyFile:
+        name = editing.document.file.name
+        agreed = await desk.push_screen_wait(
+            Confirm("a read-only file", f"{name} is read-only; write it anyway?", "writes it")
+        )
+        if not agreed:
+            desk.tell(f"{name} is as it was; W saves your edits under another name", "warn")
+            return None
+    return await asyncio.to_thread(write, even_read_only=True)
 
 
 async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
     file = editing.document.file
+    both = [Entry("both", "put both together", "your edits and the file's; asks where they conflict")]
     choice = await desk.push_screen_wait(
         Menu(
             f"{file.name} was changed on disk since it was read",
             [
+                *(both if editing.in_file and file.exists() else ()),
                 Entry("as", "save under another name", "both stay"),
                 Entry("read", "read it again", "your edits are taken off; u brings them back"),
                 Entry("over", "overwrite it", "what the file holds now is lost"),
@@ -148,15 +183,16 @@ async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
         )
     )
     try:
-        if choice == "as":
+        if choice == "both":
+            await take_up_changes(desk, editing)
+        elif choice == "as":
             await _save_under(desk, editing)
         elif choice == "read":
             await asyncio.to_thread(editing.reload)
             desk.workspace.settle()
             desk.post_message(StateChanged())
             desk.tell("read again; u brings your edits back")
-        elif choice == "over":
-            await asyncio.to_thread(editing.overwrite)
+        elif choice == "over" and await _written(desk, editing, editing.overwrite) is not None:
             await _after_saving(desk, editing)
     except (CannotSave, ChangedOnDisk, DatasetError) as problem:
         desk.tell(str(problem), "error")
@@ -204,14 +240,11 @@ async def open_other(desk: Desk) -> None:
 
 
 async def enter_file(desk: Desk, file: Path) -> bool:
-    """Put a dataset on screen; one that is open comes back with its unsaved edits. False once it was said why not."""
-    try:
-        if file not in desk.workspace.open:
-            desk.workspace.open[file] = Editing(await asyncio.to_thread(load, file))
-        desk.workspace.enter(desk.workspace.open[file])
-    except DatasetError as problem:
-        desk.tell(str(problem), "error")
+    """Put a dataset on screen; one that is open comes back with its unsaved edits. False where it cannot be read."""
+    editing = desk.workspace.open.get(file) or await opened(desk, file)
+    if editing is None:
         return False
+    desk.workspace.enter(editing)
     desk.post_message(StateChanged())
     return True
 

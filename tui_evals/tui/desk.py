@@ -59,6 +59,10 @@ class Desk(Protocol):
     def dress(self) -> None:
         """Look as the settings say."""
 
+    @property
+    def writing(self) -> bool:
+        """Whether something is being written or asked that a change from elsewhere would pull away."""
+
     # -- panes
 
     def pane(self, place: Place) -> Pane:

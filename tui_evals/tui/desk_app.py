@@ -114,6 +114,11 @@ class DeskApp(App[str]):
         self.session.note(self.workspace, self.watching, self.front)
         await self.session.keep()
 
+    @property
+    def writing(self) -> bool:
+        """Whether something is being written or asked that a change from elsewhere would pull away."""
+        return len(self.screen_stack) > 1 or any(pane.writing for pane in self.present_panes())
+
     # -- panes
 
     def pane(self, place: Place) -> Pane:

@@ -40,7 +40,8 @@ class Drafts:
             if self._written.get(file, (0, editing.document.digest)) == version:
                 continue
             if editing.dirty:
-                await self._writer.write(partial(_put, file=file, digest=editing.document.digest, text=editing.draft()))
+                text = await asyncio.to_thread(editing.draft)
+                await self._writer.write(partial(_put, file=file, digest=version[1], text=text))
             else:
                 await self._writer.write(partial(_drop, file=file))
             self._written[file] = version

@@ -10,9 +10,9 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from textual.app import App, SuspendNotSupported
 
@@ -58,6 +58,22 @@ async def edit_in_editor(app: App[Any], text: str, suffix: str, line: int = 1) -
     return None if after == text else after
 
 
+class Lender(Protocol):
+    """What can lend the terminal to another program."""
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Leave the terminal to somebody else for a while."""
+
+
+def edit_file(app: Lender, file: Path, line: int = 1) -> str | None:
+    """Open a file of the project itself at a line; returns why that could not be."""
+    try:
+        command = editor_command(os.environ)
+    except NotEdited as problem:
+        return str(problem)
+    return _run_editor(app, [*command, *_at_line(command[0], file, line)])
+
+
 def editor_command(variables: Mapping[str, str]) -> list[str]:
     """The editor a person has chosen, else one that is there; NotEdited when there is none."""
     for name in ("VISUAL", "EDITOR"):
@@ -98,7 +114,7 @@ def _text_of(file: Path) -> str | None:
         return None
 
 
-def _run_editor(app: App[Any], command: list[str]) -> str | None:
+def _run_editor(app: Lender, command: list[str]) -> str | None:
     """Lend the terminal to a command; returns what went wrong, because nothing may be raised while it is lent."""
     try:
         with app.suspend(), _without_interrupts():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from textual.message import Message
@@ -55,6 +56,14 @@ class ShowPane(Message):
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place: Place = place
+
+
+class OpenDataset(Message):
+    """A dataset is wanted on screen."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.file = file
 
 
 class WritePrompt(Message):

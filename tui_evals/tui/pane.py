@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Hashable
 from typing import Any, ClassVar, Protocol, Self
 
 from textual.app import App
@@ -59,6 +60,11 @@ class Pane(Vertical):
         """What `run` runs from here."""
         return None
 
+    @property
+    def writing(self) -> bool:
+        """Whether something is being written in the pane that a change from elsewhere would pull away."""
+        return False
+
     def run_row(self) -> RunRow | None:
         """The run that pause, stop and the like act on from here."""
         return self.watching.run
@@ -104,6 +110,10 @@ class Pane(Vertical):
     def changed(self) -> None:
         """Tell everybody that the shared state was changed."""
         self.post_message(StateChanged())
+
+    def to_key(self, key: Hashable) -> None:
+        """Put the cursor on a row, if there is one with this key."""
+        self.query(Lines).first().to_key(key)
 
     @property
     def keys_place(self) -> Where:

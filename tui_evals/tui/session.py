@@ -88,7 +88,8 @@ class Session:
         try:
             workspace.open_file(file)
         except DatasetError as problem:
-            tell(str(problem), "error")
+            if requested is None:  # what was asked for is shown with what is wrong with it
+                tell(str(problem), "error")
             return
         where = self.values.get("where")
         if file == kept and isinstance(where, list) and all(isinstance(part, str | int) for part in where):

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tui_evals.datasets.discover import is_generation_file
+from tui_evals.datasets.discover import dataset_files
 from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.editing import Editing
+from tui_evals.datasets.editing import Editing, Incoming
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.patches import splice
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import DatasetError, Problem
 from tui_evals.datasets.prompts import prompt_of
-from tui_evals.datasets.validate import ValidationReport, validate
+from tui_evals.datasets.validate import ValidationReport
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.project import Project, load_project
 from tui_evals.runs.prompting import unfilled_items
 from tui_evals.targets.config import Settings
-
-SUFFIXES = (".json", ".csv", ".jsonl", ".ndjson")
-_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "results"})
-_DEEPEST = 4
 
 NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n begins one"
 """Why what needs a dataset cannot be done."""
@@ -60,9 +56,11 @@ class Workspace:
     """The unit one is in: () the dataset, ("items", 3) an item, ("items", 3, "turns", 1) a turn."""
     marks: frozenset[int] = frozenset()
     report: ValidationReport | None = None
+    problem: Problem | None = None
+    """The problem that was gone to last."""
     reported: tuple[int, int] = (0, -1)
     """Which editing at which version the report is about."""
-    _times: tuple[object, Counter[str | None]] = (None, Counter())
+    _times: tuple[list[Any], Counter[str | None]] = field(default_factory=lambda: ([], Counter()))
     """How often each testId stands in some items, which an edit replaces and never changes."""
 
     def configure(self) -> list[str]:
@@ -92,7 +90,7 @@ class Workspace:
 
     def look(self) -> None:
         """Find the dataset files of the project."""
-        self.files = tuple(sorted(_datasets(self.root)))
+        self.files = tuple(sorted(dataset_files(self.root)))
 
     def open_file(self, file: Path) -> Editing:
         """Put a dataset on screen, with its edits if it was open before; DatasetError says why it cannot be read."""
@@ -144,7 +142,10 @@ class Workspace:
         """How an item is called: its testId where it is the only one of that name, else #position."""
         items = self.items
         if self._times[0] is not items:
-            self._times = (items, Counter(map(_test_id, items)))
+            found, times = splice(self._times[0], items), self._times[1]
+            times.subtract(map(_test_id, found.removed))
+            times.update(map(_test_id, found.added))
+            self._times = (items, times)
         name = _test_id(items[number])
         alone = name and self._times[1][name] == 1
         return name if name and alone else f"#{number + 1}"
@@ -170,6 +171,20 @@ class Workspace:
         self.where, self.marks = where, self.marks if marks is None else marks
         if self.editing is not None:
             self.editing.set_cursor((where, self.marks))
+
+    def take_up(self, editing: Editing, incoming: Incoming, merged: dict[str, Any], places: Mapping[int, int]) -> bool:
+        """Go on from what somebody else wrote, at the item one was at; `places` says where each item is now."""
+        cursor = (self.where, self.marks) if editing is self.editing else None
+        if not editing.take_up(incoming, merged, cursor):
+            return False
+        if editing is self.editing:
+            number = self.item
+            if number is not None and number in places:
+                self.where = ("items", places[number], *self.where[2:])
+            self.marks = frozenset(places[mark] for mark in self.marks if mark in places)
+            self.settle()
+            editing.set_cursor((self.where, self.marks))
+        return True
 
     def step(self, way: int) -> str | None:
         """Undo or redo a step and be where it was taken, with the marks of then; None when there is none."""
@@ -218,8 +233,8 @@ def _test_id(item: object) -> str | None:
 
 def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
-    document = replace(editing.document, data=editing.data)
-    report = validate(document, evaluators.catalogue, evaluators.own)
+    document = editing.document.with_data(editing.data)
+    report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)
     return report.with_problems(unfilled_items(document, report.dataset)) if report.dataset is not None else report
 
 
@@ -230,32 +245,3 @@ def _prompt_folder(document: Document) -> Path | None:
     except DatasetError:
         return None
     return prompt.parent if prompt is not None else None
-
-
-def _datasets(root: Path) -> Iterator[Path]:
-    """Files that look like datasets, not too deep and never in hidden folders."""
-    for folder, folders, names in os.walk(root):
-        here = Path(folder)
-        depth = len(here.relative_to(root).parts)
-        folders[:] = [
-            name for name in folders if not name.startswith(".") and name not in _SKIPPED and depth < _DEEPEST
-        ]
-        yield from (here / name for name in names if name.endswith(SUFFIXES) and _is_one(here / name))
-
-
-def _is_one(file: Path) -> bool:
-    """Whether a file can hold a dataset: a JSON file with items or a list, any table or samples."""
-    if is_generation_file(file):
-        return False
-    if file.suffix != ".json":
-        return True
-    try:
-        with open(file, "rb") as stream:
-            start = stream.read(65536).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except OSError:
-        return False
-    return start.startswith(b"[") or (start.startswith(b"{") and b'"items"' in start) or _parallel(start)
-
-
-def _parallel(start: bytes) -> bool:
-    return start.startswith(b"{") and b'"prompts"' in start

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.cli import project
-from tui_evals.cli.opening import is_dataset
+from tui_evals.cli.datasets_named import dataset_of_word, is_dataset
 from tui_evals.cli.output import Stop, columns, say, say_json
 from tui_evals.compare.match import Verdict
 from tui_evals.compare.statistics import percent
@@ -80,6 +80,7 @@ def _finished_runs(reader: Reader, word: str | None, limit: int) -> tuple[str, l
     root = project_root(Path.cwd())
     # What a run was made of is named from the project's folder, a word from the one where it is typed.
     key = cache(lambda source: dataset_key(source, root, root))
+    word = None if word is None else str(dataset_of_word(Path(word)))
     dataset_name = None if word is None else dataset_key(word, root)
     if dataset_name is None or not (
         os.path.isfile(word or "") or any(key(run.source) == dataset_name for run in every_run(reader))

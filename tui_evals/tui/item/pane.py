@@ -247,6 +247,11 @@ class EditorPane(Pane):
             return None
         return Selection() if number is None else Selection((number,), f"item {self.workspace.name_of(number)}")
 
+    @property
+    def writing(self) -> bool:
+        """Whether the box is open."""
+        return self._edit is not None
+
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now."""
         if self._edit is not None:

@@ -48,23 +48,12 @@ def faults(workspace: Workspace) -> Faults:
     return sorted_faults
 
 
-def portability_piece(report: ValidationReport | None) -> Piece:
-    """Whether runevals would take the file, and the first reason why it would not."""
+def export_piece(report: ValidationReport | None, whole: bool = True) -> Piece:
+    """Whether runevals would take the file, which matters once it is given away; in a word, or with the reason."""
     if report is None:
-        return Piece("portable to runevals? not checked yet", "dim")
-    if report.portable:
-        return Piece("✓ portable to runevals", "pass")
-    reasons = [problem for problem in report.problems if problem.severity == "error"] or report.portability
-    more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    where = "" if reasons[0].path else "the file "
-    return Piece(f"✗ not portable: {where}{reasons[0]}{more}", "warn")
-
-
-def short_portability_piece(report: ValidationReport | None) -> Piece:
-    """The same in a word, where the reasons stand elsewhere."""
-    if report is None:
-        return Piece("")
-    return Piece("✓ portable" if report.portable else "✗ not portable", "dim")
+        return Piece("export: not checked yet", "dim")
+    word = "portable" if report.portable else "not portable"
+    return Piece(f"export: {report.export_note if whole else word}", "dim")
 
 
 def problem_rows(problems: Sequence[Problem], depth: int, width: int) -> list[Row]:
@@ -157,6 +146,8 @@ def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int)
         if workspace.where
         else _unit_rows(workspace, unit_faults, width)
     )
+    text, style = export_piece(workspace.report, whole=not workspace.where)
+    rows += [row(), *sentence_rows(text, style, width)]
     return page
 
 
@@ -189,13 +180,7 @@ def _head(workspace: Workspace, unit: Mapping[str, Any], unit_faults: Faults, wi
     assert editing is not None
     unsaved = editing.dirty if workspace.item is None else workspace.item in editing.changed_items()
     line = [Piece(headline(workspace), "dim"), Piece("  • not saved" if unsaved else "", "mark")]
-    if workspace.where:
-        word = short_portability_piece(workspace.report)
-        room = width - sum(len(piece.text) for piece in line) - 2
-        beside = (Piece("  "), word) if len(word.text) <= room else ()
-        return [row(*line, *beside), *_own_problem_rows(workspace, unit_faults, width), row()]
-    text, style = portability_piece(workspace.report)
-    return [row(*line), *sentence_rows(text, style, width), *_own_problem_rows(workspace, unit_faults, width), row()]
+    return [row(*line), *_own_problem_rows(workspace, unit_faults, width), row()]
 
 
 def _own_problem_rows(workspace: Workspace, unit_faults: Faults, width: int) -> list[Row]:

@@ -11,8 +11,8 @@ from textual.binding import BindingType
 
 from tui_evals.datasets.layout import Path
 from tui_evals.datasets.paths import CannotEdit, Data, same_data
-from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode, write_options
+from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator
+from tui_evals.datasets.steps import DEFAULTS, add_evaluator, remove_evaluator, toggle_mode, write_options
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.approving import NOT_AGREED, approve
@@ -167,6 +167,9 @@ class JudgesPane(Pane):
             self.say(f"{name} was not added")
         elif self._apply(lambda data: add_evaluator(data, here.place, key, options), f"adding {key}", key):
             more = f", a further {name} with options of its own" if key != name else ""
+            if here.place == DEFAULTS and here.base == "system":
+                others = " and ".join(other for other in SYSTEM_DEFAULTS if other != key)
+                more += f"; {others}, which judge where nothing is said, stand in the file beside it now"
             self.say(f"{key} judges {self._place_name(here)} now{more}; enter edits its options")
 
     async def do_edit(self) -> None:

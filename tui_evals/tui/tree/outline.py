@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Generic, TypeVar
+from itertools import accumulate
+from typing import Any, Generic, TypeVar, overload
 
+from tui_evals.datasets.patches import splice
 from tui_evals.runs.item_filter import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
@@ -17,32 +18,100 @@ Key = tuple[str | int, ...]
 DATASET: Key = ()
 
 
+class RowKeys(Sequence[Key]):
+    """The keys of the rows from top to bottom, each made when it is asked for: an edit need not make thousands."""
+
+    def __init__(self, entries: Sequence[int | str], turns: Sequence[int] | None) -> None:
+        self._entries = entries
+        """The items by number and the headers of categories by name."""
+        self.has_turns = turns is not None
+        self._ends = [] if turns is None else list(accumulate(1 + turns[one] for one in _as_numbers(entries, turns)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else len(self._entries)
+
+    @overload
+    def __getitem__(self, number: int) -> Key: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Key]: ...
+
+    def __getitem__(self, number: int | slice) -> Key | list[Key]:
+        if isinstance(number, slice):
+            return [self[place] for place in range(*number.indices(len(self)))]
+        if not self._ends:
+            return _entry_key(self._entries[number])
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        place = bisect_right(self._ends, number)
+        turn = number - self._start(place) - 1
+        key = _entry_key(self._entries[place])
+        return key if turn < 0 else (*key, "turns", turn)
+
+    def _start(self, place: int) -> int:
+        return place if not self._ends else self._ends[place - 1] if place else 0
+
+    def row_of(self, key: Hashable) -> int | None:
+        """The number of the row with a key; None where there is none."""
+        if not isinstance(key, tuple) or len(key) not in (2, 4) or key[0] not in ("items", "category"):
+            return None
+        try:
+            place = self._entries.index(key[1])
+        except ValueError:
+            return None
+        row = self._start(place) + (key[3] + 1 if len(key) == 4 else 0)
+        return row if row < len(self) and self[row] == key else None
+
+
+def _entry_key(entry: int | str) -> Key:
+    return ("category" if isinstance(entry, str) else "items", entry)
+
+
+def _as_numbers(entries: Sequence[int | str], turns: Sequence[int]) -> Iterator[int]:
+    """The items of entries; a header counts as the item behind all others, which has no turns."""
+    return (len(turns) - 1 if isinstance(entry, str) else entry for entry in entries)
+
+
 def row_keys(
-    items: Sequence[Any],
+    turns: Sequence[int],
     shown: Sequence[int],
-    folded: frozenset[int] = frozenset(),
+    folded: Collection[int] = (),
     groups: Mapping[str, Sequence[int]] | None = None,
-    shut: frozenset[str] = frozenset(),
-) -> list[Key]:
-    """The keys of items and turns from top to bottom; with `groups`, a header before each of them."""
-    if groups is None:
-        return _units(items, shown, folded)
-    keys: list[Key] = []
-    for name, members in groups.items():
-        keys.append(("category", name))
-        if name not in shut:
-            keys += _units(items, members, folded)
-    return keys
+    shut: Collection[str] = (),
+) -> RowKeys:
+    """The keys of items and their `turns` from top to bottom; with `groups`, a header before each of them."""
+    entries: list[int | str] = []
+    for name, members in (groups or {}).items():
+        entries.append(name)
+        entries += () if name in shut else members
+    if not any(turns):
+        return RowKeys(shown if groups is None else entries, None)
+    below = [*turns, 0]
+    for number in folded:
+        below[number] = 0
+    return RowKeys(shown if groups is None else entries, below)
 
 
-def _units(items: Sequence[Any], numbers: Iterable[int], folded: frozenset[int]) -> list[Key]:
-    keys: list[Key] = []
-    for number in numbers:
-        keys.append(("items", number))
-        count = turn_count(items[number])
-        if count and number not in folded:
-            keys += [("items", number, "turns", turn) for turn in range(count)]
-    return keys
+@dataclass(slots=True)
+class ItemMeasures:
+    """How many turns each item has and how long its testId is, brought up to date by what an edit changed."""
+
+    items: Sequence[Any] = ()
+    turns: list[int] = field(default_factory=list)
+    names: list[int] = field(default_factory=list)
+
+    def follow(self, items: Sequence[Any]) -> None:
+        """Measure the items that are new."""
+        found = splice(self.items, items)
+        stop = found.start + len(found.removed)
+        self.turns[found.start : stop] = map(turn_count, found.added)
+        self.names[found.start : stop] = map(_name_length, found.added)
+        self.items = items
+
+
+def _name_length(item: object) -> int:
+    name = item.get("testId") if isinstance(item, dict) else None
+    return cell_width(name) if isinstance(name, str) else 0
 
 
 def items_by_category(items: Sequence[Any], shown: Iterable[int]) -> dict[str, list[int]]:
@@ -133,7 +202,13 @@ class TreeShape:
     looked_through: Sequence[Any] | None = None
     """The items of which these were found."""
     groups: Mapping[str, Sequence[int]] | None = None
-    keys: Sequence[Key] = ()
+    keys: RowKeys = field(default_factory=lambda: RowKeys((), None))
+    measures: ItemMeasures = field(default_factory=ItemMeasures)
+
+    @property
+    def name_width(self) -> int:
+        """As wide as the longest name of an item."""
+        return max(len(str(len(self.items))) + 1, max(self.measures.names, default=0))
 
     @property
     def filtered(self) -> bool:
@@ -155,6 +230,9 @@ class TreeShape:
         self._look_through()
 
     def _look_through(self) -> None:
+        if not self.filtered:
+            self.shown, self.looked_through = list(range(len(self.items))), self.items
+            return
         keys = self.item_keys.of_all(self.items) if self.wanted.asks_status else ()
         searched = self.searched.of_all(self.items)
         self.shown = self.wanted.numbers(searched, lambda number: self.statuses.get(keys[number]))
@@ -170,6 +248,7 @@ class TreeShape:
     def lay(self, items: Sequence[Any], keep: int | None) -> None:
         """Find the rows for items as they are now; the item to keep is shown whatever the filter says."""
         self.items = items
+        self.measures.follow(items)
         if self.looked_through is not items or self.wanted.asks_status:
             self._look_through()
         shown = list(self.shown)
@@ -177,7 +256,7 @@ class TreeShape:
             insort(shown, keep)
         groups = items_by_category(items, shown) if self.by_category else {}
         self.groups = groups if any(groups) else None
-        self.keys = row_keys(items, shown, self.folded, self.groups, self.shut)
+        self.keys = row_keys(self.measures.turns, shown, self.folded, self.groups, self.shut)
 
     def row_for(self, where: Key) -> Key:
         """The row that stands for a place: its own, or the one it is folded into."""
@@ -191,8 +270,9 @@ class TreeShape:
 
     def after(self, key: Key) -> Key:
         """The row below an item and its turns; the row itself where there is none."""
-        start = self.keys.index(key) + 1 if key in self.keys else 0
-        return next((other for other in islice(self.keys, start, None) if len(other) < 4), key)
+        row = self.keys.row_of(key)
+        below = range(0 if row is None else row + 1, len(self.keys))
+        return next((other for number in below if len(other := self.keys[number]) < 4), key)
 
     def members(self, key: Key) -> list[int]:
         """The items of a category header, none for other rows."""

@@ -9,13 +9,10 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from tui_evals.datasets.document import load
-from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.datasets.problems import DatasetError
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.messages import Place, ShowPane, WritePrompt
+from tui_evals.tui.messages import OpenDataset, Place, ShowPane, WritePrompt
 from tui_evals.tui.whole_items import edit_whole_items
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
@@ -288,22 +285,12 @@ class TreePane(FoldingTree):
         if not isinstance(key, tuple):
             return
         if key[:1] == ("open",):
-            self.app.run_worker(self._open(Path(str(key[1]))), group="acts", name="open", exit_on_error=False)
+            self.post_message(OpenDataset(Path(str(key[1]))))
         elif key[:1] == ("category",):
             _ = self._shape.fold(key) or self._shape.unfold(key)
             self.sync()
         else:
             self.post_message(ShowPane("editor"))
-
-    async def _open(self, file: Path) -> None:
-        try:
-            editing = self.workspace.open.get(file) or Editing(await asyncio.to_thread(load, file))
-        except DatasetError as problem:
-            self.say(str(problem), "error")
-            return
-        self.workspace.enter(editing)
-        self.sync()
-        self.changed()
 
 
 def _items(count: int) -> str:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
 from tui_evals.datasets.problems import Problem
-from tui_evals.present.columns import cell_width
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, wrapped
 
-from .outline import DATASET, Key, name_of, turn_count
+from .outline import DATASET, Key, RowKeys, name_of, turn_count
 
 _KEY = 8
 _WELCOME = "Welcome. There is no dataset in this folder yet."
@@ -78,7 +76,8 @@ class Tree:
     title: str
     unsaved: bool
     items: Sequence[Any]
-    keys: Sequence[Key]
+    keys: RowKeys
+    name_width: int
     changed: Collection[int] = frozenset()
     problems: Counts = field(default_factory=dict)
     marks: Collection[int] = frozenset()
@@ -98,9 +97,9 @@ class TreeRows(Sequence[Row]):
         self.tree = tree
         self._width = width
         self._status = _STATUS if tree.statuses else 0
-        self._named = min(longest_name(tree.items), max(width - _BESIDE_NAME - self._status, width // 3))
+        self._named = min(tree.name_width, max(width - _BESIDE_NAME - self._status, width // 3))
         self._tail = _tail(tree, width)
-        self._fold = 2 if tree.groups is not None or tree.folded or any(len(key) > 2 for key in tree.keys) else 0
+        self._fold = 2 if tree.groups is not None or tree.folded or tree.keys.has_turns else 0
 
     def __len__(self) -> int:
         return 1 + len(self.tree.keys) + len(self._tail)
@@ -125,8 +124,8 @@ class TreeRows(Sequence[Row]):
         """The row with a key."""
         if key == DATASET:
             return 0
-        with suppress(ValueError):
-            return 1 + self.tree.keys.index(key)
+        if (number := self.tree.keys.row_of(key)) is not None:
+            return 1 + number
         start = 1 + len(self.tree.keys)
         return next((start + number for number, one in enumerate(self._tail) if one.key == key), None)
 
@@ -241,19 +240,9 @@ def dataset_rows(others: Iterable[OtherDataset], width: int) -> list[Row]:
     ]
 
 
-def columns_for(items: Sequence[Any]) -> int:
-    """How wide a tree of these items would be: a frame, marks, the names, a beginning, a status."""
-    return 3 + 6 + longest_name(items) + _BEGINNING + 1 + _STATUS
-
-
-def longest_name(items: Sequence[Any]) -> int:
-    """How many columns the names of items need."""
-    longest = len(str(len(items))) + 1
-    for item in items:
-        name = item.get("testId") if isinstance(item, dict) else None
-        if isinstance(name, str):
-            longest = max(longest, cell_width(name))
-    return longest
+def columns_for(name_width: int) -> int:
+    """How wide a tree of names so long would be: a frame, marks, the names, a beginning, a status."""
+    return 3 + 6 + name_width + _BEGINNING + 1 + _STATUS
 
 
 def _mark(marked: bool) -> Piece:

@@ -141,7 +141,8 @@ class TreeView(Pane):
     def wanted_columns(self) -> int | None:
         """As many as the names of the items need, beside the beginning of what they ask and how they did."""
         items = self.workspace.items
-        return columns_for(items) if items else None
+        self._shape.measures.follow(items)
+        return columns_for(self._shape.name_width) if items else None
 
     def _enter(self, editing: Editing | None) -> None:
         self._editing = editing
@@ -169,6 +170,7 @@ class TreeView(Pane):
             unsaved=editing.dirty,
             items=space.items,
             keys=shape.keys,
+            name_width=shape.name_width,
             changed=editing.changed_items(),
             problems=problem_counts(space.report.problems if space.report else ()),
             marks=self._marks,
