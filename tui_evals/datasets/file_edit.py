@@ -94,7 +94,7 @@ def edit_file(
             raise Refused("\n".join([*_sentences(file, errors), "nothing was written"]))
         editing.apply(change.data, change.what)
         with recorded(file, change.what):
-            saved = editing.save()
+            saved = editing.save(even_read_only=force)
     return FileEdit(
         before,
         editing.data,

@@ -20,6 +20,7 @@ from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
 from .discover import make_project, project_of
+from .save import is_read_only
 
 MOST = 50
 """How many steps a dataset keeps."""
@@ -77,11 +78,7 @@ def locked(file: Path) -> Iterator[None]:
 
 def refuse_read_only(file: Path) -> None:
     """CannotSave for a file that its mode keeps from being written, which replacing it would pass over."""
-    try:
-        mode = file.stat().st_mode
-    except OSError:  # whoever reads it says why it cannot be
-        return
-    if not mode & 0o222 or not os.access(file, os.W_OK):
+    if is_read_only(file):
         raise CannotSave(f"{file} is read-only, and nothing was written; --force writes it all the same")
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from tui_evals.cli.datasets_named import dataset_of_word
+
 _file = click.Path(path_type=Path)
-_dataset = click.argument("dataset", type=_file)
+_dataset = click.argument("dataset", type=_file, callback=lambda context, parameter, value: dataset_of_word(value))
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 _force = click.option("--force", is_flag=True, help="Write a file that is read-only too.")
 _unset = click.option("--unset", multiple=True, metavar="FIELD", help="Take a field away; may be repeated.")

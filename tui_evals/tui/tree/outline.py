@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar, overload
 
 from tui_evals.datasets.patches import splice
+from tui_evals.present.columns import cell_width
 from tui_evals.runs.item_filter import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
