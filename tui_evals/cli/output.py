@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
@@ -121,16 +121,18 @@ def say_end(run: str | None, status: str, message: str, exit_code: int, **more: 
     say_json_line({**event, **more})
 
 
-def say_data(text: str) -> None:
+def say_data(pieces: Iterable[str]) -> None:
     """Print data another program will read: to the byte, unless a person's terminal or a CI runner would read it.
 
     A runner is obeyed by nothing that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
     """
+    # What is made harmless is looked at as a whole, for a sequence or an order could lie across two pieces.
     if own_output().isatty():
-        text = safe(text)
+        pieces = [safe("".join(pieces))]
     elif log_is_read() and not _into_file():
-        text = without_log_commands(click.unstyle(text))
-    click.echo(text, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
+        pieces = [without_log_commands(click.unstyle("".join(pieces)))]
+    for piece in pieces:
+        click.echo(piece, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
 
 
 def say_annotation(command: str) -> None:

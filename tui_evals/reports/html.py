@@ -95,4 +95,4 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-KINDS = {"html": ReportKind((".html", ".htm"), lambda reader, runs, raw: page(reader, runs))}
+KINDS = {"html": ReportKind((".html", ".htm"), lambda reader, runs, raw: chunks(reader, runs))}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable
 
@@ -14,12 +13,23 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 def escape_formula(cell: str) -> str:
     """The cell, with a quote before it where a spreadsheet could take it for a formula; numbers stay."""
+    if cell[:1].isalnum():
+        return cell
     return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+class _Line:
+    """What a writer of CSV writes to: its one line, as the answer of `writerow`."""
+
+    def write(self, line: str) -> str:
+        # The writer quotes a lone carriage return only where its own lines end in one.
+        return line[:-2] + "\n"
+
+
+_WRITER = csv.writer(_Line(), lineterminator="\r\n")
 
 
 def csv_line(cells: Iterable[str]) -> str:
     """One line of CSV that reads back as these cells, whatever line breaks they hold."""
-    buffer = io.StringIO(newline="")
-    # The writer quotes a lone carriage return only where its own lines end in one.
-    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
-    return buffer.getvalue()[:-2] + "\n"
+    line: str = _WRITER.writerow(cells)
+    return line

@@ -11,7 +11,7 @@ from tui_evals.cli import project
 from tui_evals.cli.inputs import evaluators
 from tui_evals.cli.output import Stop, columns, say, say_annotation, say_data
 from tui_evals.cli.project import store_path
-from tui_evals.cli.run.finishing import kind_named, write_report, write_results
+from tui_evals.cli.run.finishing import is_output, kind_named, write_report, write_results
 from tui_evals.cli.runs_named import runs_meant
 from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
@@ -31,7 +31,7 @@ _GAP = 2
 
 def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: Path | None, raw_csv: bool) -> None:
     """Print the table, or write it to a file and say where."""
-    on_screen = output == Path("-")
+    on_screen = output is not None and is_output(output)
     if kind is None and output is not None and not on_screen:
         kind = kind_of(output)
         if kind not in OVERVIEW_KINDS:
@@ -50,11 +50,11 @@ def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: P
     # Half a surrogate pair becomes its escape, which is what JSON calls it too.
     text = written.encode("utf-8", "backslashreplace").decode()
     if on_screen:
-        say_data(text)
+        say_data([text])
         return
     name = "-".join(run.key for run in runs) + f"-overview.{kind}"
     file = output or store_path().parent / "results" / name
-    write_report(file, lambda: text)
+    write_report(file, [text])
     say(f"wrote {file}", fg="green")
 
 
@@ -112,7 +112,7 @@ def report(
     if overview:
         _report_overview(words, kind, output, raw_csv, annotations)
         return
-    on_screen = output == Path("-")
+    on_screen = output is not None and is_output(output)
     if annotations and on_screen:
         raise Stop("annotations are printed, so the report needs a file: give -o FILE, or leave --annotations out")
     with ExitStack() as stack:

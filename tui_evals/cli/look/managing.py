@@ -11,7 +11,7 @@ import click
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, say, say_data, say_json
-from tui_evals.cli.run.finishing import write_results
+from tui_evals.cli.run.finishing import is_output, write_results
 from tui_evals.present.status import LIVE
 from tui_evals.reports.kinds import report_kind, write
 from tui_evals.runs.asking import cache_key, recipe
@@ -39,7 +39,7 @@ def export(word: str, kind: str, output: Path | None, raw: bool) -> None:
     """Write the results of a run."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
-        if output == Path("-"):
+        if output is not None and is_output(output):
             say_data(write(kind, reader, [run], raw=raw))
             return
         file = output or project.store_path().parent / "results" / (run.key + report_kind(kind).endings[0])
