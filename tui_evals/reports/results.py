@@ -38,10 +38,15 @@ class AnswerEntry(NamedTuple):
 
 
 def conversations(
-    reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]], *, requests: bool = False
+    reader: Reader,
+    run: RunRow,
+    items: Sequence[Mapping[str, Any]],
+    rows: Iterable[AnswerRow] | None = None,
+    *,
+    requests: bool = False,
 ) -> Iterator[list[AnswerEntry]]:
-    """Each conversation of a run: its answers turn by turn."""
-    entries = read(reader, run, reader.all_rows(run.id), items, requests=requests)
+    """Each conversation of a run, or of these rows of it: its answers turn by turn."""
+    entries = read(reader, run, reader.all_rows(run.id) if rows is None else rows, items, requests=requests)
     for _, conversation in groupby(entries, key=lambda entry: entry.row.cell):
         yield list(conversation)
 

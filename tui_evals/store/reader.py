@@ -21,6 +21,7 @@ from .records import (
     LIVE_STATUSES,
     AnswerRecord,
     AnswerRow,
+    AnswerStatus,
     CallRecord,
     Control,
     FailureCause,
@@ -38,6 +39,7 @@ from .rows import (
     GroupScore,
     JudgedBy,
     Label,
+    Mark,
     ScoringPass,
     Told,
     answer_record,
@@ -244,6 +246,18 @@ class Reader:
             yield from page
             start = page[-1].pos + 1
 
+    def items(self, run: int, statuses: Sequence[AnswerStatus]) -> array[int]:
+        """The items of a run that have an answer of one of these statuses."""
+        among = "status IN (SELECT value FROM json_each(?))"
+        query = f"SELECT DISTINCT item FROM answers WHERE run = ? AND {among} ORDER BY item"
+        return array("q", [item for (item,) in self.query(query, [run, json.dumps(statuses)])])
+
+    def answers_to(self, run: int, items: Iterable[int]) -> list[AnswerRow]:
+        """The answers to some items of a run, in the order of the plan."""
+        among = "item IN (SELECT value FROM json_each(?))"
+        query = f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND {among} ORDER BY pos"
+        return self._answers(query, [run, json.dumps(list(items))])
+
     def search(self, where: Filter, limit: int = 100) -> list[AnswerRow]:
         """Answers of all runs that a filter lets through, the latest first."""
         condition, values = compiled(where, None)
@@ -270,6 +284,32 @@ class Reader:
             else:
                 together_here = together.get((row.item, row.turn), ())
                 yield Told(row, records.get(row.id), scores.get(row.id, ()), together_here)
+
+    def marked(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[Mark]]]:
+        """Answers of a run with what figures need of the scores that count, read in pages."""
+        query = (
+            "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.label, s.weight FROM json_each(?) j "
+            "JOIN scores s ON s.answer = j.value AND s.pass = ? ORDER BY j.key, s.key"
+        )
+        waiting = iter(rows)
+        while page := list(islice(waiting, _PAGE)):
+            marks: dict[int, list[Mark]] = {row.id: [] for row in page}
+            for mark in self.query(query, [json.dumps(list(marks)), run.scoring_pass]):
+                marks[mark[0]].append(Mark._make(mark[1:]))
+            yield from ((row, marks[row.id]) for row in page)
+
+    def failures(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[ScoreRecord]]]:
+        """Answers of a run with those scores that count and are a fail or an error, of groups too, read in pages."""
+        query = (
+            f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ? "
+            "WHERE s.result IN ('fail', 'error') ORDER BY j.key, s.key"
+        )
+        waiting = iter(rows)
+        while page := list(islice(waiting, _PAGE)):
+            scores: dict[int, list[ScoreRecord]] = {row.id: [] for row in page}
+            for score in self.query(query, [json.dumps(list(scores)), run.scoring_pass]):
+                scores[score[0]].append(score_record(score[1:]))
+            yield from ((row, scores[row.id]) for row in page)
 
     def records(self, ids: Iterable[int], *, requests: bool = False) -> dict[int, AnswerRecord]:
         """What was said in each of these answers that is there; what was sent only where `requests` are wanted."""

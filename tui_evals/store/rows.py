@@ -162,6 +162,17 @@ class Told(NamedTuple):
     """The scores of all answers to its item and turn, which count into the status of none of them."""
 
 
+class Mark(NamedTuple):
+    """What figures need of a score; hundreds of thousands are made at once, so it is a plain tuple."""
+
+    key: str
+    score: float | None
+    result: str | None
+    threshold: float | None
+    label: str | None
+    weight: float
+
+
 @dataclass(frozen=True, slots=True)
 class Detail:
     """Everything that is known of one answer; scores by the number of their pass."""

@@ -79,13 +79,13 @@ class Filters:
     evaluators: tuple[str, ...]
 
 
-def cards(reader: Reader, run: RunRow, filters: Filters) -> Iterator[Card]:
-    """The cards in the order of the dataset, one after the other."""
+def cards(reader: Reader, run: RunRow, filters: Filters, rows: Iterable[AnswerRow] | None = None) -> Iterator[Card]:
+    """The cards in the order of the dataset, one after the other; of these answers, if they are given."""
     labels = labels_of(reader, run)
     together: defaultdict[int, list[GroupScore]] = defaultdict(list)
     for record in reader.group_scores(run.id):
         together[record.item].append(record)
-    cells = conversations(reader, run, reader.dataset(run).items, requests=True)
+    cells = conversations(reader, run, reader.dataset(run).items, rows, requests=True)
     for place, group in groupby(cells, key=lambda cell: cell[0].row.item):
         yield _card(place, list(group), run, filters, labels, together.get(place, ()))
 
