@@ -242,7 +242,7 @@ def table(reader: Reader, run: RunRow, *, raw: bool = False) -> Iterator[str]:
 def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> Iterator[str]:
     """A table as CSV; formulas are made harmless unless `raw`, in the header too."""
     for row in chain((columns,), rows):
-        cells = map(_cell_text, row)
+        cells = ["" if value is None else value if isinstance(value, str) else one_line(value) for value in row]
         yield csv_line(cells if raw else map(escape_formula, cells))
 
 
@@ -294,9 +294,3 @@ def _score_cells(score: ScoreRecord | None) -> tuple[object, ...]:
 def _column_name(key: str, grouped: bool) -> str:
     """What a score's columns are called; those of all answers to the item say so."""
     return f"together.{key}" if grouped else key
-
-
-def _cell_text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else one_line(value)

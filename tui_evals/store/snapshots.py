@@ -45,6 +45,7 @@ class Items(Sequence[Item]):
     def __getitem__(self, place: int | slice) -> Item | Sequence[Item]:
         if isinstance(place, slice):
             return [self[number] for number in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
         start, end = self._starts[place], self._starts[place + 1]
         item: Item = _parse(_utf8(self._text[start:end]))[0]
         return item if self._judging is None else with_expectation(item, self._judging[place])
@@ -58,7 +59,7 @@ def stored_dataset(document: bytes, judging: bytes | None = None) -> StoredDatas
 
 
 def _outline(document: bytes) -> tuple[dict[str, Any], str, Sequence[int]]:
-    """The document but for its items, and where each of these begins in the text."""
+    """The document but for its items, its text, and where each item begins and the last one ends in it."""
     # A character for each byte, for one emoji would make every character of a text four bytes large.
     text = document.decode("latin-1")
     head: dict[str, Any] = {}
@@ -79,7 +80,7 @@ def _outline(document: bytes) -> tuple[dict[str, Any], str, Sequence[int]]:
             end = _parse(text, at)[1]
             head[_utf8(name)] = _parse(_utf8(text[at:end]))[0]
             at = _after(text, end)
-    return head, text, starts
+    return head, text, starts or array("Q", [at])
 
 
 def _after(text: str, at: int) -> int:
