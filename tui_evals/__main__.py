@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line, and open the workbench if that is what it asks for."""
     from tui_evals.cli.main import run
+    from tui_evals.cli.output import print_what_the_locale_can
     from tui_evals.interpreter import forbid_core_dumps
 
     forbid_core_dumps()
+    print_what_the_locale_can()
     found = run(sys.argv[1:])
     sys.exit(found if isinstance(found, int) else _workbench(found))
 

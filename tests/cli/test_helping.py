@@ -1,5 +1,6 @@
 """Help, doctor, and what becomes of a wrong command."""
 
+import json
 import re
 from pathlib import Path
 
@@ -53,6 +54,35 @@ def test_doctor_finds_keys_without_showing_them(shell, project, monkeypatch):
     assert re.search(r"OPENAI_API_KEY +found", done.out)
     assert "canary" not in done.out + done.err
     assert str(project) in done.out
+
+
+def said_of_the_terminal(shell):
+    findings = json.loads(shell("doctor", "--json").out)["findings"]
+    return {one["name"]: one for one in findings if one["part"] == "terminal"}
+
+
+def test_doctor_says_what_is_in_the_way_of_a_terminal(shell, project, monkeypatch):
+    answers = {"-V": "tmux 3.4", "escape-time": "500", "set-clipboard": "external", "allow-passthrough": "off"}
+    monkeypatch.setattr("tui_evals.cli.lookup.terminal._tmux", lambda *words: answers[words[-1]])
+    given = {"TMUX": "/tmp/tmux,1,0", "TERM": "screen", "COLORTERM": "", "ESCDELAY": "1000", "COLORFGBG": "0;15"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    found = {
+        one["name"]: one for one in json.loads(shell("doctor", "--json").out)["findings"] if one["part"] == "terminal"
+    }
+    for name in ("colours", "ESCDELAY", "escape-time", "set-clipboard"):
+        assert found[name]["verdict"] == "note" and ";" in found[name]["text"]
+    assert "set -sg escape-time 10" in found["escape-time"]["text"]
+    assert found["tmux"]["text"] == "3.4" and found["background"]["text"].startswith("light (COLORFGBG")
+    assert found["encoding"]["verdict"] == "ok"
+    answers |= {"escape-time": "10", "set-clipboard": "on"}
+    monkeypatch.setenv("ESCDELAY", "")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    found = {
+        one["name"]: one for one in json.loads(shell("doctor", "--json").out)["findings"] if one["part"] == "terminal"
+    }
+    for name in ("colours", "ESCDELAY", "escape-time", "set-clipboard"):
+        assert found[name]["verdict"] == "ok" and ";" not in found[name]["text"], "advice where nothing is wrong"
 
 
 def test_doctor_refuses_a_malicious_release(shell, project, monkeypatch):

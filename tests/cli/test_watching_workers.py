@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import types
 
 import pytest
 from rich.cells import cell_len
@@ -145,7 +144,7 @@ def test_events_tell_of_workers_when_they_changed_and_only_then(store, run, caps
 
 def test_on_a_terminal_the_lines_of_workers_are_written_over(store, run, capsys, monkeypatch):
     path, writer = store
-    monkeypatch.setattr("tui_evals.cli.run.watching.own_output", lambda: types.SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("tui_evals.cli.run.watching.redraws", lambda: True)
     monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
     monkeypatch.setattr("tui_evals.cli.run.watching._EVERY", 0)
     writer.workers(run.id, [worker("a"), worker("b")])

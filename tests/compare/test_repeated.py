@@ -4,6 +4,7 @@ import pytest
 
 from tests.compare.helpers import run
 from tests.store.helpers import judged, new_run, said
+from tests.store.passes import new_pass
 from tui_evals.compare.repeats import comparable_passes, read_repeats
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
@@ -134,7 +135,7 @@ async def test_an_unanswered_run_has_columns_without_items(stored, found):
 async def again(path, number, scores, **given):
     """Another scoring pass of a run."""
     with Writer(path) as writer, Reader(path) as reader:
-        scoring_pass = writer.new_pass(number, config(**given))
+        scoring_pass = new_pass(writer, number, config(**given))
         for row in reader.all_rows(number):
             await writer.scored(row.id, scoring_pass, [judged("Match", scores(row.repeat))], row.status, None)
 

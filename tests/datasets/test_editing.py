@@ -336,7 +336,8 @@ def test_a_new_dataset_is_made_by_its_first_save(tmp_path):
     file = tmp_path / "evals" / "new.json"
     editing = Editing.new_file(file)
     assert editing.dirty and editing.changed_items() == {0} and not editing.in_file
-    assert validate(editing.document, {}).problems == () and not editing.document.needs_upgrade
+    assert [str(one) for one in validate(editing.document, {}).problems] == ["items[0].prompt: must not be empty"]
+    assert not editing.document.needs_upgrade
     assert not file.parent.exists()
     saved = editing.save()
     assert saved.backup is None and not editing.dirty and editing.in_file and editing.changed_items() == frozenset()

@@ -405,5 +405,7 @@ def test_items_are_inserted_where_asked_or_at_the_nearest_end():
     assert placed == {-1: "-ab", 0: "-ab", 1: "a-b", 2: "ab-", 9: "ab-"}
 
 
-def test_a_new_item_is_valid():
-    assert errors(dataset(steps.new_item())) == []
+def test_a_new_item_is_valid_once_its_prompt_is_written():
+    new = dataset(steps.new_item())
+    assert errors(new) == ["items[0].prompt: must not be empty"]
+    assert errors(steps.set_field(new, ("items", 0), "prompt", "What?")) == []

@@ -104,20 +104,18 @@ def test_a_pause_longer_than_the_target_may_wait_ends_the_run_which_can_be_resum
 
 
 def test_retries_max_wait_and_timeout_are_settings_of_a_target(project):
-    project.server.behave(always="500")
-    project.dataset(1)
+    project.dataset(1, "question {} [[500]]".format)
     for retries in (0, 2):
         project.server.reset()
-        project.server.behave(always="500")
         project.configure(retries=retries, max_wait=0.01)
         project.do("run", "data.json", "--target", "main", "--quiet", "--no-cache", code=None)
-        assert project.server.counts()["asked"] == retries + 1
+        assert project.server.counts()["met"]["500"] == retries + 1
     project.configure(retries=-1)
     assert "targets.main.retries should be greater than or equal to 0" in project.do("targets", code=3)
     project.configure(max_wait="soon")
     assert "targets.main.max_wait should be a valid number" in project.do("targets", code=3)
     said = project.do("help", "targets")
-    assert all(f"\n    {setting} = " in said for setting in ("timeout", "retries", "max_wait"))
+    assert all(f"\n    {setting} = " in said for setting in ("timeout", "retries", "max_wait", "max_outage"))
 
 
 async def test_a_stop_cuts_those_who_wait_for_a_pause_and_lets_in_those_who_wait_for_a_place():

@@ -31,7 +31,7 @@ async def test_a_target_that_dies_in_the_middle_and_comes_back(tmp_path):
         server = first.enter_context(running("--port", port))
         server.behave(latency=0.3)
         project = Project(tmp_path, server)
-        project.configure('[run]\ntargets = ["main"]', concurrency=1)
+        project.configure('[run]\ntargets = ["main"]', concurrency=1, max_outage=1)
         project.dataset(40)
         key = project.do("run", "data.json", "--detach").split()[0]
         async with at_the_workbench(tmp_path, dataset="data.json", run=key, size=(160, 45)) as person:

@@ -23,6 +23,12 @@ GIVEN = {
     "name": "shell",
     "evaluator": "Mine",
     "text": "two",
+    "item": "1",
+    "items": "1",
+    "to": "2",
+    "fields": "prompt=@data.json",
+    "tags": "new",
+    "field": "prompt",
 }
 
 

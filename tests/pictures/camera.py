@@ -22,7 +22,7 @@ _NAME = "library"
 """What the folder of the project is called, wherever it is."""
 
 _CALM = 1.2
-_THEME = "textual-dark"
+_THEME = "calm-dark"
 _SEE = "see:"
 
 

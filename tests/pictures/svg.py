@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
 
 _ID = re.compile(r"terminal-\d+")
 _FONT = re.compile(r"\n    @font-face \{.*?\n    \}", re.DOTALL)
@@ -24,9 +23,13 @@ def slim(svg: str) -> str:
 
 def _painted(rects: str) -> list[str]:
     """Neighbours of one colour as one rectangle."""
-    lines = []
-    for (fill, y, height), group in groupby(re.findall(_RECT, rects), key=lambda rect: (rect[0], rect[2], rect[4])):
-        cells = list(group)
-        start, end = float(cells[0][1]), float(cells[-1][1]) + float(cells[-1][3])
-        lines.append(f'<rect fill="{fill}" x="{start:g}" y="{y}" width="{end - start:g}" height="{height}" {_CRISP}')
-    return lines
+    painted: list[tuple[str, float, float, str, str]] = []
+    for fill, left, y, width, height in re.findall(_RECT, rects):
+        start, end = float(left), float(left) + float(width)
+        if painted and (fill, y, height) == (painted[-1][0], *painted[-1][3:]) and start - painted[-1][2] < 1:
+            start = painted.pop()[1]
+        painted.append((fill, start, end, y, height))
+    return [
+        f'<rect fill="{fill}" x="{start:g}" y="{y}" width="{end - start:g}" height="{height}" {_CRISP}'
+        for fill, start, end, y, height in painted
+    ]

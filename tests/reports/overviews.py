@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.reports.stores import Given, Ran, _cells
 from tests.store.helpers import judged, new_run, said
+from tests.store.passes import new_pass
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
@@ -91,7 +92,7 @@ def again(folder: Path, run: RunRow, answer: Callable[[AnswerRow], Given], confi
     """Score the answers of a run once more."""
     path = folder / ".evals" / "evals.db"
     with Writer(path) as writer, Reader(path) as reader:
-        number = writer.new_pass(run.id, config)
+        number = new_pass(writer, run.id, config)
 
         async def score() -> None:
             for row in reader.all_rows(run.id):

@@ -11,6 +11,7 @@ import pytest
 from tests.reports import made
 from tests.reports.stores import Ran, every, good, store
 from tests.store.helpers import judged
+from tests.store.passes import new_pass
 from tests.text.test_cells import FORMULAS, begins_a_formula
 from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
@@ -66,7 +67,7 @@ def test_the_records_of_an_earlier_pass_are_left_out(judged_together, tmp_path):
     with judged_together(judged("Best", 1.0)) as reader:
         assert "Best" in "".join(results.document(reader, reader.run(1)))
         with Writer(tmp_path / ".evals" / "evals.db") as writer:
-            writer.new_pass(1, {})
+            new_pass(writer, 1, {})
         assert "Best" not in "".join(results.document(reader, reader.run(1)))
         assert "Best" not in "".join(results.table(reader, reader.run(1)))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tui_evals.runs.budget import Budget, BudgetSpent, most_it_can_cost
 from tui_evals.runs.limits import TIMEOUT_ATTEMPTS, Gate, persistent
+from tui_evals.runs.outage import Outage
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst
 from tui_evals.store.records import AnswerRow, ScoreRecord
@@ -142,7 +143,13 @@ def asked(gate: Gate, *outcomes: object) -> tuple[object, int]:
     async def main() -> object:
         try:
             reply, _ = await persistent(
-                Meeting(), QUESTION, QUICK, gate, note_attempt=lambda *attempt: told.append(attempt), **UNSEEN
+                Meeting(),
+                QUESTION,
+                QUICK,
+                gate,
+                Outage(QUICK),
+                note_attempt=lambda *attempt: told.append(attempt),
+                **UNSEEN,
             )
         except TargetError as problem:
             return problem.code
@@ -167,10 +174,10 @@ def test_what_may_help_is_tried_again_and_what_may_not_is_not():
     assert asked(gate(), *["hang"] * 9) == ("agentTimeout", TIMEOUT_ATTEMPTS)
 
 
-def test_a_429_halves_the_room_and_successes_win_it_back():
+def test_a_429_takes_a_place_away_and_successes_win_it_back():
     limited = gate(8)
     assert asked(limited, failure("agentRateLimited"), "yes") == ("yes", 2)
-    assert limited.now == pytest.approx(4.25)
+    assert limited.now == pytest.approx(7 + 1 / 70)
     for _ in range(200):
         asked(limited, "yes")
     assert limited.now == 8.0 and limited.in_flight == 0
@@ -191,8 +198,10 @@ def test_no_more_calls_are_in_flight_than_the_gate_lets_through():
 
             async def close(self) -> None: ...
 
+        away = Outage(QUICK)
         calls = (
-            persistent(Counting(), QUESTION, QUICK, limited, note_attempt=lambda *_: None, **UNSEEN) for _ in range(50)
+            persistent(Counting(), QUESTION, QUICK, limited, away, note_attempt=lambda *_: None, **UNSEEN)
+            for _ in range(50)
         )
         await asyncio.gather(*calls)
         assert limited.in_flight == 0

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.store.helpers import judged, new_run, said
+from tests.store.passes import new_pass
 from tui_evals.store import lookup
 from tui_evals.store.records import PlannedAnswer, ScoreRecord
 
@@ -22,7 +23,7 @@ async def run(writer, reader):
 
 async def test_every_answer_to_an_item_and_turn_tells_what_was_found_of_all(run, writer, reader):
     await writer.group_scored(run.id, 1, 0, 0, judged("Alike", 0.0))
-    assert writer.new_pass(run.id, {}) == 2
+    assert new_pass(writer, run.id, {}) == 2
     await writer.group_scored(run.id, 2, 0, 0, judged("Best", 1.0))
     found = [(row.item, row.turn, reader.detail(row.id)) for row in reader.all_rows(run.id)]
     first = {1: (judged("Alike", 0.0), judged("Best", 0.2)), 2: (judged("Best", 1.0),)}
@@ -51,7 +52,7 @@ async def test_a_mean_is_over_groups_and_belongs_to_no_column(run, writer, reade
     assert (best.passed, best.failed, best.errored, best.skipped) == (1, 1, 1, 0)
     assert (match.key, match.scope, match.scored, match.passed) == ("Match", "answer", 8, 8)
     assert {mean.key for mean in reader.evaluator_means(run.id, columns=True)} == {"Match"}
-    writer.new_pass(run.id, {})
+    new_pass(writer, run.id, {})
     assert reader.evaluator_means(run.id) == []
 
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.helpers import cells, new_run
+from tests.store.passes import new_pass
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.rows import dumps
@@ -44,7 +45,7 @@ def test_the_items_are_as_the_scoring_that_counts_expects_them(tmp_path):
     with Writer(path) as writer, Reader(path) as reader:
         run = writer.plan(new_run(snapshot=writer.snapshot(asked, "a.json")), cells(2))
         assert [*reader.dataset(run).items] == asked["items"]
-        writer.new_pass(run.id, {"dataset": writer.snapshot(edited, "b.json")})
+        new_pass(writer, run.id, {"dataset": writer.snapshot(edited, "b.json")})
         run = reader.run(run.id)
         found = reader.dataset(run)
         assert [*found.items] == reader.judged_by(run).document["items"] != asked["items"]

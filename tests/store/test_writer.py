@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, said
+from tests.store.passes import new_pass
 from tui_evals.store import door
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -125,19 +126,40 @@ async def test_one_bad_row_does_not_take_its_neighbours_along(path, writer, read
     assert [row.status for row in reader.rows([good, bad])] == ["answered", "pending"]
 
 
-async def test_a_pass_that_came_to_nothing_is_dropped_and_no_other(writer, reader):
+async def test_a_pass_counts_for_all_answers_at_once_and_not_before(writer, reader):
+    run = writer.plan(new_run(), cells(2))
+    ids = [row.id for row in reader.window(run.id, 0, 2)]
+    for answer in ids:
+        await writer.answered(answer, said(), "answered")
+        await writer.scored(answer, 1, [judged()], "pass", 100.0)
+    number = writer.begin_pass(run.id, {"judge": "gpt"})
+    await writer.scored(ids[0], number, [judged(score=0.0)], "fail", 0.0)
+    run = reader.find_run("last")
+    assert (run.scoring_pass, run.staged_pass, run.staged) == (1, 2, 1)
+    assert reader.staged_pass(run) == ({"judge": "gpt"}, {ids[0]})
+    assert reader.totals(run.id).passed == 2 and list(reader.detail(ids[0]).scores) == [1]
+    assert [each.number for each in reader.passes(run.id)] == [1]
+    await writer.scored(ids[1], number, [judged(score=0.0)], "fail", 0.0)
+    before = reader.seq()
+    writer.count_pass(run.id)
+    run = reader.find_run("last")
+    assert (run.scoring_pass, run.staged_pass, run.staged) == (2, 0, 0)
+    assert reader.totals(run.id).failed == 2 and {row.id for row in reader.changed(before)} == set(ids)
+    assert list(reader.detail(ids[0]).scores) == [1, 2]
+
+
+async def test_a_pass_that_is_dropped_or_begun_anew_leaves_nothing(writer, reader):
     run = writer.plan(new_run(), cells(1))
     (answer,) = (row.id for row in reader.window(run.id, 0, 1))
     await writer.answered(answer, said(), "answered")
-    writer.drop_empty_pass(run.id)
-    assert reader.find_run("last").scoring_pass == 1
-    await writer.scored(answer, writer.new_pass(run.id, {}), [judged()], "pass", 100.0)
-    writer.drop_empty_pass(run.id)
+    await writer.scored(answer, 1, [judged()], "pass", 100.0)
+    for end in (writer.drop_pass, lambda run: writer.begin_pass(run, {}), writer.count_pass):
+        await writer.scored(answer, writer.begin_pass(run.id, {}), [judged(score=0.0)], "fail", 0.0)
+        end(run.id)
+        assert reader.totals(run.id).passed == (end != writer.count_pass)
+    assert list(reader.detail(answer).scores) == [1, 2]
+    writer.drop_pass(run.id)
     assert reader.find_run("last").scoring_pass == 2
-    assert writer.new_pass(run.id, {}) == 3
-    writer.drop_empty_pass(run.id)
-    assert reader.find_run("last").scoring_pass == 2
-    assert [each.number for each in reader.passes(run.id)] == [1, 2]
 
 
 async def test_scores_are_appended_pass_by_pass(path, writer, reader):
@@ -151,7 +173,7 @@ async def test_scores_are_appended_pass_by_pass(path, writer, reader):
     assert reader.detail(first).scores == {1: (record, judged("Relevance", None))}
     assert [row.status for row in reader.window(run.id, 0, 2)] == ["fail", "answered"]
     assert [row.id for row in reader.pending(run.id)] == [second]
-    number = writer.new_pass(run.id, {"judge": "gpt"})
+    number = new_pass(writer, run.id, {"judge": "gpt"})
     assert number == reader.find_run("last").scoring_pass == 2
     await writer.scored(first, 2, [judged("Match", 1.0)], "pass", 100.0)
     await writer.group_scored(run.id, 2, 0, 0, judged("Best", 0.7))
@@ -319,7 +341,7 @@ async def test_no_secret_reaches_the_disk(tmp_path, path):
             CallRecord(answer=first, kind="judge", target="j", attempt=1, started=0.0, latency_ms=1.0, message=message),
             run.id,
         )
-        writer.new_pass(run.id, {"key": CANARY, "url": f"https://user:{shaped}@host"})
+        new_pass(writer, run.id, {"key": CANARY, "url": f"https://user:{shaped}@host"})
         writer.label(first, "pass", "ann", note=CANARY)
         writer.edit(run.id, note=CANARY)
         writer.flush()

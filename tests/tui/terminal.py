@@ -13,15 +13,18 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 OURS = re.compile(
     r"\x1b\[[?<>=!]?[0-9;:]*[ -/]*[@-~]"  # styles, places, modes
     r"|\x1b\](?:2;[^\x00-\x1f\x7f-\x9f]*|22;default)\x07"  # the title, and the shape of the mouse pointer
+    r"|\x1b\]11;\?\x1b\\"  # the question for the background
     r"|\x1b[=>78]|\x1bP[^\x1b]*\x1b\\|\x1b\(B|\x1b\[\?[0-9]+\$p"
 )
+WHO = {b"\x1b[c": b"\x1b[?62;22c"}
+"""What every terminal answers when it is asked who it is."""
 MODES = re.compile(r"\x1b\[\?([0-9;]+)([hl])")
 
 
@@ -29,16 +32,25 @@ class Terminal:
     """A command on a terminal of its own."""
 
     def __init__(
-        self, command: Sequence[str], folder: Path, *, size: tuple[int, int] = (80, 24), **environment: str
+        self,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        size: tuple[int, int] = (80, 24),
+        replies: Mapping[bytes, bytes] = WHO,
+        **environment: str,
     ) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
             os.environ |= {"TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none", **environment}
             os.environ.pop("TMUX", None)
-            os.execv(command[0], list(command))
+            # With the environment as Python knows it: readline has put another size into the one of the process.
+            os.execve(command[0], list(command), os.environ)
         self.resize(*size)
         self.raw = b""
+        self.replies = replies
+        self._heard = 0
         self.code: int | None = None
 
     def resize(self, columns: int, lines: int) -> None:
@@ -48,7 +60,14 @@ class Terminal:
         return termios.tcgetattr(self.master)
 
     def press(self, keys: str) -> None:
-        os.write(self.master, keys.encode())
+        """Write keys, and read meanwhile: the other side may write as much as it is told."""
+        rest = memoryview(keys.encode())
+        while rest:
+            readable, writable, _ = select.select([self.master], [self.master], [], 1.0)
+            if readable:
+                self.read(0.0)
+            if writable:
+                rest = rest[os.write(self.master, rest[:4096]) :]
 
     @property
     def text(self) -> str:
@@ -67,8 +86,17 @@ class Terminal:
             except OSError:
                 return False
             self.raw += chunk
+            self._reply()
             return bool(chunk)
         return True
+
+    def _reply(self) -> None:
+        """Answer what was asked, in the order in which it was asked."""
+        asked = re.compile(b"|".join(map(re.escape, self.replies)) or b"(?!)")
+        for question in asked.finditer(self.raw, self._heard):
+            os.write(self.master, self.replies[question[0]])
+            self._heard = question.end()
+        self._heard = max(self._heard, len(self.raw) - 16)
 
     def wait(self, pattern: str, seconds: float = 40.0, *, since: int = 0) -> None:
         """Read until a pattern shows in what came after a place."""
@@ -76,6 +104,13 @@ class Terminal:
         while not re.search(pattern, OURS.sub("", self.raw[since:].decode("utf-8", "replace"))):
             assert time.monotonic() < deadline, f"{pattern!r} never showed:\n{self.shown[-3000:]}"
             assert self.read(), f"ended before {pattern!r} showed:\n{self.shown[-3000:]}"
+
+    def until(self, condition: Callable[[], Any], seconds: float = 40.0) -> None:
+        """Read until something has come true."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"it never came true:\n{self.shown[-3000:]}"
+            assert self.read(), f"ended before it came true:\n{self.shown[-3000:]}"
 
     def calm(self, quiet: float = 0.4, seconds: float = 20.0) -> None:
         """Read until nothing has come for a moment."""
@@ -130,5 +165,16 @@ class Terminal:
         self.close()
 
 
-def workbench(folder: Path, *arguments: str, size: tuple[int, int] = (80, 24), **environment: str) -> Terminal:
-    return Terminal([sys.executable, "-m", "tui_evals", *arguments], folder, size=size, **environment)
+def pasted(text: str) -> str:
+    """A text as a terminal sends it when it is pasted."""
+    return f"\x1b[200~{text}\x1b[201~"
+
+
+def workbench(
+    folder: Path,
+    *arguments: str,
+    size: tuple[int, int] = (80, 24),
+    replies: Mapping[bytes, bytes] = WHO,
+    **environment: str,
+) -> Terminal:
+    return Terminal([sys.executable, "-m", "tui_evals", *arguments], folder, size=size, replies=replies, **environment)

@@ -249,8 +249,14 @@ async def test_the_line_scrolls_while_the_cursor_stays_in_the_list(tmp_path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
         await pilot.press("J", "J", "K")
-        await until(pilot, lambda: pilot.app.screen.line.scroll_offset.y == 1)
+        line = pilot.app.screen.line
+        await until(pilot, lambda: line.scroll_offset.y == 1)
         assert pilot.app.screen.list.lines.has_focus
+        await pilot.press("tab", "slash", *"other", "enter")
+        await until(pilot, lambda: line.scroll_offset.y > 1)
+        first = line.scroll_offset.y
+        await pilot.press("n")
+        await until(pilot, lambda: line.scroll_offset.y == first + 1)
 
 
 async def test_four_runs_have_a_column_each_and_one_key_brings_another_beside_the_first(path):

@@ -13,6 +13,7 @@ from textual.app import App
 from textual.widgets import Input
 
 from tests.store.helpers import judged, new_run, said
+from tests.store.passes import new_pass
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, PlannedAnswer
@@ -207,7 +208,7 @@ async def test_raw_spells_out_what_a_terminal_would_obey(project):
 
 async def test_a_rescored_answer_shows_every_pass(project):
     await project.answer(0, answered("Lyon"), judged("Match", 0.0))
-    project.write(lambda writer: writer.new_pass(project.run, {}))
+    project.write(lambda writer: new_pass(writer, project.run, {}))
     await project.answer(0, None, judged("Match", 1.0), number=2, status="pass")
     text = project.text(0)
     assert "Scores of pass 2" in text
@@ -230,7 +231,7 @@ async def test_what_was_found_of_all_answers_to_an_item_stands_below_the_answers
     assert -1 not in places, order[places.index(-1)]
     assert places == sorted(places)
     assert "All answers" not in project.text(1)
-    project.write(lambda writer: writer.new_pass(project.run, {}))
+    project.write(lambda writer: new_pass(writer, project.run, {}))
     assert "Not judged in this pass." in project.text(0) and "All answers" not in project.text(0)
     await project.together(0, 0, judged("Best", 1.0), number=2)
     assert "✓ pass    Best 1\n  pass 1: ✗ fail 0.25\n" in project.text(0)

@@ -116,15 +116,58 @@ async def test_a_form_is_filled_from_the_keyboard():
         assert pilot.app.got == [{"name": "ab", "loud": True, "kind": "two", "more": [1]}]
 
 
-async def test_escape_leaves_the_field_first_and_then_the_form():
-    form = Form("new", [Field("name")], {"name": HOSTILE})
+async def test_escape_takes_the_field_and_then_leaves_the_form():
+    form = Form("new", [Field("name"), Field("count", "whole")], {"name": HOSTILE})
     async with Bench(form).run_test(size=(80, 24)) as pilot:
-        await pilot.press("enter", "x", "escape")
-        await pilot.pause()
+        await pilot.press("enter", "escape")
         assert pilot.app.got == [] and form.values == {"name": HOSTILE}
+        await pilot.press("enter", "f8", "ctrl+u", *"new", "escape")
+        assert pilot.app.got == [] and form.values == {"name": "new"}
         await pilot.press("escape")
         await pilot.pause()
         assert pilot.app.got == [None]
+
+
+async def test_a_line_written_into_what_is_there_is_kept_by_escape_and_one_that_begins_something_is_not():
+    def long(text):
+        return "a name is short" if len(text) > 3 else None
+
+    async def got(dialog, *keys):
+        async with Bench(dialog).run_test(size=(80, 24)) as pilot:
+            await pilot.press(*keys)
+            await pilot.pause()
+            return pilot.app.got
+
+    for keys, answers in (
+        (("b", "escape"), ["ab"]),
+        (("b", "ctrl+s"), ["ab"]),
+        (("escape",), [None]),
+        ((*"bcd", "escape"), []),
+        ((*"bcd", "escape", "enter", "backspace", "escape"), ["abc"]),
+        ((*"bcd", "escape", *"drop", "enter"), [None]),
+    ):
+        assert await got(Ask("name", "a", check=long, keeps=True), *keys) == answers, keys
+    assert await got(Ask("name", "a", check=long), "b", "escape") == [None]
+
+
+async def test_a_form_that_keeps_is_taken_by_escape_and_asks_before_anything_is_dropped():
+    fields = [Field("name"), Field("loud", "yes"), Field("count", "whole")]
+    form = Form("new", fields, {}, check=lambda v: {"count": "too many"} if v.get("count") == 9 else {}, keeps=True)
+    async with Bench(form).run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", *"a", "tab", "tab", "enter", "x", "escape")
+        await pilot.pause()
+        assert "'x' is not a whole number" in str(pilot.app.screen.query_one(".says").render())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert pilot.app.screen is form and form.query_one("#line").value == "x"
+        await pilot.press("backspace", "9", "escape", "escape")
+        await pilot.pause()
+        assert "too many" in str(pilot.app.screen.query_one(".says").render())
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.press("enter", "backspace", "8", "ctrl+s")
+        await pilot.pause()
+        assert pilot.app.got == [{"name": "a", "count": 8}]
 
 
 def test_what_is_typed_is_read_as_its_kind():

@@ -21,6 +21,8 @@ from tui_evals.tui import item_edits
 from tui_evals.tui.item import fields
 from tui_evals.tui.item.pane import EditorPane
 from tui_evals.tui.item.rows import headline, page_rows, portability_piece, preview
+from tui_evals.tui.item.walk import neighbour_field
+from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.workspace import Workspace
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
@@ -261,12 +263,12 @@ def test_a_new_turn_makes_a_conversation_of_a_single_prompt_in_one_step(tmp_path
     made = workspace(tmp_path, where=("items", 0))
     assert item_edits.new_turn(made) == "new turn, 2 of 2"
     assert made.where == ("items", 0, "turns", 1)
-    assert [turn["prompt"] for turn in made.items[0]["turns"]] == ["Where is it?", "New prompt"]
+    assert [turn["prompt"] for turn in made.items[0]["turns"]] == ["Where is it?", ""]
     made.editing.undo()
     assert made.items[0] == SINGLE
     made.where = ("items", 1, "turns", 0)
     item_edits.new_turn(made)
-    assert made.where == ("items", 1, "turns", 1) and made.unit == {"prompt": "New prompt"}
+    assert made.where == ("items", 1, "turns", 1) and made.unit == {"prompt": ""}
 
 
 def test_a_copy_is_gone_to_and_items_given_win_over_where_one_is(tmp_path):
@@ -348,6 +350,41 @@ def test_going_on_and_back_passes_every_item_and_turn_once(tmp_path):
     assert back == seen[::-1]
 
 
+# -- the way of tab
+
+
+def test_tab_passes_every_field_that_can_be_written_once_and_shift_tab_goes_back(tmp_path):
+    long = {"prompt": "x" * 200_000, "response": "said", "evaluators": {}, "name": "long"}
+    made = workspace(tmp_path, SINGLE, TALK, long, metadata={"name": "N"})
+    at, way, seen = ((), "metadata.name"), 1, []
+    while at is not None:
+        seen.append(at)
+        made.where = at[0]
+        at = neighbour_field(made, at[1], way)
+    item = ("items", 0)
+    assert seen[:8] == [
+        *(((), name) for name in ("metadata.name", "description")),
+        *((item, name) for name in ("prompt", "expected_response", "testId", "category", "tags", "weight")),
+    ]
+    talk = ("items", 1)
+    turns = [((*talk, "turns", n), name) for n in (0, 1) for name in ("prompt", "expected_response")]
+    assert seen[8:15] == [*((talk, name) for name in ("testId", "name", "category")), *turns]
+    last = ("items", 2)
+    assert seen[15:] == [(last, name) for name in ("expected_response", "testId", "name", "category")]
+    back, at = [], seen[-1]
+    while at is not None:
+        back.append(at)
+        made.where = at[0]
+        at = neighbour_field(made, at[1], -1)
+    assert back == seen[::-1]
+
+
+def test_tab_from_a_field_that_is_being_added_goes_on_from_its_place(tmp_path):
+    made = workspace(tmp_path, {"prompt": "x"}, 5, where=("items", 0))
+    assert neighbour_field(made, "notes", 1) is None
+    assert neighbour_field(made, "notes", -1) == (("items", 0), "category")
+
+
 # -- the pane
 
 
@@ -395,6 +432,10 @@ async def bench(tmp_path):
         yield app, pilot
 
 
+def hint(app):
+    return str(app.box.query_one(".hint").render())
+
+
 async def press(pilot, *keys):
     await pilot.press(*keys)
     await pilot.pause()
@@ -434,14 +475,14 @@ async def test_many_letters_tell_of_a_few_changes_and_the_last_one_is_told(bench
     await press(pilot, *"abcdefghij")
     assert app.changes <= (monotonic() - start) / 0.2
     await until(pilot, lambda: "abcdefghij" in "\n".join(plain(app.pane.lines.rows)))
-    assert app.box.display and app.box.has_focus
+    assert app.box.display and app.box.has_focus_within
 
 
 async def test_a_problem_stands_beside_the_field_while_one_types(bench):
     app, pilot = bench
     app.at("weight")
     await press(pilot, "i", "backspace", "backspace", "backspace", "7")
-    await until(pilot, lambda: "must be at most 1" in app.box.border_subtitle)
+    await until(pilot, lambda: "must be at most 1" in hint(app))
     assert app.box.has_class("wrong") and app.made.items[0]["weight"] == 7
     await press(pilot, "backspace", "1")
     await until(pilot, lambda: not app.box.has_class("wrong"))
@@ -455,21 +496,39 @@ async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silent
     await pilot.pause()
     app.at("variables")
     await press(pilot, "i", "backspace")
-    assert "not yet JSON" in app.box.border_subtitle and app.made.data["variables"] == {"a": 1}
+    assert "not yet JSON" in hint(app) and app.made.data["variables"] == {"a": 1}
     text = app.box.text
     await press(pilot, "escape")
-    assert app.box.display and app.box.has_focus and app.box.text == text
-    assert "was not taken: not yet JSON" in app.heard[-1]
+    await until(pilot, lambda: isinstance(app.screen, Menu))
+    await press(pilot, "escape")
+    assert app.box.display and app.box.has_focus_within and app.box.text == text
     await press(pilot, "comma", "quotation_mark", *"b", "quotation_mark", "colon", "2", "right_curly_bracket", "escape")
     assert app.made.data["variables"] == {"a": 1, "b": 2} and not app.box.display
 
 
-async def test_a_second_escape_drops_what_cannot_be_read_and_says_so(bench):
+@pytest.mark.parametrize(("choice", "said"), [("drop", ""), ("file", "what you wrote is kept in {}; ")])
+async def test_what_cannot_be_read_is_dropped_or_put_into_a_file_once_that_was_said(bench, choice, said):
     app, pilot = bench
     app.at("weight")
-    await press(pilot, "i", "x", "escape", "escape")
-    assert not app.box.display and app.heard[-1] == "weight was left as it was"
+    await press(pilot, "i", "x", "enter")
+    await until(pilot, lambda: isinstance(app.screen, Menu))
+    await press(pilot, *choice, "enter")
+    await until(pilot, lambda: not app.box.display)
+    kept = app.made.root / ".evals" / "kept" / "weight-1.json"
+    assert app.heard[-1] == said.format(kept.relative_to(app.made.root)) + "weight was left as it was"
+    assert (kept.read_text() == "0.5x") if said else not kept.exists()
     assert app.made.items[0]["weight"] == 0.5 and not app.made.editing.dirty
+
+
+async def test_what_cannot_be_put_into_a_file_stays_in_the_box(bench):
+    app, pilot = bench
+    (app.made.root / ".evals").write_text("no folder")
+    app.at("weight")
+    await press(pilot, "i", "x", "escape")
+    await until(pilot, lambda: isinstance(app.screen, Menu))
+    await press(pilot, *"file", "enter")
+    await until(pilot, lambda: "could not be put into a file" in "".join(app.heard))
+    assert app.box.display and app.box.text == "0.5x"
 
 
 async def test_an_emptied_field_is_taken_away_and_its_row_stays_while_one_types(bench):
@@ -483,12 +542,13 @@ async def test_an_emptied_field_is_taken_away_and_its_row_stays_while_one_types(
     assert "weight" not in [row.key for row in app.pane.lines.rows]
 
 
-async def test_the_placeholder_of_a_new_item_is_replaced_by_typing(bench):
+async def test_a_new_item_is_open_at_its_empty_prompt(bench):
     app, pilot = bench
+    app.at("weight")
     await press(pilot, "n")
     assert app.made.where == ("items", 1) and app.pane.lines.key == "prompt"
-    await press(pilot, "enter", *"Why", "escape")
-    assert app.made.items[1] == {"prompt": "Why"}
+    await press(pilot, *"Why", "enter", *"not", "ctrl+j", "escape")
+    assert app.made.items[1] == {"prompt": "Why\nnot\n"}
 
 
 async def test_enter_goes_into_a_turn_and_the_signs_go_on_and_back(bench):
@@ -578,7 +638,8 @@ async def test_the_box_closes_when_one_goes_elsewhere_or_the_field_is_changed(be
     app.made.where = ("items", 1)
     app.pane.sync()
     await pilot.pause()
-    assert not app.box.display and app.pane.lines.has_focus and "weight was left as it was" in app.heard[-1]
+    assert not app.box.display and app.pane.lines.has_focus and "what you wrote is kept in" in app.heard[-1]
+    assert (app.made.root / ".evals" / "kept" / "weight-1.json").read_text() == "0.5x"
     app.made.where = ("items", 0)
     app.pane.sync()
     await pilot.pause()
@@ -601,7 +662,7 @@ async def test_escape_of_the_pane_leaves_an_open_box(bench):
 
 async def test_turns_are_made_and_items_copied_from_here(bench):
     app, pilot = bench
-    await press(pilot, "T", "t", "d")
+    await press(pilot, "T", "t", "escape", "d")
     assert app.made.where == ("items", 0, "turns", 2) and len(app.made.items[0]["turns"]) == 3
     await press(pilot, "T")
     assert "would be lost" in app.heard[-1]

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from textual.app import App
 
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
+from tui_evals.datasets.steps import write_options
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evaluator, Score
 from tui_evals.evaluators.registry import Registry, built_in
@@ -22,7 +23,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui import app as workbench
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.judges.rows import judge_rows, judges_here, options_words
-from tui_evals.tui.judges.state import evaluator_choices, free_key, judges_page, with_options
+from tui_evals.tui.judges.state import evaluator_choices, free_key, judges_page
 from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import Watch
@@ -203,7 +204,7 @@ def test_a_second_use_gets_a_name_of_its_own():
 
 
 def test_options_of_a_system_default_are_written_with_the_other_defaults_kept():
-    data = with_options({"items": []}, ("default_evaluators",), "Relevance", {"threshold": 4})
+    data = write_options({"items": []}, ("default_evaluators",), "Relevance", {"threshold": 4})
     assert data["default_evaluators"] == {"Relevance": {"threshold": 4}, "Coherence": {}}
 
 
@@ -510,7 +511,7 @@ async def test_what_was_tried_goes_once_the_options_differ_and_comes_back_with_u
         pilot.app.to("PartialMatch")
         await pilot.press("t")
         await until(pilot, lambda: "✓ pass" in pilot.app.text)
-        space.apply(with_options(space.data, SINGLE, "PartialMatch", {"threshold": 1}), "options")
+        space.apply(write_options(space.data, SINGLE, "PartialMatch", {"threshold": 1}), "options")
         pilot.app.pane.sync()
         await pilot.pause()
         assert "✓ pass" not in pilot.app.text
@@ -642,7 +643,7 @@ async def test_a_trial_that_is_left_is_cancelled(space, leave):
     Waiting.ended.clear()
     async with bench(space, SECOND) as pilot:
         space.registry = Registry({**built_in(), "Waiting": Waiting})
-        space.apply(with_options(space.data, SECOND, "Waiting", {}), "waiting")
+        space.apply(write_options(space.data, SECOND, "Waiting", {}), "waiting")
         pilot.app.pane.sync()
         pilot.app.to("Waiting")
         await pilot.press("t")

@@ -6,6 +6,8 @@ import pytest
 from textual.events import Key, Paste
 
 from tests.tui.story import at_the_workbench, write
+from tui_evals.tui.tree.pane import TreePane
+from tui_evals.tui.widgets.dialogs import Ask
 
 NAMED = {"\r": "enter", "\x1b": "escape", " ": "space", "\x13": "ctrl+s"}
 
@@ -62,3 +64,25 @@ async def test_a_hundred_arrow_keys_at_once_all_count(folder):
         burst(person, "j" * 100)
         await done(person)
         assert person.app.workspace.where == ("items", 99)
+
+
+async def test_what_is_typed_behind_a_dialog_waits_for_the_box_it_leads_to(folder):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        burst(person, "j2acategory\rgreen Dr\x1b1")
+        await done(person)
+        assert person.app.workspace.items == [{"prompt": "one", "category": "green Dr"}, {"prompt": "two"}]
+        assert person.app.front == "tree" and len(person.app.screen_stack) == 1
+
+
+async def test_no_action_runs_between_two_dialogs_of_one(folder, monkeypatch):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+
+        async def slow(pane):
+            await pane.app.push_screen_wait(Ask("one"))
+            await asyncio.sleep(0.1)
+            await pane.app.push_screen_wait(Ask("two"))
+
+        monkeypatch.setattr(TreePane, "do_category", slow)
+        burst(person, "jCx\rD")
+        await done(person)
+        assert len(person.app.workspace.items) == 2 and person.app.screen.query_one("#line").value == "D"

@@ -18,7 +18,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import actions_at
 from tui_evals.tui.labels.screen import LabelScreen, end_rows, head_rows, sheet_rows
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.dialogs import Ask, Reading
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Reading
 from tui_evals.tui.widgets.lines import Lines
 
 PASS, FAIL = [score(value=0.37)], [score(value=0.0, result="fail")]
@@ -131,6 +131,21 @@ async def test_the_key_for_it_is_in_the_list_of_runs(tmp_path):
         await person.press("b")
         await person.sees("1 of 1 labelled")
         assert labels(path) == [(1, "fail", "ada", "")]
+
+
+async def test_a_search_has_n_until_escape_and_a_note_without_a_verdict_is_asked_about(tmp_path):
+    path, _ = await labelled_run(tmp_path, [PASS, FAIL])
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await begin(person)
+        await person.press("slash", *"question", "enter", "n", "N")
+        assert isinstance(person.app.screen, LabelScreen) and "“question”" in said(person)
+        await person.press("escape", "n", *"why", "enter", "q")
+        await person.until(lambda: isinstance(person.app.screen, Confirm))
+        await person.press("n", "g")
+        await ready(person)
+        assert [note for _, _, _, note in labels(path)] == ["why"]
+        await person.press("q")
+        await person.until(lambda: not isinstance(person.app.screen, LabelScreen))
 
 
 @pytest.mark.parametrize("size", SIZES)

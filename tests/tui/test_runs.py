@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual.app import App
 
+from tests.store.passes import new_pass
 from tests.tui.stored_runs import HOSTILE, add_run, answer, drawn, fresh, text_of, until
 from tui_evals import tui
 from tui_evals.compare.trend import draw_bars
@@ -255,7 +256,7 @@ async def test_a_run_that_is_over_is_counted_once_for_each_scoring_pass(tmp_path
         writer.edit(1, name="other")
         assert [one.run.name for one in shelves.load().listed][-1] == "other"
         assert counted == {1: 1, 2: 1, 3: 1}
-        writer.new_pass(1, {})
+        new_pass(writer, 1, {})
         shelves.load()
         writer.heartbeat(1)
         writer.flush()

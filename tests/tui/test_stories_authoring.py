@@ -125,6 +125,7 @@ async def test_a_single_turn_becomes_a_conversation_and_back_without_a_loss(fold
         }
         await person.press("t")
         await person.sees("turn 2 of 2")
+        await person.press("escape")
         await person.press("T")
         assert "turns" in space.items[0] and "▲" in person.said()
         await person.press("1", "D", "T")

@@ -111,9 +111,16 @@ async def test_a_rule_is_added_and_another_deleted_with_what_inverts_it(tmp_path
         await person.press("n")
         await reading(person, AskLong)
         await person.press("enter")
+        await reading(person, RulesScreen)
+        await person.press("n")
+        await reading(person, AskLong)
+        await person.press("space", "escape")
+        await reading(person, Menu)
         await person.sees("a rule needs words")
-        await person.type("It is short")
         await person.press("enter")
+        await reading(person, AskLong)
+        await person.type("It is short")
+        await person.press("escape")
         await reading(person, RulesScreen)
         await settled(person)
         assert here(person).line.rule.text == "It is short"
@@ -159,6 +166,8 @@ async def test_words_find_a_rule_by_one_of_its_tests(tmp_path):
         await person.type("word 3")
         await person.press("enter")
         assert list(here(person).shown) == [(False, 2)] and here(person).line.rule.text == RULES[1]
+        await person.press("n", "N")
+        assert isinstance(person.app.screen, RulesScreen), "n goes on in what was found; it makes no rule"
         await person.press("slash")
         await person.type("nothing at all")
         await person.press("enter")

@@ -51,6 +51,9 @@ class Bench(App):
         self.went += 1
         self.pane.sync()
 
+    def on_write_prompt(self):
+        self.shown.append("prompt")
+
     def on_show_pane(self, message):
         self.shown.append(message.place)
 
@@ -197,12 +200,12 @@ async def test_a_fold_goes_along_when_its_item_moves(tried):
         assert one.space.where == ("items", 2)
 
 
-async def test_a_new_item_stands_after_this_one_and_the_editor_is_wanted(tried):
+async def test_a_new_item_stands_after_this_one_and_its_prompt_is_to_be_written(tried):
     async with tried() as one:
         await one.press("j", "n")
-        assert one.names == ["MT-1", "New prompt", "MT-2", "MT-3", "MT-4"]
+        assert one.names == ["MT-1", "", "MT-2", "MT-3", "MT-4"]
         assert one.space.where == one.lines.key == ("items", 1)
-        assert one.app.shown == ["editor"]
+        assert one.app.shown == ["prompt"]
         assert one.texts[2].startswith(" •  #2")
         assert one.texts[0].startswith(" •d.json 5 items")
         assert one.app.changes == 1
@@ -243,7 +246,7 @@ async def test_turns_are_made_moved_copied_and_deleted(tried):
         assert one.lines.key == ("items", 0, "turns", 1)
         await one.press("K")
         turns = one.space.items[0]["turns"]
-        assert [turn["prompt"] for turn in turns] == ["New prompt", "Hello there"]
+        assert [turn["prompt"] for turn in turns] == ["", "Hello there"]
         await one.press("d", "D")
         assert len(one.space.items[0]["turns"]) == 2
 
@@ -319,13 +322,31 @@ async def test_a_filter_shows_what_fits_while_one_types_and_escape_takes_it_off(
         assert one.space.marks == {2}
 
 
-async def test_a_filter_that_nothing_fits_says_so(tried):
+async def test_a_filter_that_nothing_fits_says_so_and_one_is_back_where_one_was(tried):
     async with tried() as one:
-        await one.press("j", "slash", *"zzz")
+        await one.press("j", "j", "j", "slash", *"zzz")
         assert one.space.where == ()
         assert "nothing fits; esc takes the filter off" in one.texts[1]
         await one.press("escape")
         assert len(one.lines.rows) == 7
+        assert one.space.where == one.lines.key == ("items", 1, "turns", 0)
+
+
+async def test_the_filter_speaks_the_language_of_the_results_as_one_types(tried):
+    async with tried() as one:
+        await one.press("j", "j", "slash", *"safety category:")
+        assert "needs a value" in str(one.pane.query_one(".hint").render())
+        await one.press(*"saf*")
+        assert [row.key for row in one.lines.rows] == [(), ("items", 0), ("items", 3)]
+        await one.press(*" !again", "enter")
+        assert [row.key for row in one.lines.rows] == [(), ("items", 0)]
+        assert "safety category:saf* !again · 1 of 4" in str(one.pane.border_title)
+        await one.press("slash", *["backspace"] * 27)
+        assert len(one.lines.rows) == 7 and one.space.where == ("items", 0)
+        await one.press(*"score:<1", "enter")
+        assert "looks at answers" in str(one.pane.query_one(".hint").render())
+        await one.press("escape")
+        assert one.space.where == one.lines.key == ("items", 0) and str(one.pane.border_title) == "1 Dataset"
 
 
 async def test_items_get_a_category_from_those_there_are_or_another_one(tried):

@@ -1,6 +1,7 @@
 """The dataset tree as rows, without a screen."""
 
 import re
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.problems import Problem
 from tui_evals.present.columns import cell_width
+from tui_evals.store.filters import FilterError
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.tree.outline import (
@@ -15,7 +17,6 @@ from tui_evals.tui.tree.outline import (
     TreeShape,
     follow_items,
     items_by_category,
-    items_with_words,
     parent_row,
     row_keys,
 )
@@ -126,16 +127,15 @@ def test_a_category_shows_how_many_it_has_and_a_mark_when_all_of_them_are_marked
     assert line(tree, ("category", "")) == "  ▾ no category 1"
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [("", [0, 1, 2, 3]), ("SAFETY again", [3]), ("smoke", [0]), ("second", [1]), ("#2", [1]), ("mt", [0, 2, 3])],
-)
-def test_every_word_of_a_filter_stands_in_name_prompt_category_or_tags(words, found):
-    assert items_with_words(ITEMS, words, {}) == found
+def filtered(words, items=ITEMS, **given):
+    shape = TreeShape(**given)
+    shape.follow(items)
+    shape.filter(words)
+    return shape
 
 
 def test_a_filter_keeps_the_item_one_is_in_on_screen():
-    shape = TreeShape(words="smoke")
+    shape = filtered("smoke")
     shape.lay(ITEMS, keep=2)
     assert shape.keys == [("items", 0), ("items", 2)]
     assert list(shape.shown) == [0]
@@ -144,11 +144,29 @@ def test_a_filter_keeps_the_item_one_is_in_on_screen():
 
 
 def test_a_filter_reads_a_changed_item_anew():
-    known = {}
+    shape = filtered("bye")
+    assert shape.shown == [2]
     items = list(ITEMS)
-    assert items_with_words(items, "bye", known) == [2]
     items[2] = {**items[2], "prompt": "Good evening"}
-    assert items_with_words(items, "bye", known) == []
+    shape.lay(items, None)
+    assert shape.shown == []
+
+
+def test_a_filter_for_a_status_looks_at_how_items_did_last():
+    statuses = {"MT-1": "fail", item_key(ITEMS[1]): "pass"}
+    assert filtered("fail", statuses=statuses).shown == [0]
+    shape = filtered("!status:pass", statuses=statuses)
+    assert shape.shown == [0, 2, 3]
+    statuses["MT-4"] = "pass"
+    shape.lay(ITEMS, None)
+    assert shape.shown == [0, 2]
+
+
+def test_a_filter_that_cannot_be_read_leaves_everything_as_it_was():
+    shape = filtered("bye")
+    with pytest.raises(FilterError):
+        shape.filter("category:")
+    assert (shape.words, shape.shown) == ("bye", [2])
 
 
 def test_folds_go_along_with_items_that_move():
@@ -232,6 +250,9 @@ units = st.dictionaries(fields, json_values, max_size=5) | json_values
 @given(st.lists(units, max_size=5), st.booleans(), st.integers(38, 90), st.text(max_size=3))
 def test_whatever_a_dataset_holds_each_row_fits_the_width(items, by_category, width, words):
     statuses = {item_key(item): "answered" for item in items}
-    tree = laid(TreeShape(by_category=by_category, words=words), items, keep=0 if items else None, statuses=statuses)
+    shape = TreeShape(by_category=by_category)
+    with suppress(FilterError):
+        shape.filter(words)
+    tree = laid(shape, items, keep=0 if items else None, statuses=statuses)
     for text in texts(tree, width):
         assert cell_width(safe_line(text)) <= width

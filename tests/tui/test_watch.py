@@ -9,6 +9,7 @@ from array import array
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, said
+from tests.store.passes import new_pass
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.filters import FilterError
 from tui_evals.store.migrations import back_up
@@ -257,7 +258,7 @@ def test_scores_are_those_of_the_pass_that_counts_and_follow_a_change(watch, wri
     answer(writer, ids[:2])
     watch.poll()
     assert watch.scores(watch.row(0))["Match"].score == 1.0
-    number = writer.new_pass(run.id, {})
+    number = new_pass(writer, run.id, {})
     assert watch.poll().run
     assert watch.scores(watch.row(0)) == {}
     asyncio.run(writer.scored(ids[0], number, [judged(score=0.0)], "fail", 0.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import os
 import re
@@ -15,6 +17,7 @@ from typing import IO, Any
 import click
 
 from tui_evals.present.status import Tone
+from tui_evals.terminal_facts import why_ascii
 from tui_evals.text.safe import log_is_read, safe, safe_line, without_log_commands
 
 _ORDER_IN_JSON = re.compile("#(?=#)|s(?=ection_(?:start|end):)")
@@ -27,6 +30,24 @@ _COLOURS: Mapping[Tone, str] = {"ok": "green", "bad": "red", "warn": "yellow", "
 def colour(tone: Tone) -> str | None:
     """The colour of a status or a kind on a terminal; None for none."""
     return _COLOURS.get(tone)
+
+
+def print_what_the_locale_can() -> None:
+    """Where the locale knows ASCII alone, print our signs as those of ASCII that stand for them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and why_ascii(stream.encoding, os.environ):
+            from tui_evals.present.glyphs import in_ascii  # not before: few need it, and help stays quick
+
+            def replaced(problem: UnicodeError) -> tuple[str, int]:
+                assert isinstance(problem, UnicodeEncodeError)
+                return in_ascii(problem.object[problem.start : problem.end]), problem.end
+
+            codecs.register_error("tui-evals-ascii", replaced)
+            stream.reconfigure(encoding="ascii", errors="tui-evals-ascii")
+
+
+def _takes_all_signs() -> bool:
+    return (getattr(own_output(), "encoding", None) or "utf-8").lower().startswith("utf")
 
 
 _own: IO[str] | None = None
@@ -75,8 +96,10 @@ def own_output() -> IO[str]:
 
 
 def say(text: str = "", *, err: bool = False, **style: Any) -> None:
-    """Print text, made safe for the terminal first; NO_COLOR leaves bold and dim."""
-    if os.environ.get("NO_COLOR"):
+    """Print text, made safe for the terminal first; NO_COLOR leaves bold and dim, a dumb terminal nothing."""
+    if _is_dumb():
+        style = {}
+    elif os.environ.get("NO_COLOR"):
         style = {name: value for name, value in style.items() if name not in ("fg", "bg")}
     click.echo(click.style(safe(text), **style) if style else safe(text), sys.stderr if err else own_output())
 
@@ -91,25 +114,34 @@ def columns() -> int | None:
     return shutil.get_terminal_size().columns if own_output().isatty() else None
 
 
+def _is_dumb() -> bool:
+    return os.environ.get("TERM") == "dumb"
+
+
+def redraws() -> bool:
+    """Whether lines can be printed over: on a terminal that can move its cursor."""
+    return own_output().isatty() and not _is_dumb()
+
+
 def cell(text: str, width: int) -> str:
     """Text for one cell of a table: one line, no wider than `width`."""
     return safe_line(text, width)
 
 
 def rewind(lines: int) -> None:
-    """Go back over lines just printed on a terminal, and clear them."""
+    """Go back over lines just printed on a terminal that redraws, and clear them."""
     if lines:
         click.echo(f"\x1b[{lines}F\x1b[J", own_output(), nl=False)
 
 
 def say_json(value: object) -> None:
     """Print JSON, with control characters as escapes, so that the data stays the same."""
-    click.echo(_spelled_json(json.dumps(value, ensure_ascii=False, indent=2)), own_output())
+    click.echo(_spelled_json(json.dumps(value, ensure_ascii=not _takes_all_signs(), indent=2)), own_output())
 
 
 def say_json_line(value: object) -> None:
     """Print one line of JSON, spelled as in `say_json`."""
-    click.echo(_spelled_json(json.dumps(value, ensure_ascii=False)), own_output())
+    click.echo(_spelled_json(json.dumps(value, ensure_ascii=not _takes_all_signs())), own_output())
 
 
 def say_end(run: str | None, status: str, message: str, exit_code: int, **more: object) -> None:
@@ -121,18 +153,22 @@ def say_end(run: str | None, status: str, message: str, exit_code: int, **more: 
     say_json_line({**event, **more})
 
 
-def say_data(pieces: Iterable[str]) -> None:
-    """Print data another program will read: to the byte, unless a person's terminal or a CI runner would read it.
+def say_data(data: str | Iterable[str]) -> None:
+    """Print data another program will read, whole or in pieces.
 
-    A runner is obeyed by nothing that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
+    It is the same to the byte, unless a person's terminal or a CI runner would read it. A runner is obeyed by nothing that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
     """
+    pieces: Iterable[str] = [data] if isinstance(data, str) else data
     # What is made harmless is looked at as a whole, for a sequence or an order could lie across two pieces.
     if own_output().isatty():
         pieces = [safe("".join(pieces))]
     elif log_is_read() and not _into_file():
         pieces = [without_log_commands(click.unstyle("".join(pieces)))]
+    # What goes to a file or a program is UTF-8, whatever the locale can show.
+    as_text = own_output().isatty() or _takes_all_signs()
     for piece in pieces:
-        click.echo(piece, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
+        message = piece if as_text else piece.encode("utf-8", "surrogatepass")
+        click.echo(message, own_output(), nl=False, color=True)  # which leaves escape sequences where they are
 
 
 def say_annotation(command: str) -> None:

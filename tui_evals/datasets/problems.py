@@ -56,3 +56,18 @@ def path_text(path: Path) -> str:
     """A path as people write it: items[3].turns[0].prompt."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
+
+
+def place_in_words(path: Path) -> str:
+    """A path in the words of the workbench, which counts from 1: item 3, turn 1, prompt."""
+    units = {"items": "item", "turns": "turn"}
+    words: list[str] = []
+    for number, part in enumerate(path):
+        before = path[number - 1] if number else None
+        if isinstance(part, int) and before in units:
+            words[-1] = f"{units[str(before)]} {part + 1}"
+        elif isinstance(part, int):
+            words[-1] += f"[{part}]"
+        else:
+            words.append(part)
+    return ", ".join(words) or "the dataset"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from tui_evals.text.nearest import did_you_mean
 
 from .from_chat import MAX_TURNS
 from .layout import Path
@@ -34,9 +36,9 @@ def remove_evaluator(data: Data, where: Path, key: str) -> Data:
     own = _written_evaluators(data, where)
     if key not in own:
         hint = "" if where == DEFAULTS else "; switch to replace to judge without what is inherited"
-        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{hint}")
+        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{did_you_mean(key, own)}{hint}")
     rest = {name: options for name, options in own.items() if name != key}
-    if rest or where == DEFAULTS or _replaces_defaults(data, where):
+    if rest or where == DEFAULTS or replaces_defaults(data, where):
         return set_at(data, _evaluators_path(where), rest)
     return _without_evaluators(data, where)
 
@@ -57,10 +59,17 @@ def set_option(data: Data, where: Path, key: str, name: str, value: Any) -> Data
     return set_at(data, _evaluators_path(where), {**own, key: options})
 
 
+def write_options(data: Data, where: Path, key: str, options: Mapping[str, Any]) -> Data:
+    """Write an evaluator with these options at a place, wherever they came from until now."""
+    if where == DEFAULTS and get_at(data, DEFAULTS) is None:
+        data = set_at(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
+    return set_at(override_evaluator(data, where, key, options), (*_evaluators_path(where), key), dict(options))
+
+
 def toggle_mode(data: Data, unit_path: Path) -> Data:
     """Switch between extending and replacing the defaults; fields that then have no effect are removed."""
     own = _written_evaluators(data, unit_path)
-    if _replaces_defaults(data, unit_path):
+    if replaces_defaults(data, unit_path):
         return remove_at(data, (*unit_path, "evaluators_mode")) if own else _without_evaluators(data, unit_path)
     return set_at(set_at(data, _evaluators_path(unit_path), own), (*unit_path, "evaluators_mode"), "replace")
 
@@ -81,7 +90,8 @@ def _written_evaluators(data: Data, where: Path) -> Data:
     return own
 
 
-def _replaces_defaults(data: Data, path: Path) -> bool:
+def replaces_defaults(data: Data, path: Path) -> bool:
+    """Whether a unit is judged by its own evaluators alone."""
     unit = unit_at(data, path)
     return "evaluators" in unit and unit.get("evaluators_mode") == "replace"
 
@@ -102,20 +112,20 @@ _COPY_SUFFIX = re.compile(r"-copy\d*$")
 
 
 def new_item() -> Data:
-    """An item to start from."""
-    return {"prompt": "New prompt"}
+    """An item to start from; its prompt is empty, so that no text stands in a dataset which nobody wrote."""
+    return {"prompt": ""}
 
 
 def insert_item(data: Data, position: int, item: Data) -> Data:
     """Insert an item; a position past the end means the end."""
-    items = _items(data)
+    items = items_of(data)
     index = min(max(position, 0), len(items))
     return set_at(data, ("items",), [*items[:index], item, *items[index:]])
 
 
 def remove_items(data: Data, positions: Iterable[int]) -> Data:
     """Remove items; at least one must be left."""
-    items = _items(data)
+    items = items_of(data)
     removed = _check_positions(items, positions)
     if len(removed) == len(items):
         raise CannotEdit("a dataset needs at least one item; add another before you delete the last")
@@ -124,13 +134,56 @@ def remove_items(data: Data, positions: Iterable[int]) -> Data:
 
 def move_items(data: Data, positions: Iterable[int], by: int) -> Data:
     """Move items together, as far as the first or last of them can go."""
-    items = _items(data)
+    items = items_of(data)
     return _with_items(data, items, _move_entries(items, _check_positions(items, positions), by))
+
+
+def place_items(data: Data, positions: Iterable[int], place: int) -> Data:
+    """Put items one after the other, the first of them at a place; those that follow it come after them."""
+    items = items_of(data)
+    selected = _check_positions(items, positions)
+    rest = [item for index, item in enumerate(items) if index not in selected]
+    chosen = [item for index, item in enumerate(items) if index in selected]
+    return _with_items(data, items, [*rest[:place], *chosen, *rest[place:]])
+
+
+def tag_items(data: Data, positions: Iterable[int], add: Sequence[str], remove: Sequence[str] = ()) -> Data:
+    """Give items tags and take others away; each keeps the rest of its own."""
+
+    def tagged(unit: Data) -> list[str] | None:
+        kept = [tag for tag in unit.get("tags") or () if tag not in remove]
+        return [*dict.fromkeys([*kept, *add])] or None
+
+    for position in (chosen := [*positions]):
+        item_tags(get_at(data, ("items", position)), position)
+    return set_on_items(data, chosen, "tags", tagged)
+
+
+def item_tags(item: object, position: int) -> list[str]:
+    """The tags of an item; CannotEdit where they are no list of texts."""
+    tags = item.get("tags") if isinstance(item, dict) else None
+    if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
+        raise CannotEdit(f"the tags of item {position + 1} are no list of texts; mend them first")
+    return tags or []
+
+
+def set_on_items(data: Data, positions: Iterable[int], name: str, value_of: Callable[[Data], Any]) -> Data:
+    """Set a field on many items to what a function makes of each; None takes it away."""
+    items = items_of(data)
+    changed = list(items)
+    for position in positions:
+        unit = unit_at(data, ("items", position))
+        value = value_of(unit)
+        if value is None:
+            changed[position] = {field: kept for field, kept in unit.items() if field != name}
+        else:
+            changed[position] = with_field(unit, name, value)
+    return _with_items(data, items, changed)
 
 
 def duplicate_items(data: Data, positions: Iterable[int]) -> Data:
     """Put a copy after each of the items, with a testId of its own and without results of runs."""
-    items = _items(data)
+    items = items_of(data)
     selected = _check_positions(items, positions)
     taken_ids = {item.get("testId") for item in items if isinstance(item, dict) and isinstance(item.get("testId"), str)}
     result: list[Any] = []
@@ -219,7 +272,8 @@ def _can_do_without_prompt(data: Data, path: Path, unit: Data) -> bool:
     return "turns" in unit or "messages" in unit or "messages" in data or "prompt_file" in data
 
 
-def _items(data: Data) -> list[Any]:
+def items_of(data: Data) -> list[Any]:
+    """The items of a dataset; CannotEdit where it has no list of them."""
     items = data.get("items")
     if not isinstance(items, list):
         raise CannotEdit("the dataset has no list of items; mend the file in an editor first")

@@ -48,7 +48,11 @@ def pace_parts(rate: float | None, left: int) -> list[str]:
     return [per_second(rate), *([f"{duration(left / rate)} left"] if left else [])]
 
 
-_WAIT_REASONS: Mapping[str, str] = {"agentRateLimited": "rate limited", "agentTimeout": "no answer in time"}
+_WAIT_REASONS: Mapping[str, str] = {
+    "agentRateLimited": "rate limited",
+    "agentTimeout": "no answer in time",
+    "outage": "away",
+}
 
 
 def wait_sentence(run: RunRow, now: float) -> str:
@@ -58,4 +62,5 @@ def wait_sentence(run: RunRow, now: float) -> str:
         return ""
     who = "" if run.targets == (wait.target,) else f"{wait.target} "
     reason = _WAIT_REASONS.get(wait.code, "call failed")
-    return f"{who}{reason}, next try in {rough_duration(wait.until - now)}, attempt {wait.attempt} of {wait.attempts}"
+    attempt = f", attempt {wait.attempt} of {wait.attempts}" if wait.attempts else ""
+    return f"{who}{reason}, next try in {rough_duration(wait.until - now)}{attempt}"

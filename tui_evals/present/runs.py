@@ -10,7 +10,7 @@ from tui_evals.compare.sides import column_name
 from tui_evals.compare.statistics import wilson
 from tui_evals.compare.verdicts import interval_percent
 from tui_evals.runs.status import GENERATION, resume_command
-from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.records import LIVE_STATUSES, RunRow, Totals
 from tui_evals.text.money import money
 from tui_evals.text.safe import safe_line
 
@@ -65,6 +65,8 @@ class RunFacts:
     cost: Cost
     duration: str
     """How long it took; empty where it has no end."""
+    judging: str
+    """How it stands while its answers are judged again; empty otherwise."""
     next_step: str
     """The command that goes on with it; empty where nothing is left to do."""
     verdict: str = ""
@@ -73,7 +75,7 @@ class RunFacts:
     @property
     def headline(self) -> str:
         """How it stands: the status, and how long it took."""
-        return f"{self.look.text} in {self.duration}" if self.duration else self.look.text
+        return self.judging or (f"{self.look.text} in {self.duration}" if self.duration else self.look.text)
 
     @property
     def sentence(self) -> str:
@@ -91,14 +93,25 @@ def run_facts(run: RunRow, totals: Totals, unpriced: int = 0, measures: Sequence
         counts=counts_sentence(totals, measures),
         cost=run_cost(totals, unpriced),
         duration=run_duration(run),
+        judging=f"{run_look(run).text} · {judging_sentence(run)}"
+        if run.status in LIVE_STATUSES and run.staged_pass
+        else "",
         next_step=next_step(run),
         verdict=run.verdict,
     )
 
 
+def judging_sentence(run: RunRow) -> str:
+    """How far a scoring pass is that does not count before it is whole; empty where none was begun."""
+    if not run.staged_pass:
+        return ""
+    return f"judged {run.staged:,} of {run.staged_total:,} again (pass {run.staged_pass} under way)"
+
+
 def stop_reason(run: RunRow) -> str:
     """Why a run stopped, in the sentence the user saw; empty while it goes on or is finished."""
-    return run.message
+    judging = "" if run.status in LIVE_STATUSES else judging_sentence(run)
+    return f"{run.message.rstrip('.')}; {judging}" if run.message and judging else run.message or judging
 
 
 def run_seconds(run: RunRow) -> float | None:
@@ -170,6 +183,7 @@ def standing_data(run: RunRow, totals: Totals, unpriced: int = 0) -> dict[str, A
         "cost": cost.amount,
         "unpriced": cost.unpriced,
         "verdict": run.verdict or None,
+        "judging": {"pass": run.staged_pass, "judged": run.staged} if run.staged_pass else None,
         "totals": asdict(totals),
     }
 

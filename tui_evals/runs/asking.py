@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tui_evals.evaluators.judging import CUT_OFF
@@ -17,10 +18,21 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, CallRecord, StopCode, Wait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
-from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, Target, TargetConfig, TargetError
+from tui_evals.targets.base import (
+    ConfigurationError,
+    Price,
+    Reply,
+    Request,
+    Target,
+    TargetConfig,
+    TargetError,
+    attempt_clock,
+    short_question,
+)
 
 from .budget import ANSWER_TOKENS, BudgetSpent, Reservations, most_it_can_cost
 from .limits import Room, WaitTooLong, persistent
+from .outage import Outage
 
 RECIPE = 1
 """Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
@@ -71,12 +83,46 @@ class PricedTarget:
     kind: Literal["target", "judge"] = "target"
     cacheable: bool = True
     """Whether the same question always deserves the same answer; code and files change without a new name."""
-    answers: int = 0
-    """How many questions it has answered."""
+    outage: Outage = field(init=False)
+    """Whether it is there."""
     largest_answer: int = 0
     """The tokens of the largest answer it has given in the run."""
     stopped: Stopped | None = None
     """Why the target is not asked any more."""
+
+    def __post_init__(self) -> None:
+        self.outage = Outage(self.config)
+
+    @property
+    def answers(self) -> int:
+        """How many questions it has answered."""
+        return self.outage.answers
+
+    async def _probe(self, ledger: Ledger) -> TargetError | None:
+        """The failure of a short question where nobody is there; any answer, a refusal too, means that somebody is."""
+        clock = asyncio.get_running_loop().time
+        started, began, cost = time.time(), clock(), None
+        await self._reserve(0.0)
+        try:
+            async with attempt_clock(self.target, self.config.timeout):
+                outcome: Reply | TargetError = await self.target.ask(short_question(self.config))
+        except TimeoutError:
+            outcome = TargetError("agentTimeout", f"no answer within {self.config.timeout:g} s", retryable=True)
+        except TargetError as failure:
+            outcome = failure
+        else:
+            cost = self._cost(outcome)
+        finally:
+            self.budget.settle(0.0, cost)
+        ledger.called(replace(self._call(1, started, clock() - began, outcome, cost), answer=None))
+        away = isinstance(outcome, TargetError) and outcome.retryable and outcome.code != "agentRateLimited"
+        return outcome if isinstance(outcome, TargetError) and away else None
+
+    async def _reserve(self, cost: float) -> None:
+        try:
+            await self.budget.reserve(cost)
+        except BudgetSpent as spent:
+            raise Stopped(f"the budget is spent: {spent}", "budget") from None
 
     def with_params(self, request_params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a call: the configuration's, the call's over them, and under a budget a longest answer."""
@@ -98,10 +144,7 @@ class PricedTarget:
         reserved = 0.0
         if self.budget.most is not None and self.price is not None:
             reserved = most_it_can_cost(request.messages, request.params, self.price, self.largest_answer)
-        try:
-            await self.budget.reserve(reserved)
-        except BudgetSpent as spent:
-            raise Stopped(f"the budget is spent: {spent}", "budget") from None
+        await self._reserve(reserved)
         took = cost = charged = None
         started = time.time()
 
@@ -121,9 +164,11 @@ class PricedTarget:
                 request,
                 self.config,
                 self.room.gate,
+                self.outage,
                 flight=flight,
                 note_attempt=note_attempt,
                 note_wait=lambda wait: ledger.waiting(wait, current_answer.get()),
+                probe=(lambda: self._probe(ledger)) if self.cacheable else None,
             )
         except (TargetError, ConfigurationError) as problem:
             limited = isinstance(problem, WaitTooLong)
@@ -136,7 +181,6 @@ class PricedTarget:
             raise self.stopped from None
         finally:
             self.budget.settle(reserved, charged)
-        self.answers += 1
         return TimedReply(reply, 1000 * (took or 0.0), attempts, cost)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tui_evals.interpreter import python_command
 from tui_evals.private_files import UnsafeFile, make_private_folder, private_opener
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import LIVE_STATUSES, RunRow
 
 from .store_path import DATABASE
 
@@ -30,6 +30,11 @@ class DetachFailed(Exception):
 def has_begun(run: RunRow) -> bool:
     """Whether somebody has asked the first question of a run, or could have."""
     return run.status in ("running", "paused", "stopping", "finished")
+
+
+def is_being_judged(before: RunRow) -> Callable[[RunRow], bool]:
+    """Whether a run is judged again by now, or has been, since it was as `before`."""
+    return lambda now: now.scoring_pass > before.scoring_pass or bool(now.staged_pass and now.status in LIVE_STATUSES)
 
 
 def start_detached(

@@ -16,7 +16,17 @@ from tui_evals.evaluators.base import Evidence
 from tui_evals.runs.executors.base import Cell, Executor, Stopped, WaitCut
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, StopCode, Wait, WorkerRow
+from tui_evals.store.records import (
+    AnswerRecord,
+    AnswerRow,
+    CallRecord,
+    RunRow,
+    RunStatus,
+    ScoreRecord,
+    StopCode,
+    Wait,
+    WorkerRow,
+)
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
 from tui_evals.text.box import TemplateError
@@ -70,6 +80,7 @@ class Engine:
         self._elsewhere = elsewhere
         self._judges = Judges(judges, self, use_cache)
         self._priced_targets = (*targets, *judges.values())
+        self._pass = run.staged_pass or run.scoring_pass
         self._stop = False
         self._paused = False
         self._unpaused = asyncio.Event()
@@ -81,6 +92,7 @@ class Engine:
         """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can go on."""
         cells = self.answered_cells if again else self.cells
         begun = {} if again else {"started": self._run.started or time.time()}
+        before = self._run.status
         self._writer.run_status(self._run.id, "running", pid=os.getpid(), host=socket.gethostname(), **begun)
         watcher = asyncio.create_task(self._watch())
         outcome = STOPPED
@@ -89,6 +101,8 @@ class Engine:
                 await executor.execute({number: cells(number) for number in range(len(self._targets))})
             if not self._stop:
                 await self._judge_groups()
+                if again:
+                    self._writer.count_pass(self._run.id)
                 outcome = Outcome(True)
         except Stopped as reason:
             outcome = Outcome(False, str(reason), reason.code)
@@ -99,11 +113,21 @@ class Engine:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
             ended = {"finished": time.time()} if outcome.finished and not again else {}
-            finished = self._run.status == "finished" if again else outcome.finished
+            finished = self._is_finished(before, outcome) if again else outcome.finished
             why = {} if finished else {"message": outcome.message, "code": outcome.code}
             self._writer.run_status(self._run.id, "finished" if finished else "interrupted", **ended, **why)
             await asyncio.gather(*(priced.target.close() for priced in self._priced_targets))
         return outcome
+
+    def _is_finished(self, before: RunStatus, outcome: Outcome) -> bool:
+        """Whether nothing is left to do once answers were judged again; a pass that judged none is forgotten."""
+        if outcome.finished:
+            return next(self._reader.pending(self._run.id), None) is None
+        self._writer.flush()
+        if self._reader.run(self._run.id).staged:
+            return False
+        self._writer.drop_pass(self._run.id)
+        return before == "finished"
 
     def _executor(self) -> AbstractAsyncContextManager[Executor]:
         if self._elsewhere is not None:
@@ -150,14 +174,15 @@ class Engine:
             yield self._cell(list(group))
 
     def answered_cells(self, target: int) -> Iterator[Cell]:
-        """The conversations with a target as far as they are answered, to be judged again."""
+        """The conversations with a target as far as they are answered, to be judged again where the pass has not."""
+        _, judged = self._reader.staged_pass(self._run)
         rows = (row for row in self._reader.all_rows(self._run.id) if row.target == target)
         for _, group in groupby(rows, key=lambda row: row.cell):
             answered = [row for row in group if row.status not in ("pending", "running")]
-            if answered:
+            if any(row.id not in judged for row in answered):
                 known = {row.turn: self._stored_answer(row) for row in answered}
                 first, ids = answered[0], tuple(row.id for row in answered)
-                yield self._make_cell(first, ids, known, frozenset())
+                yield self._make_cell(first, ids, known, frozenset(row.turn for row in answered if row.id in judged))
 
     def _cell(self, unfinished: list[AnswerRow]) -> Cell:
         first = unfinished[0]
@@ -227,7 +252,7 @@ class Engine:
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
         """Commit the scores of an answer."""
-        await self._writer.scored(answer, self._run.scoring_pass, records, status, score)
+        await self._writer.scored(answer, self._pass, records, status, score)
 
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
@@ -271,7 +296,7 @@ class Engine:
                 evidence = self._group_evidence(item, turn, answer_rows)
                 for entry in assigned:
                     record = await recorded(entry, evidence, self._plan.without_judges)
-                    await self._writer.group_scored(self._run.id, self._run.scoring_pass, number, turn, record)
+                    await self._writer.group_scored(self._run.id, self._pass, number, turn, record)
 
     def _group_evidence(self, item: Item, turn: int, rows: Sequence[AnswerRow]) -> Evidence:
         """The answers to a turn with what was asked: the chat of the first of them, without prompts that differ."""

@@ -23,12 +23,15 @@ from tui_evals.targets.base import (
 )
 from tui_evals.targets.function import raised_error
 
+from .outage import Outage, Probe
+
 TIMEOUT_ATTEMPTS = 2
 """Attempts at a question that was not answered in time, at most: each costs a whole timeout."""
 LIMITED_FACTOR = 3
 """A question that met a rate limit is tried so many times as often again, because that costs nothing but time."""
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
+_CAREFUL_ROUNDS = 10.0
 _NoteAttempt = Callable[[int, float, "Reply | TargetError"], None]
 
 
@@ -48,7 +51,7 @@ class Limits(Protocol):
         ...
 
     def pushed_back(self, pause: float) -> None:
-        """The target asked for a pause."""
+        """The target refused a call because it has too many, and asked for a pause, which may be none."""
         ...
 
     async def rest(self, seconds: float) -> None:
@@ -61,13 +64,22 @@ class Limits(Protocol):
 
 
 class Gate:
-    """The calls a target may have in flight: one more after a round without a 429, half as many after one."""
+    """The calls a target may have in flight: each that it refuses was one too many, and it is tried with more later.
+
+    What was refused once is tried again slowly: one more call after a round of answers below that number, after ten
+    rounds above it.
+    """
 
     def __init__(self, config: TargetConfig) -> None:
         self.most = config.concurrency
         self.now = float(config.concurrency)
         self.in_flight = 0
+        self._longest = config.max_wait
         self._opens_at = 0.0
+        self._refused_at = float("inf")
+        """So many calls in flight were too many when the target last refused one."""
+        self._refused = self._pauses = 0
+        """How many calls it refused since it answered one, and how many pauses that came to."""
         self._interval = 60.0 / config.requests_per_minute if config.requests_per_minute else 0.0
         self._tokens = 60.0 / config.tokens_per_minute if config.tokens_per_minute else 0.0
         self._waiters: list[asyncio.Future[None]] = []
@@ -100,15 +112,26 @@ class Gate:
         self._wake()
 
     def succeeded(self, tokens: int = 0) -> None:
-        """A call went through: room grows by one for each full round."""
-        self.now = min(float(self.most), self.now + 1.0 / max(self.now, 1.0))
+        """A call went through: room grows by one for each full round, or for ten of them."""
+        self._refused = self._pauses = 0
+        rounds = 1.0 if self.now + 1.0 < self._refused_at else _CAREFUL_ROUNDS
+        self.now = min(float(self.most), self.now + 1.0 / (rounds * max(self.now, 1.0)))
         if self._tokens and tokens:
             self._opens_at = max(self._opens_at, asyncio.get_running_loop().time()) + tokens * self._tokens
         self._wake()
 
     def pushed_back(self, pause: float) -> None:
-        """The target asked for less: half the room, and nobody calls before the pause is over."""
-        self.now = max(1.0, self.now / 2)
+        """The target asked for less: one call fewer, and nobody calls before the pause is over.
+
+        Where it has refused as many as may be in flight, and asks for no pause, there is one all the same.
+        """
+        self._refused_at = self.now
+        self.now = max(1.0, self.now - 1.0)
+        self._refused += 1
+        if self._refused > self.now:
+            pause = max(pause, own_delay(self._pauses + 1, self._longest))
+            self._pauses += 1
+            self._refused = 0
         self._opens_at = max(self._opens_at, asyncio.get_running_loop().time() + pause)
 
     async def rest(self, seconds: float) -> None:
@@ -159,18 +182,22 @@ async def persistent(
     request: Request,
     config: TargetConfig,
     gate: Limits,
+    outage: Outage,
     *,
     flight: AbstractContextManager[object],
     note_attempt: _NoteAttempt,
     note_wait: Callable[[Wait], None],
+    probe: Probe | None = None,
 ) -> tuple[Reply, int]:
     """The reply, and at which attempt it came; every attempt is noted, the last failure is raised.
 
-    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt.
+    A call is in `flight` while it is out, and not while it waits for its turn or for the next attempt. While the target
+    is away, which a `probe` tells, nothing is an attempt.
     """
     clock = asyncio.get_running_loop().time
-    attempt = 0
+    attempt, answers_before, outages_before = 0, outage.answers, outage.count
     while True:
+        await outage.end()
         attempt += 1
         await gate.enter()
         started = clock()
@@ -187,6 +214,7 @@ async def persistent(
         except Exception as problem:  # whatever else the code of a target raises is the record of an answer
             failure = raised_error(config.name, problem)
         else:
+            outage.answered()
             note_attempt(attempt, clock() - started if reply.seconds is None else reply.seconds, reply)
             gate.succeeded(reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0)
             return reply, attempt
@@ -197,16 +225,28 @@ async def persistent(
             raise failure
         if (failure.retry_after or 0.0) > config.max_wait:
             raise _too_long(failure, config)
-        limited, delay = failure.code == "agentRateLimited", _delay(failure, attempt, config.max_wait)
-        if limited:
-            gate.pushed_back(delay)
+        delay = max(failure.retry_after or 0.0, own_delay(attempt, config.max_wait))
+        if failure.code == "agentRateLimited":
+            gate.pushed_back(failure.retry_after or 0.0)
         most = _most_attempts(failure, config)
+        looks_away = probe is not None and outage.answers == answers_before and _looks_away(failure, outage)
+        if probe is not None and looks_away and (outage.failed() or attempt >= most):
+            await outage.look(failure, probe, note_wait, gate.rest)
+        answers_before = outage.answers  # whoever is answered from now on shows that the target is there
+        if outage.count > outages_before:
+            attempt, outages_before = 0, outage.count
+            continue
         if attempt >= most:
             raise failure
         until = time.time() + delay
         note_wait(Wait(target=config.name, code=failure.code, until=until, attempt=attempt + 1, attempts=most))
-        if not limited:
-            await gate.rest(delay)
+        await gate.rest(delay)
+
+
+def _looks_away(failure: TargetError, outage: Outage) -> bool:
+    """Whether the target may be gone; one that nobody could be reached at from the first is configured wrongly."""
+    unreachable = failure.code == "agentRequestFailed" and failure.status is None
+    return failure.code != "agentRateLimited" and not (unreachable and not outage.answers)
 
 
 def _most_attempts(failure: TargetError, config: TargetConfig) -> int:
@@ -216,10 +256,8 @@ def _most_attempts(failure: TargetError, config: TargetConfig) -> int:
     return min(most, TIMEOUT_ATTEMPTS) if failure.code == "agentTimeout" else most
 
 
-def _delay(failure: TargetError, attempt: int, longest: float) -> float:
-    """What the target asked for, else twice as long each time with jitter."""
-    if failure.retry_after is not None:
-        return max(failure.retry_after, 0.0) + random.uniform(0, 0.05)
+def own_delay(attempt: int, longest: float) -> float:
+    """How long to wait after an attempt, whatever the target asks for: twice as long each time, with jitter."""
     return min(_FIRST_DELAY * 2.0 ** (attempt - 1), _LONGEST_DELAY, longest) * random.uniform(0.5, 1.0)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
-from tui_evals.store.filters import FILTER_WORDS, FilterError, parse_filter
+from tui_evals.datasets.item_names import range_of
+from tui_evals.datasets.model import Dataset
+from tui_evals.datasets.paths import CannotEdit
+from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
+from .item_filter import AboutAnswers, ItemFilter, searched_item
 from .plan import CannotPlan, Plan, limited
 
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
@@ -42,7 +45,7 @@ def select_items(plan: Plan, selection: ItemSelection, reader: Reader | None) ->
         assert reader is not None, "a run is looked at in the store"
         chosen = sorted(set(items_in_run(reader, find_run(reader, selection.run), text or "")) & set(everything))
     else:
-        chosen = [number for number in everything if _fits(plan, number, text or "")]
+        chosen = items_that_fit(plan.dataset, text or "")
     if not chosen:
         raise CannotPlan(f"no item of the dataset fits --only {text!r}", "arguments")
     return frozenset(limited(chosen, limit, selection.seed))
@@ -64,14 +67,26 @@ def parse_positions(text: str, count: int) -> frozenset[int]:
         if match is None:
             problem = f"{part.strip()!r} is no position and no range; write them as in 1,4-9"
             raise CannotPlan(f"--items: {problem}", "arguments")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if first > last:
-            raise CannotPlan(f"--items: {part.strip()} runs backwards; write {last}-{first}", "arguments")
-        if first < 1 or last > count:
-            missing = first if first < 1 else last
-            raise CannotPlan(f"--items: there is no item {missing}; the dataset has items 1 to {count}", "arguments")
-        positions.update(range(first - 1, last))
+        try:
+            positions.update(range_of(match[1], match[2], part, count))
+        except CannotEdit as reason:
+            raise CannotPlan(f"--items: {reason}", "arguments") from None
     return frozenset(positions)
+
+
+def items_that_fit(dataset: Dataset, text: str) -> list[int]:
+    """The positions of the items that a filter lets through which needs no run to look at."""
+    looked_at = {"testId", "name", "category", "tags", "prompt", "turns"}
+    items = [searched_item(item.model_dump(include=looked_at)) for item in dataset.items]
+    try:
+        wanted = ItemFilter(text)
+    except AboutAnswers as problem:
+        raise CannotPlan(f"--only: {problem}; or say of which run with --from RUN", "arguments") from None
+    except FilterError as problem:
+        raise CannotPlan(f"--only: {problem}", "arguments") from None
+    if wanted.asks_status:
+        raise CannotPlan(f"--only {text!r} asks for a status; say of which run with --from RUN", "arguments")
+    return wanted.numbers(items)
 
 
 def items_in_run(reader: Reader, run: RunRow, text: str) -> list[int]:
@@ -84,25 +99,3 @@ def items_in_run(reader: Reader, run: RunRow, text: str) -> list[int]:
     if not items:
         raise CannotPlan(f"no answer of {run.key} fits {text!r}; nothing was started", "arguments")
     return items
-
-
-def _fits(plan: Plan, number: int, text: str) -> bool:
-    """Whether an item fits a filter that needs no run to look at."""
-    item = plan.dataset.items[number]
-    words = " ".join([item.name or "", *(unit.prompt or "" for unit in item.units)]).casefold()
-    for term in text.split():
-        wanted, negated = term.removeprefix("!"), term.startswith("!")
-        field, _, value = wanted.partition(":")
-        if field == "id":
-            fits = fnmatchcase(plan.name_of(number), value)
-        elif field == "category":
-            fits = (item.category or "") == value
-        elif field == "tag":
-            fits = value in (item.tags or ())
-        elif ":" in wanted or wanted in FILTER_WORDS:
-            raise CannotPlan(f"--only {term} looks at answers; say of which run with --from RUN", "arguments")
-        else:
-            fits = wanted.strip('"').casefold() in words
-        if fits == negated:
-            return False
-    return True

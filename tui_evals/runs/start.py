@@ -368,6 +368,20 @@ def judged_again(
     if not allow_unjudged:
         check_judgeable(plan)
     terms = replace(job.terms, max_cost=None, use_cache=job.terms.use_cache and use_cache)
+    return replace(job, run=replace(job.run, staged_pass=0), plan=plan, terms=terms)
+
+
+def judged_onwards(run: RunRow, reader: Reader, project: Project) -> Job:
+    """The scoring pass of a run that was begun and is not whole, on the terms on which it began."""
+    job = stored_job(run, reader, project)
+    kept, _ = reader.staged_pass(run)
+    plan = job.plan
+    if kept["dataset"]:
+        plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))
+    judge = _unchanged_target(kept["judge"], job.project.settings, project.environment) if kept["judge"] else None
+    plan = replace(plan, judge=judge, without_judges=kept["without_judges"])
+    plan.check_evaluators()
+    terms = replace(job.terms, max_cost=None, use_cache=kept["terms"]["use_cache"])
     return replace(job, plan=plan, terms=terms)
 
 
@@ -429,8 +443,6 @@ async def execute(
         if beside_it is not None:
             await beside_it
         writer.flush()
-        if again and not outcome.finished:
-            writer.drop_empty_pass(run.id)
         ended = _run_outcome(reader, run, outcome, gates or Gates())
     writer.verdict(run.id, ended.run.verdict)
     return ended
@@ -556,7 +568,7 @@ def _unchanged_target(
 
 
 def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -> Engine:
-    """The engine of a run, its targets and judges opened; to judge `again` it begins a new scoring pass.
+    """The engine of a run, its targets and judges opened; to judge `again` it begins a pass or goes on with one.
 
     On a cluster the targets are opened by the workers, and here only once something asks them; so is a judge that no
     evaluator needs.
@@ -578,9 +590,9 @@ def assemble(job: Job, writer: Writer, reader: Reader, *, again: bool = False) -
     judging = {configs[key].name for key in plan.judges_needed if key in configs} if configs else set()
     targets = [priced(config, "target") for config in plan.targets]
     judges = {name: priced(config, "judge") for name, config in configs.items()}
-    if again:
+    if again and not run.staged_pass:
         kept = _pass_config(plan, run, terms, reader, writer, project.environment)
-        run = replace(run, scoring_pass=writer.new_pass(run.id, kept))
+        run = replace(run, staged_pass=writer.begin_pass(run.id, kept))
     elsewhere = None
     if terms.cluster is not None:
         from .executors.cluster.run import ClusterPlace, cluster_executor

@@ -261,10 +261,14 @@ def _word(column: Literal["status", "ending"], value: str, about: str) -> Filter
     return FilterWord(about, lambda _, run: (f"answers.{column} = ?", [value]))
 
 
+STATUS_WORDS: Mapping[str, AnswerStatus] = {
+    **{status: status for status in get_args(AnswerStatus)},
+    "failed": "fail",
+    "errored": "error",
+}
+"""The words that stand for a status."""
 FILTER_WORDS: Mapping[str, FilterWord] = {
-    **{status: _word("status", status, f"status {status}") for status in get_args(AnswerStatus)},
-    "failed": _word("status", "fail", "status fail"),
-    "errored": _word("status", "error", "status error"),
+    **{word: _word("status", status, f"status {status}") for word, status in STATUS_WORDS.items()},
     "empty": FilterWord("the answer says nothing", _empty),
     "flaky": FilterWord("some repeats pass and others fail", _flaky),
     **{ending: _word("ending", ending, about) for ending, about in ENDINGS.items()},

@@ -10,12 +10,12 @@ from typing import Any
 
 from .records import OVER_STATUSES, NewRun, PlannedAnswer, RunRow
 from .results import take_seq, workers_changed
-from .rows import RUN_COLUMNS, dumps, run_row
+from .rows import RUN_SELECTED, dumps, run_row
 
 _PAGE = 5_000
 _ABANDONED = 3_600.0  # seconds after which a plan that was never completed is swept away
 _LETTERS, _SIGNS = "abcdefghjkmnpqrstvwxyz", "0123456789abcdefghjkmnpqrstvwxyz"
-_RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs"
+_RUN = f"SELECT {RUN_SELECTED} FROM runs"
 _MUTABLE = {
     "status",
     "control",
@@ -142,7 +142,7 @@ def delete_some(connection: sqlite3.Connection, run: int) -> bool:
     connection.execute(f"DELETE FROM answers WHERE id {chosen}", ids)
     if len(page) == _PAGE:
         return True
-    for table in ("passes", "group_scores", "calls", "labels", "baselines", "workers"):
+    for table in ("passes", "staged", "group_scores", "calls", "labels", "baselines", "workers"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", [run])
     connection.execute("DELETE FROM runs WHERE id = ?", [run])
     connection.execute(
@@ -159,22 +159,43 @@ def measures(connection: sqlite3.Connection, run: int) -> str | None:
     return None if baseline is None else str(baseline[0])
 
 
-def new_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
-    """The number of one more scoring pass, which is the one that counts from now on."""
+def begin_pass(connection: sqlite3.Connection, run: int, config: str) -> int:
+    """The number of one more scoring pass, in the place of one that was begun and never became whole."""
+    drop_pass(connection, run)
     (number,) = connection.execute("SELECT ifnull(max(pass), 0) + 1 FROM passes WHERE run = ?", [run]).fetchone()
-    if not connection.execute("UPDATE runs SET scoring_pass = ? WHERE id = ?", [number, run]).rowcount:
+    judgeable = "SELECT count(*) FROM answers WHERE run = runs.id AND status NOT IN ('pending', 'running', 'error')"
+    begun = f"UPDATE runs SET staged_pass = ?, staged_total = ({judgeable}) WHERE id = ?"
+    if not connection.execute(begun, [number, run]).rowcount:
         raise LookupError(f"run number {run} is not in the store any more")
     connection.execute("INSERT INTO passes VALUES (?,?,?,?)", [run, number, time.time(), config])
     return int(number)
 
 
-def drop_empty_pass(connection: sqlite3.Connection, run: int) -> None:
-    """Let the pass before count again where the latest one of several came to nothing."""
-    (number,) = connection.execute("SELECT max(pass) FROM passes WHERE run = ?", [run]).fetchone()
-    scored = "SELECT 1 FROM scores s JOIN answers a ON a.id = s.answer WHERE a.run = ? AND s.pass = ? LIMIT 1"
-    if number > 1 and not connection.execute(scored, [run, number]).fetchone():
+def count_pass(connection: sqlite3.Connection, run: int) -> None:
+    """Have the pass that is whole now count instead of the one before, for all answers at once."""
+    query = "SELECT status, score, answer FROM staged WHERE run = ? ORDER BY answer"
+    rows = connection.execute(query, [run]).fetchall()
+    seq = take_seq(connection, len(rows))
+    connection.executemany(
+        "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ?",
+        [(seq + n, *row) for n, row in enumerate(rows)],
+    )
+    connection.execute("DELETE FROM staged WHERE run = ?", [run])
+    connection.execute(
+        "UPDATE runs SET scoring_pass = staged_pass, staged_pass = 0 WHERE id = ? AND staged_pass", [run]
+    )
+
+
+def drop_pass(connection: sqlite3.Connection, run: int) -> None:
+    """Forget the pass that has begun and is not whole, with its scores."""
+    for (number,) in connection.execute("SELECT staged_pass FROM runs WHERE id = ? AND staged_pass", [run]).fetchall():
+        connection.execute(
+            "DELETE FROM scores WHERE pass = ? AND answer IN (SELECT answer FROM staged WHERE run = ?)", [number, run]
+        )
+        connection.execute("DELETE FROM group_scores WHERE run = ? AND pass = ?", [run, number])
         connection.execute("DELETE FROM passes WHERE run = ? AND pass = ?", [run, number])
-        connection.execute("UPDATE runs SET scoring_pass = ? WHERE id = ?", [number - 1, run])
+        connection.execute("DELETE FROM staged WHERE run = ?", [run])
+        connection.execute("UPDATE runs SET staged_pass = 0 WHERE id = ?", [run])
 
 
 def label(

@@ -16,6 +16,7 @@ from .rows import (
     ANSWER_COLUMNS,
     CALL_COLUMNS,
     RUN_COLUMNS,
+    RUN_SELECTED,
     SCORE_COLUMNS,
     WORKER_COLUMNS,
     Detail,
@@ -29,7 +30,7 @@ from .rows import (
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 ANSWER = ", ".join(f"answers.{name}" for name in ANSWER_COLUMNS)
-RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE total IS NOT NULL"  # without a total it is still planned
+RUN = f"SELECT {RUN_SELECTED} FROM runs WHERE total IS NOT NULL"  # without a total it is still planned
 SCORE = ", ".join(f"s.{name}" for name in SCORE_COLUMNS)
 CALL = ", ".join(CALL_COLUMNS)
 _WORKER = ", ".join(WORKER_COLUMNS)
@@ -75,11 +76,16 @@ def detail(ask: Ask, answer: int) -> Detail:
     bodies = ask(
         "SELECT b.request, b.text, b.answer FROM answers JOIN bodies b ON b.id = body WHERE answers.id = ?", [answer]
     )
-    scores = ask(f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ? ORDER BY s.pass, s.key", [answer])
+    scores = ask(
+        f"SELECT s.pass, {SCORE} FROM scores s WHERE answer = ?1 "
+        "AND s.pass <= (SELECT scoring_pass FROM runs WHERE id = ?2) ORDER BY s.pass, s.key",
+        [answer, row.run],
+    )
     # The passes are named so that the database finds the item in its index and does not walk over the whole run.
     together = ask(
         f"SELECT s.pass, {SCORE} FROM group_scores s WHERE run = ?1 AND item = ?2 AND turn = ?3 "
-        "AND s.pass IN (SELECT pass FROM passes WHERE run = ?1) ORDER BY s.pass, s.key",
+        "AND s.pass IN (SELECT p.pass FROM passes p JOIN runs r ON r.id = p.run WHERE r.id = ?1 "
+        "AND p.pass <= r.scoring_pass) ORDER BY s.pass, s.key",
         [row.run, row.item, row.turn],
     )
     calls = ask(f"SELECT {CALL} FROM calls WHERE run = ? AND answer = ? ORDER BY id", [row.run, answer])

@@ -155,9 +155,21 @@ def _waits(database: Database) -> None:
     database.executescript("ALTER TABLE runs ADD COLUMN waiting TEXT NOT NULL DEFAULT '';")
 
 
+def _staging(database: Database) -> None:
+    """What a scoring pass under way makes of answers, until it is whole and counts."""
+    database.executescript(
+        """
+        ALTER TABLE runs ADD COLUMN staged_pass INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE runs ADD COLUMN staged_total INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE staged(answer INTEGER PRIMARY KEY, run INTEGER NOT NULL, status TEXT NOT NULL, score REAL);
+        CREATE INDEX staged_run ON staged(run);
+        """
+    )
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     *(_first, _comparing, _workers, _reasons),
-    *(_measures, _unjudged, _endings, _waits),
+    *(_measures, _unjudged, _endings, _waits, _staging),
 )
 VERSION = len(STEPS)
 

@@ -199,9 +199,20 @@ class Reader:
         return dict(self.query(query, [run]))
 
     def passes(self, run: int) -> list[ScoringPass]:
-        """The scoring passes of a run, in order."""
-        rows = self.query("SELECT pass, created, config FROM passes WHERE run = ? ORDER BY pass", [run])
+        """The scoring passes of a run that are whole, in order."""
+        query = (
+            "SELECT pass, created, config FROM passes WHERE run = ?1 "
+            "AND pass <= (SELECT scoring_pass FROM runs WHERE id = ?1) ORDER BY pass"
+        )
+        rows = self.query(query, [run])
         return [ScoringPass(number, created, json.loads(config)) for number, created, config in rows]
+
+    def staged_pass(self, run: RunRow) -> tuple[Mapping[str, Any], frozenset[int]]:
+        """What the scoring pass under way judges by, and the answers it has judged."""
+        for (config,) in self.query("SELECT config FROM passes WHERE run = ? AND pass = ?", [run.id, run.staged_pass]):
+            judged = self.query("SELECT answer FROM staged WHERE run = ?", [run.id])
+            return json.loads(config), frozenset(answer for (answer,) in judged)
+        raise LookupError(f"run {run.key} is not being judged again")
 
     def workers(self, run: int) -> list[WorkerRow]:
         """The workers of a run by name; none where one process executes it."""

@@ -164,6 +164,12 @@ class RunRow:
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
     waiting: Wait | None = None
     """What it waits for, while it does and goes on."""
+    staged_pass: int = 0
+    """The scoring pass that has begun and does not count before it is whole; 0 where there is none."""
+    staged_total: int = 0
+    """How many answers that pass has to judge."""
+    staged: int = 0
+    """How many it has judged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,15 +112,27 @@ def cached(
 
 
 def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]:
-    """Add the scores of a pass, and set what the answer as a whole came to."""
-    seq = take_seq(connection, len(rows))
+    """Add the scores of a pass, and set what the answer as a whole came to; in a pass under way that is kept apart."""
     connection.executemany(
         "INSERT OR IGNORE INTO scores VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         [(row.answer, row.scoring_pass, *score) for row in rows for score in row.scores],
     )
+    staged = dict(
+        connection.execute(
+            "SELECT a.id, r.id FROM json_each(?) j JOIN answers a ON a.id = j.value ->> 0 "
+            "JOIN runs r ON r.id = a.run WHERE r.staged_pass = j.value ->> 1",
+            [json.dumps([(row.answer, row.scoring_pass) for row in rows])],
+        )
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO staged VALUES (?,?,?,?)",
+        [(row.answer, staged[row.answer], row.status, row.score) for row in rows if row.answer in staged],
+    )
+    counting = [row for row in rows if row.answer not in staged]
+    seq = take_seq(connection, len(counting))
     connection.executemany(
         "UPDATE answers SET seq = ?, status = ?, score = ? WHERE id = ? AND status NOT IN ('pending', 'running')",
-        [(seq + n, row.status, row.score, row.answer) for n, row in enumerate(rows)],
+        [(seq + n, row.status, row.score, row.answer) for n, row in enumerate(counting)],
     )
     return [None] * len(rows)
 

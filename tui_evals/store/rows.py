@@ -12,6 +12,8 @@ from .records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, W
 
 ANSWER_COLUMNS = tuple(field.name for field in fields(AnswerRow))
 RUN_COLUMNS = tuple(field.name for field in fields(RunRow))
+RUN_SELECTED = ", ".join(RUN_COLUMNS[:-1]) + ", (SELECT count(*) FROM staged WHERE run = runs.id)"
+"""The columns of a run as they are selected; the last is counted."""
 SCORE_COLUMNS = tuple(field.name for field in fields(ScoreRecord))
 CALL_COLUMNS = tuple(field.name for field in fields(CallRecord))
 WORKER_COLUMNS = tuple(field.name for field in fields(WorkerRow))

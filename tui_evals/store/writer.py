@@ -114,15 +114,19 @@ class Writer:
         if values:
             self._update(run, values)
 
-    def new_pass(self, run: int, config: Mapping[str, Any]) -> int:
-        """Begin one more scoring of a run; scores of earlier passes stay."""
-        step = partial(housekeeping.new_pass, run=run, config=self._guarded(dumps(config)))
+    def begin_pass(self, run: int, config: Mapping[str, Any]) -> int:
+        """Begin one more scoring of a run; the earlier one counts until `count_pass`."""
+        step = partial(housekeeping.begin_pass, run=run, config=self._guarded(dumps(config)))
         number: int = self._thread.call(step)
         return number
 
-    def drop_empty_pass(self, run: int) -> None:
-        """Forget the latest scoring of a run where it came to nothing; the one before counts again."""
-        self._thread.call(partial(housekeeping.drop_empty_pass, run=run))
+    def count_pass(self, run: int) -> None:
+        """Have the scoring that was begun count from now on, whole; scores of earlier passes stay."""
+        self._thread.call(partial(housekeeping.count_pass, run=run))
+
+    def drop_pass(self, run: int) -> None:
+        """Forget the scoring that was begun."""
+        self._thread.call(partial(housekeeping.drop_pass, run=run))
 
     def delete_run(self, run: RunRow) -> None:
         """Delete a run that nobody executes and nothing is measured against, and what belongs to it alone."""

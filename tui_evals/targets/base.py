@@ -92,6 +92,12 @@ class TargetError(Exception):
         """Where it was raised, for an exception of the user's own code."""
 
 
+def short_question(config: TargetConfig) -> Request:
+    """A cheap question, which tells whether the target is there."""
+    messages = ({"role": "user", "content": "Reply with the word ready."},)
+    return Request(messages=messages, params={**config.params, "max_tokens": 16})
+
+
 class Target(Protocol):
     """Answers requests, many at once."""
 
@@ -145,6 +151,7 @@ class TargetConfig:
     retries: int = 3
     """Further attempts at a question that a passing failure met; three times as many where that is a rate limit."""
     max_wait: float = 300.0
+    max_outage: float = 300.0
     """Seconds to wait at most before the next attempt; a provider that asks for more ends the run."""
     price: Price | None = None
     via: Literal["auto", "litellm"] = "auto"

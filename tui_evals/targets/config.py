@@ -135,6 +135,7 @@ class _Target(_Part):
     timeout: float = Field(60.0, gt=0)
     retries: int = Field(3, ge=0, le=100)
     max_wait: float = Field(300.0, ge=0)
+    max_outage: float = Field(300.0, ge=0)
     price: _Price | None = None
     via: Literal["auto", "litellm"] = "auto"
 

@@ -22,6 +22,11 @@ PROSE: Mapping[Where, str] = {
         "The fields of the item, the turn, or the dataset itself. Each keystroke is checked and can be undone; nothing "
         "is written to the file before ctrl+s, and what is not saved is kept as a draft every few seconds."
     ),
+    "field": (
+        "What is typed is checked and applied with every key, and taken with esc, tab, shift+tab and ctrl+s alike; one "
+        "visit of a field is one step for u. What cannot be read asks what is to become of it: go on writing, a file, "
+        "or drop it. A paste takes the place of what is selected."
+    ),
     "judges": (
         "The evaluators that will judge what the cursor of the tree stands on, and who said so: the system, the "
         "dataset, the item or the turn. A unit extends the evaluators of its dataset, or replaces them."
@@ -56,8 +61,8 @@ PROSE: Mapping[Where, str] = {
 }
 
 _KEYS = 12
-_ALONE = ("compare", "labelling", "rules", "playground")
-"""Screens of their own, where no other keys work."""
+_ALONE = ("field", "compare", "labelling", "rules", "playground")
+"""Places of their own, where no other keys work."""
 
 
 def help_rows(where: Where, width: int) -> list[Row]:
@@ -70,11 +75,14 @@ def help_rows(where: Where, width: int) -> list[Row]:
             first, *more = wrapped(action.description, max(width - _KEYS - 1, 10))
             rows.append(row(keys, " ", first))
             rows += [row(" " * (_KEYS + 1), line) for line in more]
-    rows += [row(), row((_MOVING, "dim"))]
+    rows += [row(), *(row((line, "dim")) for line in wrapped(_MOVING, width))]
     return rows
 
 
-_MOVING = "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter."
+_MOVING = (
+    "In every list: j k or arrows, g G top and bottom, page keys or ctrl+d ctrl+u, enter. / finds a text, or shows "
+    "only what has it; from then on n and N go from one to the next, until esc ends it."
+)
 
 
 def keys_page() -> str:

@@ -8,13 +8,25 @@ from typing import Literal, NamedTuple
 from textual.binding import Binding
 
 Where = Literal[
-    "everywhere", "tree", "editor", "judges", "results", "detail", "runs", "compare", "labelling", "rules", "playground"
+    "everywhere",
+    "tree",
+    "editor",
+    "field",
+    "judges",
+    "results",
+    "detail",
+    "runs",
+    "compare",
+    "labelling",
+    "rules",
+    "playground",
 ]
 
 PLACES: dict[Where, str] = {
     "everywhere": "Everywhere",
     "tree": "1 Dataset",
     "editor": "2 Item",
+    "field": "The box of a field",
     "judges": "3 Evaluators",
     "results": "4 Results",
     "detail": "5 Answer",
@@ -35,6 +47,8 @@ class Action(NamedTuple):
     word: str
     description: str
     footer: bool = False
+    always: bool = False
+    """It works in every field, dialog and screen too."""
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -86,14 +100,23 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("everywhere", "help", "question_mark,f1", "help", "The keys of this pane."),
     Action("everywhere", "back", "escape", "back", "Out of this: clear marks or filter, or back to the pane before."),
-    Action("everywhere", "quit", "q,ctrl+q", "quit", "Leave. Runs go on; unsaved edits are kept as a draft."),
+    Action(
+        "everywhere", "suspend", "ctrl+z", "suspend", "Back to the shell for a while; fg goes on here.", always=True
+    ),
+    Action(
+        "everywhere",
+        "quit",
+        "q,ctrl+q",
+        "quit",
+        "Leave. Runs go on; unsaved edits are kept as a draft; asks before anything is lost.",
+    ),
     Action("tree", "mark", "space", "mark", "Mark the item, or all of a category.", True),
     Action("tree", "mark_all", "A", "mark all", "Mark every item shown, or none."),
     Action("tree", "filter", "slash", "filter", "Show only items with these words.", True),
     Action("tree", "group", "c", "group", "Group the items by category, or not."),
     Action("tree", "unfold", "right,l", "unfold", "Show the turns of a conversation, or the items of a category."),
     Action("tree", "fold", "left,h", "fold", "Hide them again, or go to what this belongs to."),
-    Action("tree", "new", "n", "new", "A new item after this one.", True),
+    Action("tree", "new", "n", "new", "A new item after this one, its prompt open.", True),
     Action("tree", "new_turn", "t", "turn", "A new turn after this one; a single turn becomes a conversation."),
     Action("tree", "duplicate", "d", "copy", "Duplicate the marked items, or this one."),
     Action("tree", "remove", "D,delete", "delete", "Delete the marked items, this item, or this turn.", True),
@@ -104,20 +127,29 @@ ACTIONS: tuple[Action, ...] = (
     Action("tree", "tags", "#", "tags", "Tag the marked items, or this one."),
     Action("editor", "edit", "i", "edit", "Edit the field under the cursor; enter does the same.", True),
     Action("editor", "external", "e", "$EDITOR", "Edit the field in $EDITOR.", True),
+    Action("editor", "search", "slash", "search", "Find a text in what is shown.", True),
     Action("editor", "field", "a", "add field", "Give the item another field.", True),
     Action("editor", "clear", "D,delete", "clear", "Take the field away.", True),
-    Action("editor", "new", "n", "new", "A new item after this one."),
+    Action("editor", "new", "n", "new", "A new item after this one, its prompt open.", True),
     Action("editor", "new_turn", "t", "turn", "A new turn after this one; a single turn becomes a conversation."),
     Action("editor", "duplicate", "d", "copy", "Duplicate the item or turn."),
     Action("editor", "conversation", "T", "turns", "Make a conversation of a single turn, or back."),
     Action("editor", "next", "greater_than_sign", "next", "The next item or turn."),
     Action("editor", "previous", "less_than_sign", "previous", "The item or turn before."),
+    Action("field", "done", "escape", "done", "Take what is written; u takes it back.", True),
+    Action("field", "next", "tab", "next", "Take it and go on to the next field, then to the next item.", True),
+    Action("field", "previous", "shift+tab", "before", "Take it and go back to the field before.", True),
+    Action("field", "save", "ctrl+s", "save", "Take it and save the dataset.", True),
+    Action("field", "zoom", "ctrl+l", "zoom", "Give the box all of the pane, or only what it needs.", True),
+    Action("field", "line", "ctrl+j,enter", "line", "Begin a new line; a field of one line is taken instead."),
+    Action("field", "help", "f1", "help", "These keys."),
     Action("judges", "edit", "i", "options", "Edit the options of the evaluator; enter does the same.", True),
     Action("judges", "add", "a", "add", "Add an evaluator from the list.", True),
     Action("judges", "remove", "D,delete", "remove", "Take the evaluator away here.", True),
     Action("judges", "mode", "m", "extend", "Extend the dataset's evaluators here, or replace them.", True),
     Action("judges", "level", "l", "level", "Work on the dataset's evaluators, or on those of the item or turn.", True),
     Action("judges", "try", "t", "try", "Judge the answer on screen with this evaluator, here and now.", True),
+    Action("judges", "search", "slash", "search", "Find a text in what is shown."),
     Action("judges", "next", "greater_than_sign", "next", "The next item or turn."),
     Action("judges", "previous", "less_than_sign", "previous", "The item or turn before."),
     Action("results", "filter", "slash", "filter", "Show only answers that fit, such as failed or score:<50.", True),
@@ -182,6 +214,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("labelling", "skip", "s", "skip", "Say nothing of it and go on.", True),
     Action("labelling", "note", "n", "note", "Write why; it is kept with the label.", True),
     Action("labelling", "undo", "u", "undo", "Back to the answer before, and take its label back.", True),
+    Action("labelling", "search", "slash", "search", "Find a text in what is shown."),
     Action("labelling", "help", "question_mark,f1", "help", "These keys."),
     Action("labelling", "leave", "q,escape", "back", "Stop here; the labels are kept.", True),
     Action("rules", "edit", "e", "edit", "Write the rule anew, in the dataset and in the file beside it.", True),
@@ -236,7 +269,12 @@ def bindings(where: Where) -> list[Binding]:
     """The keys of a place, each with a name of its own so that a keymap can change it."""
     return [
         Binding(
-            _textual_keys(action.keys), f"act('{action.name}')", action.word, show=False, id=f"{where}.{action.name}"
+            _textual_keys(action.keys),
+            f"act('{action.name}')",
+            action.word,
+            show=False,
+            priority=action.always,
+            id=f"{where}.{action.name}",
         )
         for action in actions_at(where)
     ]
@@ -249,7 +287,8 @@ def key_names(action: Action) -> list[str]:
 
 def footer_actions(where: Where) -> Iterable[Action]:
     """What the footer shows for a place: its own few, then what holds everywhere."""
-    return [action for action in (*actions_at(where), *actions_at("everywhere")) if action.footer]
+    everywhere = () if where == "field" else actions_at("everywhere")
+    return [action for action in (*actions_at(where), *everywhere) if action.footer]
 
 
 def _textual_keys(keys: str) -> str:

@@ -76,7 +76,7 @@ async def give_verdict(pane: Pane) -> None:
     note: str | None = ""
     if chosen != "back":
         old = mine[-1].note if mine else ""
-        note = await pane.app.push_screen_wait(Ask(f"Why it is {chosen}", old, hint="a note, or nothing · enter · esc"))
+        note = await pane.app.push_screen_wait(Ask(f"Why it is {chosen}", old, hint="a note, or nothing", keeps=True))
     if note is None:
         return
     verdict, text = _VERDICTS[chosen], note

@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 
 from textual import events
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.worker import Worker, WorkerState
 
 from tui_evals.datasets.problems import DatasetError
@@ -27,15 +29,20 @@ from tui_evals.tui.runs.ending import entitle, notice
 from tui_evals.tui.runs.pane import RunsPane
 from tui_evals.tui.tree.pane import TreePane
 
-from . import approving, dataset_files, drafts, importing, navigation, settings
+from . import approving, dataset_files, drafts, importing, navigation, settings, suspending
 from .clipboard import copy_to_clipboard
 from .desk import Commands
 from .desk_app import DeskApp
 from .drafts import leave, offer_drafts
+from .feature_screen import FeatureScreen
+from .kept import LONGEST_PASTE, keep_paste
 from .key_queue import KeyQueue
+from .keyboard import Keyboard, KeyboardDriver
+from .looks import Looks
 from .messages import CompareRuns, CopyText, LabelRun, OpenRun, ShowPane, StatusMessage
 from .pane import Pane
 from .terminal import exit_later
+from .widgets.focus import return_keys
 from .workspace import check_dataset
 
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
@@ -46,6 +53,7 @@ COMMANDS: Commands = {
     **drafts.COMMANDS,
     **settings.COMMANDS,
     **approving.COMMANDS,
+    **suspending.COMMANDS,
     **runs_commands.COMMANDS,
     **workers.COMMANDS,
     **rules_commands.COMMANDS,
@@ -61,13 +69,29 @@ _TYPING_PAUSE = 0.15
 class Workbench(DeskApp):
     """Routes the messages of the panes; what is known lies in the workspace and the watch."""
 
-    def __init__(self, root: Path, database: Path, *, dataset: Path | None = None, run: str | None = None) -> None:
-        super().__init__(root, database, PANES, COMMANDS)
+    def __init__(
+        self,
+        root: Path,
+        database: Path,
+        *,
+        dataset: Path | None = None,
+        run: str | None = None,
+        looks: Looks = Looks(),  # noqa: B008  frozen
+    ) -> None:
+        super().__init__(root, database, PANES, COMMANDS, looks)
         self._first_dataset, self._first_run = dataset, run
-        self.key_queue = KeyQueue(self, super().on_event, self.offer_keys)
+        self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
+
+    def get_driver_class(self) -> type[Driver]:
+        """The terminal, read in our way; another driver where one is asked for."""
+        usual = super().get_driver_class()
+        return KeyboardDriver if usual is LinuxDriver else usual
 
     async def on_mount(self) -> None:
         """Read the project, put back what was on screen last, and begin to look."""
+        for event in Keyboard().feed(self.looks.typed):
+            if isinstance(event, events.Key):
+                self.key_queue.take(event)
         self.set_interval(_POLL_SECONDS, self._look)
         self.set_interval(_DRAFT_SECONDS, lambda: self._work(self.keep_drafts, "drafts"))
         self.session.load()
@@ -75,7 +99,7 @@ class Workbench(DeskApp):
             remarks = self.workspace.read_settings()
         except ConfigurationError as problem:
             remarks = [str(problem)]
-        self.set_theme(self.workspace.settings.ui.get("theme"))
+        self.dress()
         self.workspace.look()
         self._open_first()
         entitle(self, self.workspace.root.name)
@@ -102,10 +126,20 @@ class Workbench(DeskApp):
 
     async def on_event(self, event: events.Event) -> None:
         """Keys go through the queue; what comes back from a widget, and all else, is handled here."""
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+        if isinstance(event, events.Paste) and len(event.text) > LONGEST_PASTE:
+            self.tell(keep_paste(self.workspace.root, event.text), "error")
+        elif isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             self.key_queue.take(event)
         else:
             await super().on_event(event)
+
+    async def _forward(self, event: events.Key | events.Paste) -> None:
+        return_keys(self.screen)
+        await super().on_event(event)
+
+    def _offer_keys_here(self) -> None:
+        here = self.screen
+        (here if isinstance(here, FeatureScreen) else self).offer_keys()
 
     # -- messages
 
@@ -132,6 +166,16 @@ class Workbench(DeskApp):
     def on_show_pane(self, message: ShowPane) -> None:
         """Bring a pane in front."""
         self.bring(message.place)
+
+    def on_write_prompt(self) -> None:
+        """Bring the editor in front with the box of the prompt open."""
+        self.bring("editor")
+        if self.front == "editor":
+            self.query_one(EditorPane).write("prompt")
+
+    def on_save_dataset(self) -> None:
+        """Save, or say why not."""
+        self.action_act("save")
 
     def on_open_run(self, message: OpenRun) -> None:
         """Put a run on screen."""

@@ -15,10 +15,10 @@ from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
 from .desk import Command, Commands, Desk
-from .messages import ShowPane, StateChanged
+from .messages import ShowPane, StateChanged, WritePrompt
 from .workspace import NO_DATASET_OPEN
 
-_FIRST_STEPS = "enter writes the prompt · a adds a field · 3 says who judges · ctrl+s saves"
+_FIRST_STEPS = "write the prompt · tab goes on to the answer · ctrl+s saves · esc, then 3 says who judges"
 
 
 def _short_name(desk: Desk, file: Path) -> str:
@@ -70,18 +70,16 @@ async def new_dataset(desk: Desk) -> None:
     desk.workspace.enter(Editing.new_file(file))
     desk.workspace.where = ("items", 0)
     desk.post_message(StateChanged())
-    desk.post_message(ShowPane("editor"))
+    desk.post_message(WritePrompt())
     desk.tell(_FIRST_STEPS)
 
 
 async def _ask_name(desk: Desk, title: str, start: Path, endings: tuple[str, ...]) -> Path | None:
     """A file that is not there yet, as a person calls it."""
-    hint = "enter takes it · esc leaves it"
     name = await desk.push_screen_wait(
         Ask(
             title,
             _short_name(desk, _free_name(desk, start)),
-            hint=hint,
             check=lambda name: _why_not(desk, name, endings),
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -10,6 +11,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 
+from .looks import Signs
 from .messages import Place, Severity
 from .pane import Pane
 from .session import Session
@@ -33,6 +35,8 @@ class Desk(Protocol):
     """The panes that were in front before, the last one at the end."""
     zoomed: bool
     """Whether only the pane in front is shown."""
+    signs: Signs
+    """Which signs the terminal can draw."""
     followed_run: str | None
     """The key of a run seen going on, whose end is to be announced."""
 
@@ -52,8 +56,8 @@ class Desk(Protocol):
     def available_themes(self) -> Mapping[str, object]:
         """The themes there are, by name."""
 
-    def set_theme(self, name: object) -> None:
-        """Change the theme, if there is one of that name."""
+    def dress(self) -> None:
+        """Look as the settings say."""
 
     # -- panes
 
@@ -112,6 +116,12 @@ class Desk(Protocol):
 
     async def keep_drafts(self) -> None:
         """Write unsaved edits and what is on screen into the store."""
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Lend the terminal to another program; SuspendNotSupported where there is none."""
+
+    def would_be_lost(self) -> list[str]:
+        """What leaving now would lose, a sentence each."""
 
     def exit(self, result: str | None = None) -> None:
         """Close the workbench; the result is printed on the terminal."""

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.filter import LineFilter, Monochrome, NoColor
+from textual.screen import Screen
 
 from tui_evals.present.status import LIVE
 from tui_evals.text.safe import safe
 from tui_evals.tui.widgets.bar import Keys, Status
+from tui_evals.tui.widgets.focus import holder_of_keys
 
 from . import layout
 from .actions import bindings, footer_actions
+from .colours import DARK, LIGHT, readable
 from .desk import Commands
 from .drafts import Drafts
+from .drawing import IN_SIGNS, WITHOUT_COLOUR
+from .feature_screen import FeatureScreen
+from .looks import Looks, Signs
 from .messages import Place, Severity
 from .pane import Pane
 from .session import Session
@@ -37,9 +45,18 @@ class DeskApp(App[str]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("everywhere")]
 
-    def __init__(self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands) -> None:
+    def __init__(
+        self, root: Path, database: Path, panes: Sequence[type[Pane]], commands: Commands, looks: Looks
+    ) -> None:
         super().__init__()
         self.animation_level = "none"
+        self.no_color = bool(os.environ.get("NO_COLOR"))
+        self.looks = looks
+        self.signs: Signs = looks.signs
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.set_reactive(App.theme, looks.theme)
+        self.stylesheet.set_variables(self.get_css_variables())
         self.workspace = Workspace(root, database)
         self.watching = Watch(database)
         self.writer = StoreWriter(database, lambda: self.workspace.variables)
@@ -50,6 +67,7 @@ class DeskApp(App[str]):
         self.followed_run: str | None = None
         self.drafts = Drafts(self.workspace, self.writer)
         self._pane_types = panes
+        self._kept_screens: list[FeatureScreen] = []
         self._commands = commands
 
     def compose(self) -> ComposeResult:
@@ -59,10 +77,33 @@ class DeskApp(App[str]):
         yield Status()
         yield Keys()
 
+    # -- how it looks
+
+    def dress(self) -> None:
+        """Look as the settings say, and where they say nothing as suits the terminal."""
+        ui = self.workspace.settings.ui
+        self.set_theme(ui.get("theme", self.looks.theme))
+        signs: Signs = "ascii" if ui.get("ascii") is True else self.looks.signs
+        if signs != self.signs:
+            self.signs = signs
+            self.refresh_css(animate=False)
+
     def set_theme(self, name: object) -> None:
         """Change the theme, if there is one of that name."""
         if isinstance(name, str) and name in self.available_themes:
             self.theme = name
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The variables of the theme, such that everything can be read."""
+        super().get_css_variables()
+        self.theme_variables = readable(self.current_theme, self.console.color_system == "256")
+        return self.theme_variables
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What each line goes through; Textual's own answer to NO_COLOR is grey, which is a colour."""
+        own = [one for one in super().get_line_filters() if not isinstance(one, Monochrome | NoColor)]
+        colours = [WITHOUT_COLOUR] if self.no_color else own
+        return [*colours, IN_SIGNS[self.signs]] if self.signs in IN_SIGNS else colours
 
     async def keep_drafts(self) -> None:
         """Write unsaved edits and what is on screen into the store."""
@@ -86,7 +127,10 @@ class DeskApp(App[str]):
             pane.sync()
 
     def bring(self, place: Place, *, returning: bool = False) -> None:
-        """Put a pane in front and the keys into it."""
+        """Put a pane in front and the keys into it, unless somebody writes in another one."""
+        if place != self.front and holder_of_keys(self.pane(self.front)) is not None:
+            self.tell(f"esc ends what you write here; {layout.PLACES.index(place) + 1} goes on then", "warn")
+            return
         if place != self.front and not returning:
             self.visited = [*self.visited[-20:], self.front]
         self.front = place
@@ -114,6 +158,17 @@ class DeskApp(App[str]):
                 self.front = node.place
                 self.offer_keys()
 
+    def install_screen(self, screen: Screen[Any], name: str) -> None:
+        """Keep a screen while it is not shown, with what leaving would lose of it."""
+        super().install_screen(screen, name)
+        if isinstance(screen, FeatureScreen):
+            self._kept_screens.append(screen)
+
+    def would_be_lost(self) -> list[str]:
+        """What leaving now would lose, a sentence each."""
+        places: list[Pane | FeatureScreen] = [*self.present_panes(), *self._kept_screens]
+        return [lost for place in places if (lost := place.would_be_lost())]
+
     # -- the two lines below the panes
 
     def offer_keys(self) -> None:
@@ -121,9 +176,11 @@ class DeskApp(App[str]):
         if not self.present_panes((self.front,)):
             return
         pane = self.pane(self.front)
+        place = pane.keys_place
         self.query_one(Keys).offer(
-            footer_actions(self.front),
+            footer_actions(place),
             lambda action: self.why_not(action.name) if action.where == "everywhere" else pane.why_not(action.name),
+            "?" if place == self.front else "f1",
         )
         self.show_resting_status()
 

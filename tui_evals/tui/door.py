@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,10 @@ from rich.console import Console
 
 from tui_evals.private_files import make_private_folder, private_opener
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.targets.config import load_settings
+from tui_evals.targets.config import Settings, load_settings
+from tui_evals.terminal_facts import Answers, Question, colour_count, shade, why_ascii
 
+from .looks import Looks, Signs
 from .terminal import RESTORE_TITLE, SAVE_TITLE, write_to_terminal
 
 if TYPE_CHECKING:
@@ -28,14 +32,19 @@ def open_workbench(
 ) -> tuple[int, str]:
     """Show the workbench until it is left; returns the exit code and what is to be said on the terminal."""
     gc.disable()  # nothing of what is made up to the first picture can go, and to look for it costs 100 ms
-    from .app import Workbench
+    settings = _settings(root)
+    ascii_alone = bool(why_ascii(sys.stdout.encoding, os.environ))
+    unsure = not ascii_alone and settings.ui.get("ascii") is not True
+    with Question(os.environ, background=_wants_theme(settings), signs=unsure) as question:
+        from .app import Workbench  # takes as long as the terminal does to answer
 
-    app = Workbench(root, database, dataset=dataset, run=run)
+        answers = question.answers()
+    app = Workbench(root, database, dataset=dataset, run=run, looks=_looks(answers, ascii_alone))
     # What Textual prints of an error holds the values of variables, which have no place on a terminal or in a log.
     app.error_console = Console(file=io.StringIO(), width=120, color_system=None)
     write_to_terminal(SAVE_TITLE)
     try:
-        message = app.run(mouse=mouse and _mouse(root))
+        message = app.run(mouse=mouse and settings.ui.get("mouse") is not False)
     finally:
         write_to_terminal(RESTORE_TITLE)
     if app.return_code in (0, None):
@@ -43,11 +52,29 @@ def open_workbench(
     return 1, _recorded(app, database)
 
 
-def _mouse(root: Path) -> bool:
+def _settings(root: Path) -> Settings:
+    """What is configured; where it cannot be read the workbench says so itself."""
     try:
-        return load_settings(root).ui.get("mouse") is not False
+        return load_settings(root)
     except ConfigurationError:
-        return True
+        return Settings()
+
+
+def _wants_theme(settings: Settings) -> bool:
+    """Whether a theme is to be chosen that suits the terminal."""
+    return "theme" not in settings.ui and colour_count(os.environ) > 0
+
+
+def _looks(answers: Answers, ascii_alone: bool) -> Looks:
+    """How to draw for the terminal that gave these answers."""
+    dark = shade(answers, os.environ).dark
+    kind = "ansi" if colour_count(os.environ) <= 16 else "calm"
+    signs: Signs = "all"
+    if ascii_alone or answers.width == "no UTF-8":
+        signs = "ascii"
+    elif answers.width == "wide":
+        signs = "narrow"
+    return Looks(f"{kind}-{'dark' if dark else 'light'}", signs, answers.typed)
 
 
 def _recorded(app: Workbench, database: Path) -> str:

@@ -13,9 +13,10 @@ from tui_evals.present.status import LIVE
 from tui_evals.store.database import StoreError
 from tui_evals.store.rows import Draft
 from tui_evals.store.writer import Writer
-from tui_evals.tui.widgets.dialogs import Entry, Menu
+from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu
 
 from .desk import Command, Commands, Desk
+from .layout import PLACES
 from .messages import StateChanged
 from .store_writer import StoreWriter
 from .workspace import Workspace
@@ -96,6 +97,15 @@ def _editing_of(file: Path) -> Editing:
     return Editing(load(file)) if file.exists() else Editing.new_file(file)
 
 
+async def ask_and_leave(desk: Desk) -> None:
+    """Close the workbench; what no draft keeps is asked about first."""
+    if lost := desk.would_be_lost():
+        question = "\n".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in lost)
+        if not await desk.push_screen_wait(Confirm("Leaving would lose something", question, "leave all the same")):
+            return
+    await leave(desk)
+
+
 async def leave(desk: Desk) -> None:
     """Close the workbench: drafts are kept first, runs go on."""
     unsaved = [file.name for file, editing in desk.workspace.open.items() if editing.dirty]
@@ -107,10 +117,11 @@ async def leave(desk: Desk) -> None:
             desk.tell(f"the edits of {', '.join(unsaved)} could not be kept, so this stays open: {problem}", "error")
             return
     remarks = [f"unsaved edits of {', '.join(unsaved)} are kept and will be offered next time"] if unsaved else []
+    remarks += [said for place in PLACES if (said := desk.pane(place).keep_unread()) is not None]
     run = desk.watching.run
     if run is not None and run.status in LIVE:
         remarks.append(f"run {run.key} goes on; `tui-evals watch {run.key}` follows it")
     desk.exit("\n".join(remarks))
 
 
-COMMANDS: Commands = {"quit": Command(leave)}
+COMMANDS: Commands = {"quit": Command(ask_and_leave)}

@@ -23,6 +23,10 @@ class FeatureScreen(ModalScreen[None]):
         """Why an action cannot be done now, as a sentence; None when it can."""
         return None
 
+    def would_be_lost(self) -> str | None:
+        """What is here that leaving the workbench would lose."""
+        return None
+
     def action_act(self, name: str) -> None:
         """Do an action of the table, or say why not."""
         self.tell("")

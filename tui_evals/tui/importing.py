@@ -23,7 +23,7 @@ from .rows import Row, Style, paragraph, row, wrapped
 if TYPE_CHECKING:
     from tui_evals.imports.base import ImportResult
 
-_HINT = "a file or folder, as seen from the project's folder; ~ is your own · enter imports · esc leaves"
+_HINT = "a file or folder, as seen from the project's folder; ~ is your own"
 _NAMES = 2_000
 """How many names of a folder are looked through for the one that was meant."""
 _STYLES: dict[str, Style] = {"left out": "warn", "changed": "", "carried": "dim"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from textual.app import App
@@ -42,23 +42,28 @@ class KeyQueue:
         following: Key | Paste | None = None
         while True:
             event = following or await self._typed.get()
-            before = set(self._app.workers)
+            before, stack = set(self._app.workers), self._app.screen_stack
             focused = self._app.focused
             await self._forward(event)
             following = None if self._typed.empty() else self._typed.get_nowait()
             if _is_repeat(event, following, focused):
                 continue
-            await self._settled(before, focused)
+            await self._settled(before, focused, stack)
             if following is None and self._typed.empty():
                 if self._app.is_running:
                     self._after()
                 self.idle.set()
 
-    async def _settled(self, before: set[Any], focused: Widget | None) -> None:
-        """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture."""
+    async def _settled(self, before: set[Any], focused: Widget | None, stack: Sequence[Screen[Any]]) -> None:
+        """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture.
+
+        A key that leaves a dialog lets the action go on that had asked, perhaps to another one."""
         app, screen = self._app, self._app.screen
         await wait_until_handled(_concerned(app))
-        begun = [worker for worker in app.workers if worker.group == "acts" and worker not in before]
+        goes_on = stack[-1] not in app.screen_stack
+        if goes_on:
+            screen = stack[-2]
+        begun = [worker for worker in app.workers if worker.group == "acts" and (goes_on or worker not in before)]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 while any(worker.is_running for worker in begun) and app.screen is screen:

@@ -57,6 +57,14 @@ class ShowPane(Message):
         self.place: Place = place
 
 
+class WritePrompt(Message):
+    """The prompt of the item or turn one is at is to be written: the editor in front, its box open."""
+
+
+class SaveDataset(Message):
+    """The open dataset is to be saved."""
+
+
 class OpenRun(Message):
     """A run is wanted on screen, by its number."""
 

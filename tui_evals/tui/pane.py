@@ -16,6 +16,7 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
+from .actions import Where
 from .messages import Place, Severity, StateChanged, StatusMessage
 from .store_writer import StoreWriter
 from .watch import StoreChange, Watch
@@ -66,6 +67,18 @@ class Pane(Vertical):
         """Leave a mode of the pane; False when there was none to leave."""
         return False
 
+    def keep_unread(self) -> str | None:
+        """The workbench ends: put what is written here and cannot be taken where it survives; the sentence about it."""
+        return None
+
+    def would_be_lost(self) -> str | None:
+        """What is here that leaving the workbench would lose."""
+        return None
+
+    async def do_search(self) -> None:
+        """Find a text in the rows."""
+        await self.query(Lines).first().action_search()
+
     def entitle(self, more: str = "") -> None:
         """The title in the frame."""
         text = safe_line(f"{self.number} {self.name_}" + (f" · {more}" if more else ""), 120)
@@ -87,6 +100,11 @@ class Pane(Vertical):
     def changed(self) -> None:
         """Tell everybody that the shared state was changed."""
         self.post_message(StateChanged())
+
+    @property
+    def keys_place(self) -> Where:
+        """Which part of the action table its keys are from now."""
+        return self.place
 
     def focus_lines(self) -> None:
         """Put the keys where they belong in this pane."""

@@ -14,6 +14,7 @@ from .messages import StateChanged
 
 _KEYS: dict[str, tuple[str, ...]] = {
     "theme": ("ui", "theme"),
+    "ascii": ("ui", "ascii"),
     "mouse": ("ui", "mouse"),
     "bell": ("ui", "bell"),
     "targets": ("run", "targets"),
@@ -30,7 +31,9 @@ async def edit_settings(desk: Desk) -> None:
     before = _current_values(desk.workspace.settings, desk.theme)
     shown = {name: value for name, value in before.items() if value is not None}
     fields = _fields(desk.workspace.settings, tuple(sorted(desk.available_themes)))
-    form = Form("settings of this project: .evals/config.toml", fields, shown, check=_faults, done="write them")
+    form = Form(
+        "settings of this project: .evals/config.toml", fields, shown, check=_faults, done="write them", keeps=True
+    )
     values = await desk.push_screen_wait(form)
     if values is None:
         return
@@ -48,7 +51,7 @@ async def edit_settings(desk: Desk) -> None:
     except ConfigurationError as problem:
         desk.tell(str(problem), "error")
         return
-    desk.set_theme(desk.workspace.settings.ui.get("theme", desk.theme))
+    desk.dress()
     desk.post_message(StateChanged())
     desk.tell(remarks[0] if remarks else "written to .evals/config.toml")
 
@@ -56,6 +59,7 @@ async def edit_settings(desk: Desk) -> None:
 def _current_values(settings: Settings, theme: str) -> dict[str, Any]:
     return {
         "theme": theme,
+        "ascii": settings.ui.get("ascii"),
         "mouse": settings.ui.get("mouse"),
         "bell": settings.ui.get("bell"),
         "targets": list(settings.run.targets) or None,
@@ -70,6 +74,7 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
     targets = tuple(dict.fromkeys((*settings.targets, "demo")))
     return (
         Field("theme", "choice", "ansi-dark and ansi-light use the terminal's own 16 colours.", themes),
+        Field("ascii", "yes", "Whether all is drawn in ASCII, without other signs.", default="automatic"),
         Field("mouse", "yes", "Whether the mouse works, from the next start on.", default="yes"),
         Field("bell", "yes", "Whether the terminal rings when a run ends.", default="yes"),
         Field("targets", "several", "What answers where a run names nothing.", targets),

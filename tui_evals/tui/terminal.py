@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 
+from tui_evals.present.glyphs import in_ascii
 from tui_evals.text.safe import safe_line
 
 
-def title_bytes(text: str) -> bytes:
+def title_bytes(text: str, *, ascii_alone: bool = False) -> bytes:
     """The sequence that sets the title of the window, or of the pane of a multiplexer."""
-    return f"\x1b]2;{safe_line(text, 80)}\x07".encode(errors="replace")
+    line = safe_line(text, 80)
+    return f"\x1b]2;{in_ascii(line) if ascii_alone else line}\x07".encode(errors="replace")
 
 
 SAVE_TITLE = b"\x1b[22;2t"

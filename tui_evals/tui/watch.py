@@ -42,7 +42,17 @@ def run_differs(run: RunRow, before: RunRow) -> bool:
 
 def _shown(run: RunRow) -> tuple[object, ...]:
     named = (run.name, run.tags, run.note)
-    return (run.status, run.control, *named, run.scoring_pass, run.started, run.finished, run.waiting)
+    return (
+        run.status,
+        run.control,
+        *named,
+        run.scoring_pass,
+        run.staged_pass,
+        run.staged,
+        run.started,
+        run.finished,
+        run.waiting,
+    )
 
 
 PAGE = 128

@@ -329,12 +329,12 @@ async def test_a_place_that_is_taken_back_is_free_once_the_worker_has_heard_of_i
 
 
 @by_the_clock
-async def test_a_pause_that_one_worker_was_asked_for_holds_for_all_and_halves_the_places():
+async def test_a_pause_that_one_worker_was_asked_for_holds_for_all_and_takes_a_place_away():
     pot = TargetLeases(config(8))
     pot.note_usage("a", said(), [7.0])
     pot.note_usage("b", said(waiting=8), [])
     places, _, _, pause = pot.grant("b")
-    assert places == 4 and pause == pytest.approx(7.0)
+    assert places == 7 and pause == pytest.approx(7.0)
 
 
 @by_the_clock

@@ -13,7 +13,7 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.approving import approve
 from tui_evals.cli.inputs import open_project
-from tui_evals.cli.output import Stop, cell, columns, keep_output_to_ourselves, own_output, rewind, say, say_json, warn
+from tui_evals.cli.output import Stop, cell, columns, keep_output_to_ourselves, redraws, rewind, say, say_json, warn
 from tui_evals.cli.sources import target_or_stop
 from tui_evals.compare.battles import (
     Match,
@@ -93,7 +93,7 @@ class _Live:
         self._battle = battle
         self._budget = budget
         self._judge = judge
-        self._live = own_output().isatty()
+        self._live = redraws()
         self._pace = Pace()
         self._last_shown: float | None = None
 

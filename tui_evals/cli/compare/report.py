@@ -50,7 +50,7 @@ def overview(reader: Reader, runs: Sequence[RunRow], kind: str | None, output: P
     # Half a surrogate pair becomes its escape, which is what JSON calls it too.
     text = written.encode("utf-8", "backslashreplace").decode()
     if on_screen:
-        say_data([text])
+        say_data(text)
         return
     name = "-".join(run.key for run in runs) + f"-overview.{kind}"
     file = output or store_path().parent / "results" / name

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tui_evals.cli.output import cell, columns, own_output, rewind, say, say_json, say_json_line, warn
+from tui_evals.cli.output import cell, columns, redraws, rewind, say, say_json, say_json_line, warn
 from tui_evals.generate.dataset import dataset_path
 from tui_evals.generate.pipeline import PipelineOutcome, State, estimate_steps
 from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
@@ -56,7 +56,7 @@ class StepBoard:
     def __init__(self, *, quiet: bool, as_json: bool) -> None:
         self._quiet = quiet
         self._as_json = as_json
-        self._live = own_output().isatty() and not quiet and not as_json
+        self._live = redraws() and not quiet and not as_json
         self._drawn = False
         self._held: list[Callable[[], None]] | None = None
         self._began: dict[str, float] = {}

@@ -130,7 +130,7 @@ def generate(**arguments: Any) -> int:
 def _show_prompt(name: str) -> int:
     if name not in PROMPT_NAMES:
         raise Stop(f"there is no step prompt {name}; their names are {', '.join(PROMPT_NAMES)}")
-    say_data([shipped_prompt(name)])
+    say_data(shipped_prompt(name))
     return 0
 
 

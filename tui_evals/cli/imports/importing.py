@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tui_evals.atomic_files import CannotSave
 from tui_evals.cli import inputs, project
 from tui_evals.cli.output import Stop, columns, say, say_json, warn
 from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.history import CannotUndo, locked, recorded
 from tui_evals.imports import doors, messages
 from tui_evals.imports.base import (
     Configuration,
@@ -48,9 +50,12 @@ def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
     """Add the conversations of a file to a dataset as items."""
     importer = replace(messages.IMPORTER, read=partial(messages.add_conversations, with_checks=with_checks))
     try:
-        result = doors.run_importer(importer, ImportRequest(path, ImportOptions(into=into), _project()))
+        with locked(into), recorded(into, f"item from-conversation {path.name}"):
+            result = doors.run_importer(importer, ImportRequest(path, ImportOptions(into=into), _project()))
     except ImportFailed as problem:
         raise _stop(problem) from None
+    except (CannotSave, CannotUndo) as problem:
+        raise Stop(str(problem)) from None
     for line in Losses(list(result.losses)).sentences():
         say(line)
     say(f"added {counted(result.items, 'item')} to {into}", fg="green")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,14 +11,80 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON."
 _trusting = click.option("--trust", "trusting", is_flag=True, help="Run the project's own evaluators unasked.")
 
 
-@click.command("evaluators")
-@click.argument("name", required=False)
+class _Evaluators(click.Group):
+    """A group in which the name of an evaluator stands for the command that shows it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["show", *args])
+
+
+@click.group("evaluators", cls=_Evaluators, invoke_without_command=True, subcommand_metavar="[NAME | set | rm] ...")
 @_as_json
-def evaluators_command(name: str | None, as_json: bool) -> None:
-    """List the evaluators; with NAME, show one with its options, the evidence it needs and an example."""
+@click.pass_context
+def evaluators_command(ctx: click.Context, as_json: bool) -> None:
+    """List the evaluators; with NAME, show one with its options, the evidence it needs and an example.
+
+    `set` and `rm` say which of them judge a dataset, an item or a turn.
+    """
+    if ctx.invoked_subcommand is None:
+        from .evaluators import show_evaluators
+
+        show_evaluators(None, as_json)
+    ctx.obj = as_json
+
+
+@evaluators_command.command("show", short_help="Show one; the word may be left out.")
+@click.argument("name")
+@_as_json
+@click.pass_obj
+def show_command(as_json_before: bool, name: str, as_json: bool) -> None:
+    """Show one with its options, the evidence it needs and an example; `show` may be left out."""
     from .evaluators import show_evaluators
 
-    show_evaluators(name, as_json)
+    show_evaluators(name, as_json or as_json_before)
+
+
+_dataset = click.argument("dataset", type=click.Path(path_type=Path))
+_item = click.option("--item", metavar="ITEMS", help="On these items instead of the dataset: 3, a testId, 1,4-9, last.")
+_turn = click.option("--turn", type=click.IntRange(min=1), help="On this turn of them.")
+_force = click.option("--force", is_flag=True, help="Write a file that is read-only too.")
+
+
+@evaluators_command.command("set", short_help="Let one judge a dataset or items.")
+@_dataset
+@click.argument("evaluator", required=False)
+@click.argument("options", nargs=-1, metavar="[OPTION=VALUE]...")
+@click.option("--unset", multiple=True, metavar="OPTION", help="Take an option away; may be repeated.")
+@_item
+@_turn
+@click.option("--mode", type=click.Choice(["extend", "replace"]), help="Whether --item adds to the dataset's or not.")
+@_force
+@_as_json
+def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], **more: Any) -> None:
+    """Let EVALUATOR judge DATASET, or its items with --item, with these options beside those it has there.
+
+    A value is read as the option's type has it, OPTION:=JSON gives JSON. A name of your own with type=NAME is a second
+    use of an evaluator. `tui-evals dataset undo` takes back what was written.
+    """
+    from tui_evals.cli.edit.evaluators import set_evaluator
+
+    set_evaluator(dataset, evaluator, options, **more)
+
+
+@evaluators_command.command("rm", short_help="Take one away from a dataset or items.")
+@_dataset
+@click.argument("evaluator")
+@_item
+@_turn
+@_force
+@_as_json
+def rm_command(dataset: Path, evaluator: str, **more: Any) -> None:
+    """Take EVALUATOR away from DATASET, or from items; one that is inherited is left out with `set --mode replace`."""
+    from tui_evals.cli.edit.evaluators import remove_evaluator
+
+    remove_evaluator(dataset, evaluator, **more)
 
 
 @click.command("score")

@@ -15,7 +15,7 @@ import click
 
 from tui_evals.cli import inputs, project
 from tui_evals.cli.judge.evaluators import summary
-from tui_evals.cli.output import Stop, columns, rewind, say, say_json
+from tui_evals.cli.output import Stop, columns, redraws, rewind, say, say_json
 from tui_evals.compare.agreement_report import AgreementLine, agreement_json, all_agreement_lines
 from tui_evals.compare.blind import (
     SAMPLE,
@@ -291,7 +291,8 @@ class _BlindSession:
             for line in offer:
                 say(line, bold=True)
             key = self._keys.next(keys)
-            rewind(len(offer))
+            if redraws():
+                rewind(len(offer))
             if key != "n":
                 return key
             session.notes[session.answer or 0] = plain(self._keys.line("note", session.note()).strip())

@@ -17,7 +17,16 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.opening import items_of, price_for
 from tui_evals.runs.project import Project
-from tui_evals.targets.base import ConfigurationError, Price, Reply, Request, TargetConfig, TargetError, attempt_clock
+from tui_evals.targets.base import (
+    ConfigurationError,
+    Price,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetError,
+    attempt_clock,
+    short_question,
+)
 from tui_evals.targets.config import is_model
 from tui_evals.targets.opening import open_target
 from tui_evals.targets.permissions import Destination, destination
@@ -115,13 +124,9 @@ def _say_unanswered(name: str, here: Project, message: str, to: Destination | No
 
 async def _one_call(config: TargetConfig, here: Project) -> Reply:
     target = open_target(config, here.environment, here.root, items_of)
-    request = Request(
-        messages=({"role": "user", "content": "Reply with the word ready."},),
-        params={**config.params, "max_tokens": 16},
-    )
     try:
         async with attempt_clock(target, config.timeout):
-            return await target.ask(request)
+            return await target.ask(short_question(config))
     finally:
         await target.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import shutil
 import site
 import sys
 import textwrap
@@ -14,7 +13,6 @@ from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal
 
 from tui_evals.cli.output import Stop, columns, say, say_json
 from tui_evals.datasets.discover import find_dataset, project_root
@@ -26,8 +24,7 @@ from tui_evals.targets.environment import Variables, environment
 from tui_evals.text.nearest import did_you_mean
 from tui_evals.version import __version__
 
-Verdict = Literal["ok", "note", "bad"]
-Finding = tuple[Verdict, str, str]
+from .terminal import Finding, Verdict, terminal_findings
 
 _MALICIOUS = {"litellm": ("1.82.7", "1.82.8")}
 _PACKAGES = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
@@ -92,7 +89,7 @@ def _show_word(topic: str, manual: Mapping[str, str]) -> None:
 
 def doctor(as_json: bool) -> int:
     """Check this installation, the project and the terminal; keys are looked for, never shown."""
-    parts = {"Installation": _installation, "Project": _project, "Terminal": _terminal, "Keys": _keys}
+    parts = {"Installation": _installation, "Project": _project, "Terminal": terminal_findings, "Keys": _keys}
     findings = [(title, finding) for title, part in parts.items() for finding in part()]
     if as_json:
         rows = [
@@ -175,25 +172,6 @@ def _project() -> Iterator[Finding]:
     yield "ok", "configuration", f"{config} ({'there' if config.exists() else 'none, defaults hold'})"
     dataset = find_dataset(Path.cwd())
     yield "ok" if dataset else "note", "dataset", str(dataset) if dataset else "none in the usual places"
-
-
-def _terminal() -> Iterator[Finding]:
-    term = os.environ.get("TERM", "")
-    interactive = sys.stdout.isatty()
-    yield "ok" if interactive else "note", "terminal", "yes" if interactive else "no: output goes to a file or pipe"
-    yield ("note" if term in ("", "dumb") else "ok"), "TERM", term or "not set; the workbench needs a terminal type"
-    size = shutil.get_terminal_size()
-    small = size.columns < 80 or size.lines < 24
-    yield "note" if small else "ok", "size", f"{size.columns}×{size.lines}{', 80×24 is the least' if small else ''}"
-    colours = os.environ.get("COLORTERM") in ("truecolor", "24bit")
-    depth = "no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else "true colour" if colours else "256 or fewer"
-    yield "ok", "colours", depth
-    encoding = (sys.stdout.encoding or "").lower()
-    yield "ok" if encoding.startswith("utf") else "note", "encoding", encoding or "unknown"
-    inside = [
-        name for name, variable in (("tmux", "TMUX"), ("screen", "STY"), ("SSH", "SSH_TTY")) if variable in os.environ
-    ]
-    yield "ok", "inside", ", ".join(inside) or "neither tmux nor SSH"
 
 
 def _keys() -> Iterator[Finding]:

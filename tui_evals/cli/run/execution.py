@@ -189,7 +189,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     """Execute a run in this process, or judge its answers `again`; show how it goes, and end with its exit code."""
     keep_output_to_ourselves()
     progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json)
-    go_on = f"`tui-evals rescore {job.run.key}` judges again" if again else f"`tui-evals resume {job.run.key}` goes on"
+    go_on = f"`tui-evals resume {job.run.key}` goes on"
     sys.setswitchinterval(_SWITCH)
     cluster = job.terms.cluster
     if cluster is not None and not (how.quiet or how.as_json):
@@ -229,6 +229,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     if not outcome.finished:
         if outcome.code == "budget" and not again:
             go_on = f"`{resume_command(outcome.run)}` goes on"
+        if again and not outcome.run.staged_pass:
+            go_on = f"`tui-evals rescore {job.run.key}` judges again"
         reason = outcome.message if outcome.message.endswith("?") else f"{outcome.message.rstrip('.')}."
         warn(f"{job.run.key} stopped: {reason} {go_on}")
         return code

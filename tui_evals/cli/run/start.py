@@ -11,9 +11,18 @@ from tui_evals.cli.approving import approve
 from tui_evals.cli.inputs import open_project
 from tui_evals.cli.output import Stop, say, say_end
 from tui_evals.cli.sources import document_of, evaluators_named
+from tui_evals.runs.detach import is_being_judged
 from tui_evals.runs.plan import CannotPlan
 from tui_evals.runs.readiness import needed_judges
-from tui_evals.runs.start import estimate_again, judged_again, note_refusal, rerun_items, stored_job, with_limit
+from tui_evals.runs.start import (
+    estimate_again,
+    judged_again,
+    judged_onwards,
+    note_refusal,
+    rerun_items,
+    stored_job,
+    with_limit,
+)
 from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
 from tui_evals.store.baselines import dataset_key
 from tui_evals.targets.base import ConfigurationError
@@ -79,7 +88,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
             how = find_baseline(how, dataset_key(run.source, here.root, here.root), run)
             with stop_about(run), refusals():
                 try:
-                    job = stored_job(run, reader, here)
+                    job = (judged_onwards if run.staged_pass else stored_job)(run, reader, here)
                 except (CannotPlan, ConfigurationError) as problem:
                     note_refusal(writer, run, problem)
                     raise
@@ -90,7 +99,7 @@ def resume(word: str, *, max_cost: float | None, **options: Any) -> int:
         if not how.detach:
             with stop_about(run), refusals():
                 job = with_limit(job, max_cost, writer)
-            return run_here(job, writer, how)
+            return run_here(job, writer, how, again=bool(run.staged_pass))
     require_free(run)
     words = ["resume", run.key, *(("--max-cost", max_cost) if max_cost else ()), *cluster_words(options)]
     return run_detached(run, how, words)
@@ -156,6 +165,6 @@ def rescore(
         words += ["--no-cache"] if no_cache else []
         words += ["--allow-unjudged"] if allow_unjudged else []
         words += cluster_words(options)
-        return run_detached(run, how, words, lambda now: now.scoring_pass > run.scoring_pass)
+        return run_detached(run, how, words, is_being_judged(run))
     with open_writer(here) as writer:
         return run_here(job, writer, how, again=True)

@@ -11,11 +11,11 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.opening import Opening, need_terminal
-from tui_evals.cli.output import Stop, cell, columns, own_output, rewind, say, say_end, say_json_line, warn
+from tui_evals.cli.output import Stop, cell, columns, redraws, rewind, say, say_end, say_json_line, warn
 from tui_evals.datasets.discover import project_root
 from tui_evals.present.columns import table
 from tui_evals.present.pace import Pace, pace_parts, wait_sentence
-from tui_evals.present.runs import next_step, run_cost, stop_reason
+from tui_evals.present.runs import judging_sentence, next_step, run_cost, stop_reason
 from tui_evals.present.status import OVER, final_count, run_look, short_counts, status_phrase
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals, Wait, WorkerRow
@@ -90,7 +90,7 @@ class Progress:
         self._run = run
         self._quiet = quiet
         self._as_json = as_json
-        self._live = own_output().isatty() and not quiet and not as_json
+        self._live = redraws() and not quiet and not as_json
         self._lines = 0
         self._pace = Pace()
         self._crew = RunWorkers()
@@ -134,10 +134,13 @@ class Progress:
             return
         self._last_shown = now
         totals = reader.totals_by(run.id, "target")
-        self._pace.note(now, sum(map(final_count, totals.values())), run.status == "running")
+        judged = run.staged if run.staged_pass else sum(map(final_count, totals.values()))
+        self._pace.note(now, judged, run.status == "running")
         self._crew.look(reader, run)
         room = (columns() or 1000) - 1
         lines = [" · ".join(_line(run.targets[target], target_totals)) for target, target_totals in totals.items()]
+        if run.staged_pass:
+            lines = [judging_sentence(run)]
         lines = self._with_pace(run, lines, list(totals.values()))
         lines += crew_lines(self._crew, self._live, room)
         if self._live:

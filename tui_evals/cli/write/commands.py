@@ -1,4 +1,4 @@
-"""init, validate, resolve, upgrade, convert, item."""
+"""init, validate, resolve, upgrade, convert."""
 
 from __future__ import annotations
 
@@ -77,23 +77,3 @@ def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool) -
     from .converting import convert_file
 
     convert_file(file, kind, output, raw_csv)
-
-
-@click.group("item")
-def item_command() -> None:
-    """Make items of what was said elsewhere."""
-
-
-@item_command.command("from-conversation")
-@click.argument("file", type=_file)
-@click.option("--into", type=_file, required=True, metavar="DATASET", help="Added at its end; made where it is new.")
-@click.option("--with-checks", is_flag=True, help="Let the checks that the last answers suggest judge.")
-def from_conversation_command(file: Path, into: Path, with_checks: bool) -> None:
-    """Add every conversation of FILE, messages in OpenAI's format (.json, .jsonl), as an item to a dataset.
-
-    FILE may hold messages, requests, responses, a log of them, or lines for fine-tuning. Answers become expected
-    responses. The checks that the last answer suggests wait under extensions.suggested, where they judge nothing.
-    """
-    from tui_evals.cli.imports.importing import add_conversations
-
-    add_conversations(file, into, with_checks)

@@ -23,7 +23,7 @@ def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool) -> N
     except DatasetError as problem:
         raise Stop(str(problem)) from None
     if output is None:
-        say_data([text])
+        say_data(text)
     else:
         _write_new(output, text)
     for line in lost:

@@ -31,7 +31,6 @@ from tui_evals.tui.rows import RowMaker, Rows, paragraph, row, row_text
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
 from tui_evals.tui.widgets.lines import Lines
-from tui_evals.tui.widgets.search import SearchLine
 from tui_evals.tui.workspace import Selection, Workspace
 
 from .external_pager import show_in_pager
@@ -197,13 +196,11 @@ class DetailPane(Pane):
     def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:
         super().__init__(workspace, watch, writer)
         self._lines = Lines(choosing=False)
-        self._search = SearchLine(self._lines)
         self._presenter = AnswerPresenter(self._lines, watch.database, self._empty, self._ready)
 
     def compose(self) -> ComposeResult:
-        """The rows, and a line to search with."""
+        """The rows."""
         yield self._lines
-        yield self._search
 
     # -- showing
 
@@ -238,7 +235,6 @@ class DetailPane(Pane):
         if case is not None:
             raw = " · raw" if view.raw else ""
             self.entitle(f"{safe_line(answer_title(case), 60)} · {LAYOUT_NAMES[view.layout]}{raw}")
-        self._search.again()
 
     # -- what can be done
 
@@ -246,7 +242,7 @@ class DetailPane(Pane):
         """Everything here needs an answer, some of it more."""
         if self.watching.answer is None:
             return NO_ANSWER
-        if action in ("next_match", "previous_match") and not self._search.value:
+        if action in ("next_match", "previous_match") and not self._lines.searched_text:
             return "nothing is searched for; / begins a search"
         case = self._presenter.case
         if action == "accept" and case is not None and not case.text:
@@ -328,18 +324,14 @@ class DetailPane(Pane):
 
     # -- searching
 
-    def do_search(self) -> None:
-        """Ask what to find."""
-        self._search.begin()
-
     def do_next_match(self) -> None:
         """The next place where it stands."""
-        self._search.go(1)
+        self._lines.action_to_next(1)
 
     def do_previous_match(self) -> None:
         """The place before."""
-        self._search.go(-1)
+        self._lines.action_to_next(-1)
 
     def escape(self) -> bool:
         """End the search."""
-        return self._search.end()
+        return self._lines.end_search()

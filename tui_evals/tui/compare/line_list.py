@@ -36,7 +36,7 @@ class CompareList(Vertical):
         self._columns = Lines(choosing=False, id="columns")
         self._columns.can_focus = self._columns.display = False
         self._columns.styles.height = 1
-        self.lines = Lines(id="lines")
+        self.lines = Lines(searching=False, id="lines")
         yield self._columns
         yield self.lines
 

@@ -89,12 +89,12 @@ _TALL = 30  # lines from which there is room for more than the verdict
 
 _CSS = """
 CompareScreen { layout: vertical; background: $background; }
-CompareScreen #head { max-height: 40%; scrollbar-size-horizontal: 0; border-bottom: solid $panel; }
+CompareScreen #head { max-height: 40%; scrollbar-size-horizontal: 0; border-bottom: solid $border-blurred; }
 CompareScreen #both { height: 1fr; layout: vertical; }
-CompareScreen #line { border-top: solid $panel; }
+CompareScreen #line { border-top: solid $border-blurred; }
 CompareScreen.beside #both { layout: horizontal; }
 CompareScreen.beside #list { width: 2fr; }
-CompareScreen.beside #line { width: 3fr; border-top: none; border-left: solid $panel; }
+CompareScreen.beside #line { width: 3fr; border-top: none; border-left: solid $border-blurred; }
 CompareScreen.full #head, CompareScreen.full #list { display: none; }
 CompareScreen.full #line { border: none; }
 """

@@ -27,8 +27,6 @@ class FieldEdit:
     """What the field holds since the last text that could be read."""
     fault: str = ""
     """Why the text in the box is not applied."""
-    given_up: str | None = None
-    """A text that could not be read when one wanted to leave; leaving with it again drops it."""
 
 
 def begin_edit(workspace: Workspace, name: str, number: int) -> tuple[FieldEdit, str]:
@@ -61,7 +59,13 @@ def is_over(workspace: Workspace, visit: FieldEdit) -> bool:
     return not same_data(value_at(workspace.data, visit.where, visit.name), visit.value)
 
 
-def edit_problem(workspace: Workspace, visit: FieldEdit) -> str:
-    """What is wrong with the text in the box, or else with the field as validation saw it last."""
-    problems = workspace.problems_at(place_of(visit.where, visit.name))
-    return visit.fault or next((one.message for one in problems), "")
+def edit_problem(workspace: Workspace, visit: FieldEdit) -> str | None:
+    """What is wrong with the text in the box, or else with the field; None while validation has not seen it yet.
+
+    Of a field that is still empty nothing is said: whoever has just opened it knows.
+    """
+    if visit.fault or visit.value in (None, ""):
+        return visit.fault
+    if workspace.reported != (id(visit.editing), visit.editing.version):
+        return None
+    return next((one.message for one in workspace.problems_at(place_of(visit.where, visit.name))), "")

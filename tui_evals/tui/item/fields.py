@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
-from tui_evals.datasets import paths, steps
+from tui_evals.datasets.fields import (
+    KINDS,
+    RESULTS,
+    Kind,
+    Unreadable,
+    place_of,
+    pretty,
+    read_only,
+    read_value,
+    value_at,
+    with_value,
+)
 from tui_evals.datasets.layout import Path as Place
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.paths import same_data
-from tui_evals.text import strictjson
 from tui_evals.text.safe import safe
 
-Kind = Literal["text", "line", "lines", "number", "format", "json"]
-"""How a value is written while it is edited: `lines` has one entry per line, `format` is a word or JSON."""
+__all__ = ("Kind", "Unreadable", "place_of", "pretty", "read_only", "read_value", "value_at", "with_value")
+"""What the pane takes from here and is known without a screen too."""
 
-RESULTS = ("status", "response", "citations", "scores", "diagnostics", "error", "summary", "conversation_id")
 JUDGING = ("evaluators", "default_evaluators")
 
-_KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("testId", "name", "category", "prompt_file", "metadata.name"), "line"),
-    **dict.fromkeys(("evaluators_mode", "allowed_tools_mode"), "line"),
-    **dict.fromkeys(("tags", "ideal", "allowed_tools", "default_allowed_tools", "metadata.tags"), "lines"),
-    **dict.fromkeys(("weight", "threshold", "repeats"), "number"),
-    **dict.fromkeys(("variables", "messages", "tools", "extensions", "metadata.extensions", "metadata"), "json"),
-    "response_format": "format",
-}
 _BEGUN = {
     "messages": '[\n  {"role": "user", "content": ""}\n]',
     "tools": "[]",
@@ -56,17 +57,6 @@ _ABOUT = {
     "repeats": "How often each item is asked.",
 }
 _LONG = 100_000
-
-
-class Unreadable(ValueError):
-    """What was typed cannot be read as a value; the sentence says why."""
-
-
-def place_of(where: Place, name: str) -> Place:
-    """Where a field stands in the data; those of the metadata are shown among the dataset's own."""
-    if not where and name.startswith("metadata."):
-        return ("metadata", name.removeprefix("metadata."))
-    return (*where, name)
 
 
 def shown_fields(unit: Mapping[str, Any], where: Place, also: str | None = None) -> list[str]:
@@ -119,29 +109,6 @@ def field_about(name: str, where: Place) -> str:
     )
 
 
-def read_only(name: str, where: Place) -> str | None:
-    """Why a field is not edited here; None when it is."""
-    if not where:
-        return "schemaVersion changes with `tui-evals upgrade` only" if name == "schemaVersion" else None
-    return f"{name} is what a run wrote; it is not edited here" if name in RESULTS else None
-
-
-def value_at(data: dict[str, Any], where: Place, name: str) -> Any:
-    """The value of a field; None while it is not given."""
-    return paths.get_at(data, place_of(where, name))
-
-
-def with_value(data: dict[str, Any], where: Place, name: str, value: Any) -> dict[str, Any]:
-    """The data with a field set, or taken away with None; CannotEdit says why that cannot be."""
-    place = place_of(where, name)
-    if len(place) == len(where) + 1:
-        return steps.set_field(data, where, name, value)
-    if value is not None:
-        return paths.set_at(data, place, value)
-    kept = paths.remove_at(data, place)
-    return kept if kept.get("metadata") else paths.remove_at(kept, ("metadata",))
-
-
 def prompt_is_needed(data: dict[str, Any], where: Place) -> bool:
     """Whether a prompt cannot be taken away here."""
     return value_at(with_value(data, where, "prompt", None), where, "prompt") is not None
@@ -149,7 +116,7 @@ def prompt_is_needed(data: dict[str, Any], where: Place) -> bool:
 
 def kind_of(name: str, value: Any) -> Kind:
     """How a field is written: in the way of its name, or in another one where its value would not survive that."""
-    usual = _KINDS.get(name, "text" if value is None or isinstance(value, str) else "json")
+    usual = KINDS.get(name, "text" if value is None or isinstance(value, str) else "json")
     candidates: tuple[Kind, ...] = (usual, "text", "json")
     return usual if value in (None, "") else next(kind for kind in candidates if kind == "json" or _keeps(kind, value))
 
@@ -175,34 +142,6 @@ def value_as_text(kind: Kind, value: Any) -> str:
 def first_text(name: str) -> str:
     """What stands in the box when a field is given for the first time."""
     return _BEGUN.get(name, "")
-
-
-def read_value(kind: Kind, text: str) -> Any:
-    """The value of an edited text; nothing typed is no value; NotYet says what cannot be read."""
-    if kind == "text":
-        return text or None
-    if kind == "line":
-        return text.replace("\n", " ").strip() or None
-    if kind == "lines":
-        return [line.strip() for line in text.split("\n") if line.strip()] or None
-    if not text.strip():
-        return None
-    if kind == "format" and not text.lstrip().startswith(("{", "[")):
-        return text.strip()
-    try:
-        return strictjson.loads(text)
-    except strictjson.JsonError as problem:
-        if kind == "number":
-            raise Unreadable(f"not yet a number: {text.strip()[:40]}") from None
-        reason = str(problem).removeprefix("not valid JSON: ")
-        place = f" (line {problem.line}, column {problem.column})" if problem.line and problem.column else ""
-        raise Unreadable(f"not yet JSON: {reason}{place}") from None
-
-
-def pretty(value: Any) -> str:
-    """JSON to read and edit; what must not reach a terminal is spelled in the way of JSON."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return text if safe(text) == text else json.dumps(value, indent=2)
 
 
 def why_not_here(name: str, value: Any) -> str | None:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
 
-from tui_evals.datasets import steps
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.tui import item_edits
-from tui_evals.tui.actions import bindings
+from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN, go_to, step_to_neighbour
-from tui_evals.tui.messages import Place, ShowPane
+from tui_evals.tui.kept import keep_text
+from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.widgets.dialogs import Entry, Menu
-from tui_evals.tui.widgets.field import FieldBox
+from tui_evals.tui.widgets.dialogs import Entry, Menu, unread_menu
+from tui_evals.tui.widgets.field import FieldBox, Then
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
@@ -27,6 +26,7 @@ from tui_evals.tui.workspace import Selection, Workspace
 from . import external, field_edit, fields
 from .field_edit import FieldEdit
 from .rows import page_rows, title
+from .walk import neighbour_field
 
 
 def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
@@ -102,15 +102,16 @@ async def choose_field(pane: Pane) -> str | None:
     return name
 
 
-def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> None:
-    """Make a step, and say what it did or why it could not be done."""
+def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> bool:
+    """Make a step, and say what it did or why it could not be done; whether it was."""
     try:
         outcome = step(pane.workspace)
     except CannotEdit as problem:
         pane.say(str(problem), "warn")
-    else:
-        pane.say(outcome)
-        pane.changed()
+        return False
+    pane.say(outcome)
+    pane.changed()
+    return True
 
 
 def clear_field(workspace: Workspace, name: str) -> str:
@@ -119,8 +120,17 @@ def clear_field(workspace: Workspace, name: str) -> str:
     return f"took {name} away; u brings it back"
 
 
+def put_into_file(workspace: Workspace, edit: FieldEdit, text: str) -> str:
+    """Put a text that cannot be read into a file; the sentence that says where. OSError says why that cannot be."""
+    file = keep_text(workspace.root, edit.name, fields.suffix_of(edit.kind, text), text)
+    return f"what you wrote is kept in {file}; {edit.name} was left as it was"
+
+
 _SOON = 0.2
-_HINT = "esc done · ctrl+s save"
+_END = {
+    1: "this was the last field of the last item: esc, then n makes another",
+    -1: "this is the first field of all",
+}
 
 
 class EditorPane(Pane):
@@ -182,7 +192,15 @@ class EditorPane(Pane):
 
     def focus_lines(self) -> None:
         """The keys go on into the box while it is open."""
-        give_keys(self.box if self._edit else self.lines)
+        if self._edit is not None:
+            self.box.focus_text()
+        else:
+            give_keys(self.lines)
+
+    @property
+    def keys_place(self) -> Where:
+        """The box has keys of its own while it is open."""
+        return "editor" if self._edit is None else "field"
 
     def selection(self) -> Selection | None:
         """The item one is in, or the dataset."""
@@ -201,8 +219,15 @@ class EditorPane(Pane):
         """Leave the box."""
         if self._edit is None:
             return False
-        self.box.action_end()
+        self.box.do_done()
         return True
+
+    def would_be_lost(self) -> str | None:
+        """A text in the box that the field cannot take."""
+        edit = self._edit
+        if edit is None or not edit.fault:
+            return None
+        return f"what is written for {edit.name} would only be in a file, because it cannot be taken: {edit.fault}"
 
     # -- the box
 
@@ -210,11 +235,9 @@ class EditorPane(Pane):
         self._edit_count += 1
         self._edit, text = field_edit.begin_edit(self.workspace, name, self._edit_count)
         about = fields.field_about(name, self.workspace.where)
-        self.box.set_class(self._edit.kind in ("line", "number"), "short")
-        self.box.begin(f"{name} · {about}" if about else name, text)
-        if text == steps.new_item()["prompt"]:
-            self.box.select_all()
-        elif text and text == fields.first_text(name):
+        one_line = self._edit.kind in ("line", "number")
+        self.box.begin(f"{name} · {about}" if about else name, text, one_line=one_line)
+        if text and text == fields.first_text(name):
             self.box.to_index((text.rfind('""') if '""' in text else 0) + 1)
         self.sync()
         self.call_after_refresh(self.lines.to_key, name)
@@ -227,24 +250,60 @@ class EditorPane(Pane):
             self._tell()
 
     def on_field_box_ended(self, event: FieldBox.Ended) -> None:
-        """Close the box, unless its text would be lost; then only a second escape does."""
+        """Go on once the text is taken; one that cannot be read is asked about, so that it is not lost."""
         event.stop()
         if self._edit is None:
             return
         self._type(event.text)
-        edit = self._edit
-        if edit.fault and edit.given_up != event.text:
-            self._edit = replace(edit, given_up=event.text)
-            self.box.display = True
-            give_keys(self.box)
+        if self._edit.fault:
             self._tell()
-            self.say(f"{edit.name} was not taken: {edit.fault}; mend it, or esc again leaves it as it was", "warn")
+            asking = self._ask(self._edit, event)
+            self.app.run_worker(asking, group="acts", name="a text that cannot be read", exit_on_error=False)
+        else:
+            self._go_on(event.then)
+
+    async def _ask(self, edit: FieldEdit, event: FieldBox.Ended) -> None:
+        choice = await self.app.push_screen_wait(unread_menu(edit.name, edit.fault))
+        if self._edit is None:
             return
-        if edit.fault:
-            self.say(f"{edit.name} was left as it was")
-        self._edit = None
-        give_keys(self.lines)
+        if choice not in ("file", "drop"):
+            self.focus_lines()
+            return
+        says = f"{edit.name} was left as it was"
+        if choice == "file":
+            try:
+                says = put_into_file(self.workspace, edit, event.text)
+            except OSError as problem:
+                self.say(f"the text could not be put into a file: {problem.strerror}", "error")
+                return
+        self._go_on(event.then)
+        self.say(says)
+
+    def _go_on(self, then: Then) -> None:
+        """The field is done with: to the next one, or out of the box."""
+        assert self._edit is not None
+        if then in ("next", "previous"):
+            way = 1 if then == "next" else -1
+            there = neighbour_field(self.workspace, self._edit.name, way)
+            if there is None:
+                self.say(_END[way], "warn")
+                if self._edit.fault:
+                    self._open(self._edit.name)
+            else:
+                self.workspace.where = there[0]
+                self._open(there[1])
+                self.post_message(ItemShown())
+        else:
+            self._close()
         self._announce()
+        if then == "save":
+            self.post_message(SaveDataset())
+
+    def _close(self) -> None:
+        self._edit = None
+        if self.box.has_focus_within:
+            give_keys(self.lines)
+        self.box.close()
 
     def _type(self, text: str) -> None:
         assert self._edit is not None
@@ -264,17 +323,25 @@ class EditorPane(Pane):
         """Say beside the box what is wrong with the field."""
         edit = self._edit
         if edit is not None:
-            fault = field_edit.edit_problem(self.workspace, edit)
-            self.box.tell(fault or _HINT, wrong=bool(fault))
+            problem = field_edit.edit_problem(self.workspace, edit)
+            if problem is not None:
+                self.box.tell(problem, wrong=bool(problem))
 
     def _drop(self) -> None:
-        """Close the box because its field is no longer there to be edited."""
-        edit, self._edit = self._edit, None
-        if edit is not None and edit.fault:
-            self.say(f"{edit.name} was left as it was: {edit.fault}", "warn")
-        if self.box.has_focus:
-            give_keys(self.lines)
-        self.box.display = False
+        """Close the box because its field is no longer there to be edited; what was not taken goes into a file."""
+        said = self.keep_unread()
+        self._close()
+        if said is not None:
+            self.say(said, "warn")
+
+    def keep_unread(self) -> str | None:
+        """Put a text that cannot be read into a file."""
+        if self._edit is None or not self._edit.fault:
+            return None
+        try:
+            return put_into_file(self.workspace, self._edit, self.box.text)
+        except OSError as problem:
+            return f"{self._edit.name} was left as it was, what you wrote is lost: {problem.strerror}"
 
     # -- what can be done
 
@@ -299,18 +366,25 @@ class EditorPane(Pane):
         if name is not None:
             self._open(name)
 
+    def write(self, name: str) -> None:
+        """Edit a field where one is now."""
+        if self._edit is None or (self._edit.where, self._edit.name) != (self.workspace.where, name):
+            self._open(name)
+
     def do_clear(self) -> None:
         """Take the field away."""
         name = str(self.lines.key)
         make_edit(self, lambda workspace: clear_field(workspace, name))
 
     def do_new(self) -> None:
-        """A new item."""
-        make_edit(self, item_edits.new_item)
+        """A new item, to be written at once."""
+        if make_edit(self, item_edits.new_item):
+            self.write("prompt")
 
     def do_new_turn(self) -> None:
-        """A new turn."""
-        make_edit(self, item_edits.new_turn)
+        """A new turn, to be written at once."""
+        if make_edit(self, item_edits.new_turn):
+            self.write("prompt")
 
     def do_duplicate(self) -> None:
         """A copy of the item or turn."""

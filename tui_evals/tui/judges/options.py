@@ -5,67 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from inspect import get_annotations
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, get_origin
 
-from pydantic import AliasChoices, BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from textual.app import App
 
-from tui_evals.datasets.portable import Custom
 from tui_evals.datasets.problems import path_text
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.base import Evaluator, ToolCall
 from tui_evals.evaluators.registry import Registry
+from tui_evals.runs.evaluator_options import Option, option_kind, options_model, options_of, without_none
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.widgets.form import Field, Form, Kind, Values
 
-_KINDS: dict[object, Kind] = {bool: "yes", int: "whole", float: "number", str: "text"}
 _LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _PART = re.compile(r"[A-Za-z_]\w*")
 _BRANCHES = frozenset(("str", "int", "float", "bool", "dict", "list", "literal", "constrained"))
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option: the name it is written with, every spelling a file may use, and what its model says of it."""
-
-    name: str
-    spellings: tuple[str, ...]
-    field: FieldInfo
-
-
-def options_of(kind: type[Evaluator], registry: Registry) -> tuple[Option, ...]:
-    """The options of an evaluator that a dataset may give: those it needs, its own, those it shares with others."""
-    taken = _model(kind, registry)
-    fields = kind.Options.model_fields.items()
-    named = [(name, field) for name, field in fields if taken is kind.Options or name in taken.model_fields]
-    return tuple(_option(*one) for one in sorted(named, key=lambda one: _rank(kind.Options, *one)))
-
-
-def _rank(model: type[BaseModel], name: str, field: FieldInfo) -> int:
-    """The place of an option in the form: the further up it is inherited from, the later it comes."""
-    if field.is_required():
-        return -1
-    return next(number for number, base in enumerate(model.__mro__) if name in get_annotations(base))
-
-
-def _model(kind: type[Evaluator], registry: Registry) -> type[BaseModel]:
-    """The model that a dataset is checked with."""
-    return Custom if kind.name in registry.own else kind.Options
-
-
-def _option(name: str, field: FieldInfo) -> Option:
-    alias = field.validation_alias
-    if isinstance(alias, AliasChoices):
-        spellings = [choice for choice in alias.choices if isinstance(choice, str)]
-    else:
-        spellings = [name, alias] if isinstance(alias, str) else [name]
-    return Option(spellings[0], tuple(dict.fromkeys((*spellings, name))), field)
 
 
 def form_fields(options: tuple[Option, ...], values: Values) -> list[Field]:
@@ -77,7 +35,7 @@ def form_fields(options: tuple[Option, ...], values: Values) -> list[Field]:
 
 
 def _field(option: Option, value: object) -> Field:
-    kind, choices = _kind(option.field.annotation)
+    kind, choices = option_kind(option.field.annotation)
     if value is not None and not _can_edit(kind, value):
         kind = "json"
     hint = _hint(option.field.annotation, value) if kind == "json" else ""
@@ -90,7 +48,7 @@ def _about(option: Option) -> str:
 
 def _hint(annotation: object, value: object) -> str:
     """How to type what is no line of text and no number."""
-    origin = get_origin(_without_none(annotation))
+    origin = get_origin(without_none(annotation))
     if isinstance(value, str):
         return r" Written as JSON, in quotation marks: \n begins a line."
     if origin is list:
@@ -98,23 +56,6 @@ def _hint(annotation: object, value: object) -> str:
     if origin in (dict, Mapping):
         return ' Written as JSON: {"name": "value"}.'
     return " Written as JSON: texts stand in quotation marks."
-
-
-def _kind(annotation: object) -> tuple[Kind, tuple[str, ...]]:
-    plain_type = _without_none(annotation)
-    if get_origin(plain_type) is Literal and all(isinstance(choice, str) for choice in get_args(plain_type)):
-        return "choice", get_args(plain_type)
-    return _KINDS.get(plain_type, "json"), ()
-
-
-def _without_none(annotation: object) -> object:
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _without_none(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        rest = [branch for branch in get_args(annotation) if branch is not NoneType]
-        return _without_none(rest[0]) if len(rest) == 1 else annotation
-    return annotation
 
 
 def _can_edit(kind: Kind, value: object) -> bool:
@@ -181,7 +122,7 @@ def _whole(value: Any) -> Any:
 def faults(kind: type[Evaluator], registry: Registry, options: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with options, by the names of the form; under the empty name what concerns no single one."""
     try:
-        _model(kind, registry).model_validate({key: value for key, value in options.items() if key != "type"})
+        options_model(kind, registry).model_validate({key: value for key, value in options.items() if key != "type"})
     except ValidationError as problem:
         names = {spelling: option.name for option in options_of(kind, registry) for spelling in option.spellings}
         messages: dict[str, list[str]] = {}
@@ -248,6 +189,8 @@ async def ask_options(app: App[Any], entry: EffectiveEvaluator, registry: Regist
         return faults(kind, registry, file_options(options, before, entered))
 
     title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
-    form = Form(title, form_fields(options, values), values, check=check, done=done, says=evaluator_summary(kind))
+    form = Form(
+        title, form_fields(options, values), values, check=check, done=done, says=evaluator_summary(kind), keeps=True
+    )
     entered = await app.push_screen_wait(form)
     return None if entered is None else file_options(options, before, entered)

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from tui_evals.datasets.layout import Path
 from tui_evals.datasets.paths import CannotEdit, Data, same_data
 from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode
+from tui_evals.datasets.steps import add_evaluator, remove_evaluator, toggle_mode, write_options
 from tui_evals.targets.permissions import NotApproved
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.approving import NOT_AGREED, approve
@@ -26,7 +26,7 @@ from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 from .options import ask_options, faults
 from .rows import JudgesHere, judge_rows, judges_here
-from .state import evaluator_choices, free_key, judges_page, name_of, trial_of, why_not, with_options
+from .state import evaluator_choices, free_key, judges_page, name_of, trial_of, why_not
 from .trial import CannotTry, Trial, TrialResult, on_own_loop, try_evaluator
 
 _EMPTY = "No dataset is open. o opens one, ctrl+n begins one; its evaluators stand here."
@@ -182,7 +182,7 @@ class JudgesPane(Pane):
         options = await ask_options(self.app, entry, self.workspace.registry, "take these options")
         if options is None or (same_data(options, dict(entry.options)) and entry.key not in here.broken):
             return
-        if self._apply(lambda data: with_options(data, here.place, entry.key, options), f"options of {entry.key}"):
+        if self._apply(lambda data: write_options(data, here.place, entry.key, options), f"options of {entry.key}"):
             inherited = not here.of_dataset and entry.key not in here.own
             whose = "the system default" if entry.origin == "system" else "the dataset's"
             self.say(f"{entry.key} now overrides {whose} here" if inherited else f"{entry.key} has other options now")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
 
 from tui_evals.datasets.layout import Path as Place
-from tui_evals.datasets.paths import Data, get_at, set_at
 from tui_evals.datasets.problems import path_text
-from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator
-from tui_evals.datasets.steps import DEFAULTS, override_evaluator
+from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import runevals_refusal
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
@@ -137,13 +134,6 @@ def free_key(name: str, taken: Container[str]) -> str:
         number += 1
         key = f"{name}{number}"
     return key
-
-
-def with_options(data: Data, place: Place, key: str, options: Mapping[str, Any]) -> Data:
-    """The data with an evaluator's options written at a place, wherever they came from until now."""
-    if place == DEFAULTS and get_at(data, DEFAULTS) is None:
-        data = set_at(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
-    return set_at(override_evaluator(data, place, key, options), (*evaluators_path(place), key), dict(options))
 
 
 def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> Trial:

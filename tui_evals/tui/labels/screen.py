@@ -25,9 +25,9 @@ from tui_evals.tui.feature_screen import FeatureScreen
 from tui_evals.tui.rows import JoinedRows, Row, RowMaker, Rows, Style, heading, paragraph, row
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.widgets.bar import Keys, Status
-from tui_evals.tui.widgets.dialogs import Ask, Reading
+from tui_evals.tui.widgets.dialogs import Ask, Confirm, Reading
 from tui_evals.tui.widgets.focus import give_keys
-from tui_evals.tui.widgets.lines import Lines
+from tui_evals.tui.widgets.lines import SEARCHING, Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,7 @@ class AnswerSheet(Lines, inherit_bindings=False):
         Binding("space,pagedown,ctrl+d", "page(1)", "page down", show=False),
         Binding("home", "edge(-1)", "top", show=False),
         Binding("end,G", "edge(1)", "bottom", show=False),
+        *SEARCHING,
     ]
 
 
@@ -130,7 +131,7 @@ class LabelScreen(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("labelling")]
     DEFAULT_CSS = """
     LabelScreen { layout: vertical; background: $background; }
-    LabelScreen #head { max-height: 2; scrollbar-size-horizontal: 0; border-bottom: solid $panel; }
+    LabelScreen #head { max-height: 2; scrollbar-size-horizontal: 0; border-bottom: solid $border-blurred; }
     """
 
     def __init__(self, database: Path, run: int, writer: StoreWriter) -> None:
@@ -277,7 +278,7 @@ class LabelScreen(FeatureScreen):
         session, answer = self._session, self._answer
         if session is None or answer is None:
             return
-        note = await self.app.push_screen_wait(Ask("Why?", session.note(), hint="kept with the label · enter · esc"))
+        note = await self.app.push_screen_wait(Ask("Why?", session.note(), hint="kept with the label", keeps=True))
         if note is not None:
             session.notes[answer] = plain(note.strip())
             self.top.show(lambda width: head_rows(session, width))
@@ -286,9 +287,19 @@ class LabelScreen(FeatureScreen):
         """The keys of this screen."""
         self.app.push_screen(Reading("help · labelling blind", lambda width: help_rows("labelling", width)))
 
-    def do_leave(self) -> None:
-        """Back to the workbench; every label is kept already."""
+    async def do_leave(self) -> None:
+        """Back to the workbench; every label is kept already, but no note without one."""
+        session = self._session
+        notes = [] if session is None else [text for one, text in session.notes.items() if one not in session.given]
+        if any(notes):
+            question = "A note is kept with a verdict, and an answer with a note has none yet."
+            if not await self.app.push_screen_wait(Confirm("The note would be lost", question, "leave all the same")):
+                return
         self.dismiss(None)
+
+    async def do_search(self) -> None:
+        """Find a text in the answer."""
+        await self.sheet.action_search()
 
 
 def _sample_size_dialog(pool: int) -> Ask:
@@ -298,5 +309,5 @@ def _sample_size_dialog(pool: int) -> Ask:
         number = int(text) if text.strip().isdecimal() and len(text.strip()) < 10 else 0
         return None if number else "give a whole number from 1"
 
-    hint = "drawn at random, nothing of what judges said is shown · enter begins · esc leaves"
+    hint = "drawn at random, nothing of what judges said is shown"
     return Ask(f"Label how many of {pool:,} answers?", str(min(SAMPLE, pool)), hint=hint, check=problem)

@@ -8,11 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import TextArea
 from textual.worker import Worker
 
 from tui_evals.datasets.editing import Editing
@@ -22,7 +20,7 @@ from tui_evals.runs.approving import find_typed
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.permissions import NotApproved
-from tui_evals.text.safe import safe, safe_line
+from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Where, actions_at, bindings
 from tui_evals.tui.approving import NOT_AGREED, approve
 from tui_evals.tui.feature_screen import FeatureScreen
@@ -31,6 +29,7 @@ from tui_evals.tui.pane import perform
 from tui_evals.tui.rows import Rows
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu, Reading
+from tui_evals.tui.widgets.edit_area import EditArea
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.form import Field, Form
 from tui_evals.tui.widgets.lines import Lines
@@ -41,8 +40,8 @@ from .conversation import CannotTalk, Conversation, ConversationStart, conversat
 from .rows import Part, Transcript, key_rows, parts_of
 
 
-class QuestionBox(TextArea):
-    """Where one writes; pasted text is made safe, and the page keys move the conversation above."""
+class QuestionBox(EditArea):
+    """Where one writes; the page keys move the conversation above."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("pageup", "screen.page(-1)", "page up", show=False),
@@ -50,15 +49,7 @@ class QuestionBox(TextArea):
     ]
 
     def __init__(self) -> None:
-        super().__init__(id="box", soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
-        self.cursor_blink = False
-
-    def on_paste(self, event: events.Paste) -> None:
-        """A pasted text may hold bytes that a terminal would obey."""
-        event.prevent_default()
-        event.stop()
-        if not self.read_only:
-            self.insert(safe(event.text))
+        super().__init__(id="box", compact=False)
 
 
 _OTHER = ("another",)
@@ -94,9 +85,9 @@ async def edit_variables(screen: Playground) -> None:
     if talk.beginning.prompt is None:
         about = "What the target is told before the first question; an item of the conversation keeps it."
         values = {"system": talk.system} if talk.system else {}
-        form = Form("system message", [Field("system", about=about, default="none")], values)
+        form = Form("system message", [Field("system", about=about, default="none")], values, keeps=True)
     elif talk.beginning.names:
-        form = Form("variables of the prompt under test", _fields(talk), talk.values)
+        form = Form("variables of the prompt under test", _fields(talk), talk.values, keeps=True)
     else:
         screen.tell("the prompt under test has no variables", "warn")
         return
@@ -138,6 +129,7 @@ async def make_item(screen: Playground) -> None:
         return
     workspace.apply(data, "a new item from the playground")
     workspace.where = ("items", position)
+    screen.made_of = list(screen.talk.messages)
     screen.do_leave()
     for message in (
         StateChanged(),
@@ -169,9 +161,9 @@ class Playground(FeatureScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("playground")]
     DEFAULT_CSS = """
     Playground { layout: vertical; background: $background; }
-    Playground #talk { height: 1fr; border: round $panel-lighten-2; border-title-color: $text-muted; }
+    Playground #talk { height: 1fr; border: round $border-blurred; border-title-color: $text-muted; }
     Playground #talk:focus { border: round $accent; border-title-color: $accent; }
-    Playground #box { height: auto; min-height: 5; max-height: 40%; border: round $panel-lighten-2; padding: 0; }
+    Playground #box { height: auto; min-height: 5; max-height: 40%; border: round $border-blurred; padding: 0; }
     Playground #box:focus { border: round $accent; }
     Playground #box .text-area--cursor-line { background: transparent; }
     """
@@ -180,6 +172,8 @@ class Playground(FeatureScreen):
         super().__init__()
         self.workspace = workspace
         self.talk = Conversation(workspace.root, lambda: workspace.variables, first_target(workspace.settings))
+        self.made_of: list[Mapping[str, Any]] = []
+        """What was said when the last item was made of it."""
         self._transcript = Transcript()
         self._shown: list[Part] = []
         self._editing: Editing | None = None
@@ -334,6 +328,12 @@ class Playground(FeatureScreen):
                 return False
             await self.talk.ask(text)
         return True
+
+    def would_be_lost(self) -> str | None:
+        """A conversation of which no item was made, and a question that was not sent."""
+        if self.talk.messages != self.made_of:
+            return "the conversation in the playground is in no item; P goes there, ctrl+t makes one of it"
+        return "a question in the playground was not sent" if self.box.text.strip() else None
 
     def do_clear(self) -> None:
         """Begin again with the same target and values."""

@@ -131,7 +131,7 @@ class ResultsTable(Pane):
         self._head.can_focus = False
         self._head.styles.height = self._tall = _HEAD
         self._head.show(self._heading)
-        self._lines = Lines(id="answers")
+        self._lines = Lines(searching=False, id="answers")
         self._filter = FilterLine()
         yield from (self._head, self._lines, self._filter)
 

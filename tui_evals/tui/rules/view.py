@@ -91,14 +91,14 @@ _TICK = 1.0
 
 _CSS = """
 RulesView { layout: vertical; background: $background; }
-RulesView #head { max-height: 30%; scrollbar-size-horizontal: 0; border-bottom: solid $panel; }
+RulesView #head { max-height: 30%; scrollbar-size-horizontal: 0; border-bottom: solid $border-blurred; }
 RulesView #both { height: 1fr; layout: vertical; }
 RulesView #rules-side { height: 1fr; }
-RulesView #tests { border-top: solid $panel; }
+RulesView #tests { border-top: solid $border-blurred; }
 RulesView.tests #rules-side { height: 35%; }
 RulesView.beside #both { layout: horizontal; }
 RulesView.beside #rules-side { width: 1fr; height: 1fr; }
-RulesView.beside #tests { width: 1fr; border-top: none; border-left: solid $panel; }
+RulesView.beside #tests { width: 1fr; border-top: none; border-left: solid $border-blurred; }
 """
 
 
@@ -130,7 +130,7 @@ class RulesView(FeatureScreen):
         for part in (self.top, self.titles):
             part.can_focus = False
         self.top.styles.height, self.titles.styles.height = "auto", 1
-        self.rules, self.tests = Lines(id="rules"), Lines(id="tests")
+        self.rules, self.tests = Lines(searching=False, id="rules"), Lines(searching=False, id="tests")
         self.entry = Input(placeholder="words of a rule or of its tests", classes="filter")
         self.entry.display = False
         yield self.top
@@ -225,6 +225,7 @@ class RulesView(FeatureScreen):
                 return paragraph(f"No rule and no test holds “{self.words}”; esc shows all.", width, "dim")
             return rule_rows(sheet, verdicts, shown, Columns(verdicts, list(shown), width))
 
+        self.rules.filtered = self.tests.filtered = bool(self.words.strip())
         self.titles.display = self.has_rules
         self.tests.display = self.has_rules
         self.titles.show(lambda width: [Columns(verdicts, list(shown), width).title(verdicts)])
@@ -248,6 +249,10 @@ class RulesView(FeatureScreen):
         if another:
             # Behind what brings the cursor into view, so that the rule itself is read first.
             self.tests.call_after_refresh(self.tests.call_after_refresh, self.tests.scroll_home, animate=False)
+
+    def would_be_lost(self) -> str | None:
+        """What is being made and not yet in the dataset."""
+        return f"not made yet: {self.making.remake.says}" if self.making is not None and self.making.live else None
 
     def why_not(self, action: str) -> str | None:
         """What cannot be done now."""

@@ -32,7 +32,7 @@ AskEdit = Callable[[App[Any], RunRow], Awaitable[RunEdit | None]]
 
 async def ask_name(app: App[Any], run: RunRow) -> RunEdit | None:
     """Another name."""
-    entered = await app.push_screen_wait(Ask("Name of the run", run.name, check=_name_problem))
+    entered = await app.push_screen_wait(Ask("Name of the run", run.name, check=_name_problem, keeps=True))
     name = entered.strip() if entered is not None else run.name
     return (
         None if name == run.name else RunEdit(lambda writer: writer.edit(run.id, name=name), f"the run is named {name}")
@@ -41,8 +41,8 @@ async def ask_name(app: App[Any], run: RunRow) -> RunEdit | None:
 
 async def ask_tags(app: App[Any], run: RunRow) -> RunEdit | None:
     """Other tags."""
-    hint = "words with spaces or commas between them · enter takes them · esc leaves them"
-    text = await app.push_screen_wait(Ask(f"Tags of {run.name}", " ".join(run.tags), hint=hint))
+    hint = "words with spaces or commas between them"
+    text = await app.push_screen_wait(Ask(f"Tags of {run.name}", " ".join(run.tags), hint=hint, keeps=True))
     if text is None or (tags := tags_of(text)) == run.tags:
         return None
     message = f"{run.name} is tagged {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{run.name} has no tags now"
@@ -51,7 +51,7 @@ async def ask_tags(app: App[Any], run: RunRow) -> RunEdit | None:
 
 async def ask_note(app: App[Any], run: RunRow) -> RunEdit | None:
     """Another note."""
-    entered = await app.push_screen_wait(Ask(f"Note on {run.name}", run.note))
+    entered = await app.push_screen_wait(Ask(f"Note on {run.name}", run.note, keeps=True))
     note = entered.strip() if entered is not None else run.note
     if note == run.note:
         return None

@@ -84,4 +84,4 @@ async def _tell(app: Desk, run: RunRow) -> None:
 def entitle(app: Desk, text: str) -> None:
     """The title of the terminal."""
     if not app.is_headless:
-        write_to_terminal(title_bytes(f"{text} · tui-evals"))
+        write_to_terminal(title_bytes(f"{text} · tui-evals", ascii_alone=app.signs == "ascii"))

@@ -108,7 +108,7 @@ class RunsPane(Pane):
     name_: ClassVar[str] = "Runs"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs")]
     DEFAULT_CSS = """
-    RunsPane #about { max-height: 9; scrollbar-size-horizontal: 0; border-top: solid $panel; }
+    RunsPane #about { max-height: 9; scrollbar-size-horizontal: 0; border-top: solid $border-blurred; }
     """
 
     def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:
@@ -123,7 +123,7 @@ class RunsPane(Pane):
 
     def compose(self) -> ComposeResult:
         """The runs, what there is to read about one, and a line for the filter."""
-        self.lines = Lines()
+        self.lines = Lines(searching=False)
         self.about = Lines(choosing=False, id="about")
         self.about.can_focus = self.about.display = False
         self.about.styles.height = "auto"
@@ -158,6 +158,7 @@ class RunsPane(Pane):
         def rows(width: int) -> Rows:
             return RunRows(runs, width, shown, marks) if runs.listed else empty_lines(text, width)
 
+        self.lines.filtered = bool(text.strip())
         self.lines.show(rows, at=self._new_on_screen(runs))
         self._tell_about()
         self.entitle(f"filter: {text}" if text.strip() else "")

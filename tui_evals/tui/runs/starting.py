@@ -15,7 +15,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.runs import destination_lines, stop_reason
-from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
+from tui_evals.runs.detach import DetachFailed, has_begun, is_being_judged, start_detached
 from tui_evals.runs.judgeable import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.plan import CannotPlan, Estimate, MissingJudge
 from tui_evals.runs.project import Project
@@ -420,7 +420,7 @@ async def rescore(app: Desk) -> None:
     what = f"judge {run.total} answers of {run.key} again"
     if await _agreed(app, what, cost, obstacles) and await _approved(app, job):
         words = ["rescore", run.key, "--allow-unjudged", *(["--dataset", str(dataset)] if dataset is not None else [])]
-        await _execute_apart(app, run, words, "is judged again", lambda now: now.scoring_pass > run.scoring_pass)
+        await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
 
 
 def _estimate_judging(

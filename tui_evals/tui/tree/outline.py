@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from tui_evals.runs.item_filter import ItemFilter, SearchedItem, searched_item
+from tui_evals.store.records import AnswerStatus
+from tui_evals.tui.latest_statuses import item_key
 
 Key = tuple[str | int, ...]
-Texts = dict[int, tuple[object, str]]
-"""What a filter looks at, by the identity of the item, which is kept beside it so that no other can take its number."""
 
 DATASET: Key = ()
 
@@ -70,34 +72,28 @@ def parent_row(key: Key, items: Sequence[Any], is_grouped: bool) -> Key:
     return DATASET
 
 
-def items_with_words(items: Sequence[Any], text: str, known: Texts) -> list[int]:
-    """The items in which every word of a text stands; what is looked at is put into `known`, for the next letter."""
-    words = text.casefold().split()
-    if not words:
-        return list(range(len(items)))
-    if len(known) > 2 * len(items) + 1000:
-        known.clear()
-    numbers = []
-    for number, item in enumerate(items):
-        entry = known.get(id(item))
-        if entry is None:
-            entry = known[id(item)] = (item, searched_text(item))
-        text_of_item = entry[1]
-        hay = f"#{number + 1}{text_of_item}" if text_of_item.startswith("\n") else text_of_item
-        if all(word in hay for word in words):
-            numbers.append(number)
-    return numbers
+Made = TypeVar("Made")
 
 
-def searched_text(item: object) -> str:
-    """What a filter looks at, in lower case; without a testId it begins with a new line."""
-    if not isinstance(item, dict):
-        return "\n"
-    tags, turns = item.get("tags"), item.get("turns")
-    parts = [*(item.get(name) for name in ("testId", "name", "category", "prompt"))]
-    parts += tags if isinstance(tags, list) else []
-    parts += [turn.get("prompt") for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
-    return "\n".join(part if isinstance(part, str) else "" for part in parts).casefold()
+class PerItem(Generic[Made]):
+    """What is worked out of an item once, kept beside the item so that no other can take its identity."""
+
+    def __init__(self, make: Callable[[object], Made]) -> None:
+        self._make = make
+        self._known: dict[int, tuple[object, Made]] = {}
+
+    def of_all(self, items: Sequence[object]) -> list[Made]:
+        """What it is for each of them; what is known of items that are gone is forgotten in time."""
+        if len(self._known) > 2 * len(items) + 1000:
+            self._known = {}
+        return [self(item) for item in items]
+
+    def __call__(self, item: object) -> Made:
+        """What it is for an item."""
+        known = self._known.get(id(item))
+        if known is None:
+            known = self._known[id(item)] = (item, self._make(item))
+        return known[1]
 
 
 def turn_count(item: object) -> int:
@@ -126,10 +122,16 @@ class TreeShape:
     folded: frozenset[int] = frozenset()
     shut: frozenset[str] = frozenset()
     words: str = ""
-    texts: Texts = field(default_factory=dict)
+    statuses: Mapping[Hashable, AnswerStatus] = field(default_factory=dict)
+    """How the items did last, by their keys."""
+    searched: PerItem[SearchedItem] = field(default_factory=lambda: PerItem(searched_item))
+    item_keys: PerItem[Hashable] = field(default_factory=lambda: PerItem(item_key))
     items: Sequence[Any] = ()
     shown: Sequence[int] = ()
     """The items that the filter lets through."""
+    wanted: ItemFilter = field(default_factory=lambda: ItemFilter(""))
+    looked_through: Sequence[Any] | None = None
+    """The items of which these were found."""
     groups: Mapping[str, Sequence[int]] | None = None
     keys: Sequence[Key] = ()
 
@@ -148,9 +150,15 @@ class TreeShape:
         self.items = items
 
     def filter(self, words: str) -> None:
-        """Show only the items with these words."""
-        self.words = words
-        self.shown = items_with_words(self.items, words, self.texts)
+        """Show only the items that fit; FilterError says why that cannot be."""
+        self.wanted, self.words = ItemFilter(words), words
+        self._look_through()
+
+    def _look_through(self) -> None:
+        keys = self.item_keys.of_all(self.items) if self.wanted.asks_status else ()
+        searched = self.searched.of_all(self.items)
+        self.shown = self.wanted.numbers(searched, lambda number: self.statuses.get(keys[number]))
+        self.looked_through = self.items
 
     def hides(self, item: int | None) -> bool:
         """Whether the filter lets an item not through."""
@@ -162,7 +170,8 @@ class TreeShape:
     def lay(self, items: Sequence[Any], keep: int | None) -> None:
         """Find the rows for items as they are now; the item to keep is shown whatever the filter says."""
         self.items = items
-        self.filter(self.words)
+        if self.looked_through is not items or self.wanted.asks_status:
+            self._look_through()
         shown = list(self.shown)
         if keep is not None and keep < len(items) and self.hides(keep):
             insort(shown, keep)

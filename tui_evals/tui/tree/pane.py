@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import BindingType
-from textual.widgets import Input
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
@@ -16,13 +15,14 @@ from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.problems import DatasetError
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.messages import Place, ShowPane
+from tui_evals.tui.messages import Place, ShowPane, WritePrompt
+from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import NO_DATASET_OPEN, Selection
 
 from . import tags as tagging
-from .outline import DATASET, Key, Texts, category_of, items_with_words, parent_row
+from .outline import DATASET, Key, category_of, parent_row
 from .rows import NO_CATEGORY
 from .tags import ask_category, ask_tags
 from .view import TreeView, is_unit
@@ -30,6 +30,9 @@ from .view import TreeView, is_unit
 
 class FoldingTree(TreeView):
     """A tree of which one hides and finds parts."""
+
+    _came_from: Key = DATASET
+    """Where one was when one began to type a filter."""
 
     def do_unfold(self) -> None:
         """Show what is below the row; when it is shown, go there."""
@@ -65,35 +68,42 @@ class FoldingTree(TreeView):
             self.say("no item has a category yet; C gives it one")
 
     async def do_filter(self) -> None:
-        """Type words to show only the items that have all of them."""
-        self._filter.display = True
-        give_keys(self._filter)
-        known: Texts = {}
-        await asyncio.to_thread(items_with_words, self.workspace.items, "a", known)
-        self._shape.texts.update(known)
+        """Type a filter; what it looks at is read meanwhile, away from the screen's thread."""
+        self._came_from = self.workspace.where
+        self._filter.begin(self._shape.words)
+        shape, items = self._shape, self.workspace.items
+        await asyncio.to_thread(shape.searched.of_all, items)
+        await asyncio.to_thread(shape.item_keys.of_all, items)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Show at once what fits; one goes to the first item that does."""
+    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
+        """Show at once what fits; one stays on an item that does, else goes to the first."""
         event.stop()
-        if event.value == self._shape.words:
+        shape = self._shape
+        if event.text == shape.words or not self._filter.display:
             return
-        self._shape.filter(event.value)
-        if self._shape.hides(self.workspace.item):
-            self._be(("items", self._shape.shown[0]) if self._shape.shown else DATASET)
+        shape.filter(event.text)
+        came_from = self._came_from[1] if len(self._came_from) > 1 else None
+        where = self._came_from
+        if isinstance(came_from, int) and shape.hides(came_from):
+            where = ("items", shape.shown[0]) if shape.shown else DATASET
+        if where != self.workspace.where:
+            self._be(where)
         self.sync()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_filter_line_given(self, event: FilterLine.Given) -> None:
         """Back to the rows; the filter stays until escape."""
         event.stop()
-        self._filter.display = self._shape.filtered
+        self._filter.display = False
         give_keys(self._lines)
 
     def escape(self) -> bool:
-        """Take the filter off."""
-        if not self._filter.display:
+        """Take the filter off; one stays on the item, or where one was before a filter that nothing fits."""
+        if not (self._filter.display or self._shape.filtered):
             return False
+        if not self._shape.shown and self.workspace.where == DATASET:
+            self._be(self._came_from)
         self._shape.filter("")
-        self._filter.value, self._filter.display = "", False
+        self._filter.display = False
         give_keys(self._lines)
         self.sync()
         return True
@@ -216,14 +226,14 @@ class TreePane(FoldingTree):
         if members := self._shape.members(self.cursor_key):
             self._be(("items", members[-1]))
         if self._edit(lambda: item_edits.new_item(self.workspace)):
-            self.post_message(ShowPane("editor"))
+            self.post_message(WritePrompt())
 
     def do_new_turn(self) -> None:
         """A new turn after this one, to be written at once."""
         if self._edit(lambda: item_edits.new_turn(self.workspace)):
             self._shape.unfold(self.workspace.where[:2])
             self.sync()
-            self.post_message(ShowPane("editor"))
+            self.post_message(WritePrompt())
 
     def do_duplicate(self) -> None:
         """A copy of the marked items, of a category's, or of the turn or item one is in."""

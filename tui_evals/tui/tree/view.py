@@ -8,22 +8,24 @@ from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.timer import Timer
-from textual.widgets import Input
 
 from tui_evals.datasets.editing import Editing
+from tui_evals.runs.item_filter import ItemFilter
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import ItemStatuses, changed_answers, item_key, latest_of
 from tui_evals.tui.messages import ItemShown
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.store_writer import StoreWriter
 from tui_evals.tui.watch import StoreChange, Watch
+from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 
 from .outline import DATASET, Key, TreeShape
 from .rows import OtherDataset, Tree, TreeRows, first_page, problem_counts
 
-_PACE = 0.5  # seconds between two looks at runs that are not on screen
+_PACE = 0.5  # seconds between two looks at runs that are not on screen, and two searches for a status
+_HELP = 'words !not "words together" category:x tag:x id:MT-* any* status:fail; all of them must fit'
 
 
 class StatusLoader:
@@ -95,10 +97,11 @@ class TreeView(Pane):
 
     def __init__(self, workspace: Workspace, watch: Watch, writer: StoreWriter) -> None:
         super().__init__(workspace, watch, writer)
-        self._lines = Lines(id="tree-lines")
-        self._filter = Input(placeholder="words of items to show", id="tree-filter", classes="filter")
+        self._lines = Lines(searching=False, id="tree-lines")
+        self._filter = FilterLine(ItemFilter, _HELP)
         self._shape = TreeShape()
-        self._statuses = StatusLoader(self, self._show, self._redraw)
+        self._statuses = StatusLoader(self, self._show, self._statuses_changed)
+        self._soon: Timer | None = None
         self._editing: Editing | None = None
         self._where: Key = DATASET
         self._marks: set[int] = set()
@@ -107,8 +110,7 @@ class TreeView(Pane):
         self._files: tuple[tuple[Path, ...], list[Path]] = ((), [])
 
     def compose(self) -> ComposeResult:
-        """The rows, and below them the filter while there is one."""
-        self._filter.display = False
+        """The rows, and below them the filter while it is typed."""
         yield self._lines
         yield self._filter
 
@@ -139,7 +141,7 @@ class TreeView(Pane):
     def _enter(self, editing: Editing | None) -> None:
         self._editing = editing
         self._shape = TreeShape(by_category=self._shape.by_category)
-        self._filter.value, self._filter.display = "", False
+        self._filter.display = False
 
     def _mark(self) -> tuple[object, ...]:
         """What the rows are made from; rows made from the same are not made again."""
@@ -155,6 +157,7 @@ class TreeView(Pane):
         if editing is None:
             self._lines.show(lambda width: first_page(others, width))
             return
+        shape.statuses = self._statuses.by_item
         shape.lay(space.items, space.item)
         tree = Tree(
             title=self._name_in_project(editing.document.file),
@@ -173,6 +176,7 @@ class TreeView(Pane):
         )
         key = self._lines.key
         at = shape.row_for(self._where) if went or key is None else self._row_to_stay_on(key)
+        self._lines.filtered = shape.filtered
         self._lines.show(lambda width: TreeRows(tree, width), at=at)
 
     def _row_to_stay_on(self, key: Hashable) -> Hashable:
@@ -194,9 +198,25 @@ class TreeView(Pane):
         return str(file.relative_to(self._root)) if file.is_relative_to(self._root) else str(file)
 
     def _entitle(self) -> None:
-        hidden = sum(map(self._shape.hides, self._marks)) if self._shape.filtered else 0
-        more = f", {hidden:,} of them hidden" if hidden else ""
-        self.entitle(f"{len(self._marks):,} marked{more}" if self._marks else "")
+        shape, parts = self._shape, []
+        if shape.filtered:
+            parts.append(f"{shape.words} · {len(shape.shown):,} of {len(shape.items):,}")
+        if self._marks:
+            hidden = sum(map(shape.hides, self._marks)) if shape.filtered else 0
+            parts.append(f"{len(self._marks):,} marked" + (f", {hidden:,} of them hidden" if hidden else ""))
+        self.entitle(" · ".join(parts))
+
+    def _statuses_changed(self, keys: Collection[Hashable]) -> None:
+        """Items did otherwise than before: draw them, or find anew those that fit a filter that asks for it."""
+        if not self._shape.wanted.asks_status:
+            self._redraw(keys)
+        elif self._soon is None:
+            self._soon = self.set_timer(_PACE, self._show_again)
+
+    def _show_again(self) -> None:
+        self._soon = None
+        self._show()
+        self._entitle()
 
     def _redraw(self, statuses: Collection[Hashable] | None = None) -> None:
         """Draw the rows on screen again: all, or those of items with another status."""
@@ -204,9 +224,9 @@ class TreeView(Pane):
         if isinstance(rows, TreeRows):
             top = self._lines.scroll_offset.y
             seen = range(top, min(top + self._lines.size.height, len(rows)))
-            self._lines.refresh_rows([n for n in seen if statuses is None or self._item_key(rows[n].key) in statuses])
+            self._lines.refresh_rows([n for n in seen if statuses is None or self._key_at(rows[n].key) in statuses])
 
-    def _item_key(self, key: Hashable) -> Hashable:
+    def _key_at(self, key: Hashable) -> Hashable:
         number = key[1] if isinstance(key, tuple) and len(key) == 2 else None
         return item_key(self.workspace.items[number]) if isinstance(number, int) else None
 

@@ -12,6 +12,8 @@ from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Action, key_names
 from tui_evals.tui.messages import Severity
 
+from .lines import Lines
+
 _MOST = 8
 _GLYPHS: dict[Severity, str] = {"info": "", "warn": "▲ ", "error": "✗ "}
 _STAYS: dict[Severity, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
@@ -59,7 +61,11 @@ class Keys(Static):
     def offer(self, actions: Iterable[Action], why_not: Callable[[Action], str | None], more: str = "?") -> None:
         """Show the first of some actions, and the key that shows all."""
         parts: list[tuple[str, str]] = []
-        for action in list(actions)[:_MOST]:
+        focused = self.screen.focused
+        taken = focused.search_keys if isinstance(focused, Lines) else frozenset[str]()
+        if taken:
+            parts = [("n N", "$accent bold"), (" next  ", "$foreground-muted")]
+        for action in [one for one in actions if taken.isdisjoint(one.keys.split(","))][:_MOST]:
             off = why_not(action) is not None
             parts += [
                 (key_names(action)[0], "$foreground-muted" if off else "$accent bold"),

@@ -16,9 +16,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
+from tui_evals.tui.messages import StatusMessage
 from tui_evals.tui.rows import Piece, Row, RowMaker, Style, fit, row, wrapped
 
-from .focus import give_keys
+from .edit_area import EditArea
+from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
 
 Outcome = TypeVar("Outcome")
@@ -27,7 +29,7 @@ Outcome = TypeVar("Outcome")
 class Dialog(ModalScreen[Outcome | None]):
     """A box in the middle; escape leaves it with nothing."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", show=False)]
 
     def __init__(self, title: str, help: str = "") -> None:
         super().__init__(classes="dialog")
@@ -51,6 +53,11 @@ class Dialog(ModalScreen[Outcome | None]):
         line.update(Content(safe(text)))
         line.set_class(wrong, "wrong")
 
+    def on_status_message(self, message: StatusMessage) -> None:
+        """Say it here, since the status line of the workbench is not in sight."""
+        message.stop()
+        self.say(message.text, wrong=message.kind != "info")
+
     def action_leave(self) -> None:
         """Leave with nothing."""
         self.dismiss(None)
@@ -61,12 +68,22 @@ Check = Callable[[str], str | None]
 
 
 class Ask(Dialog[str]):
-    """One line of text; the answer is None when one has thought better of it."""
+    """One line of text; the answer is None when one has thought better of it.
 
-    def __init__(self, title: str, value: str = "", *, hint: str = "", check: Check | None = None) -> None:
-        super().__init__(title, hint or "enter takes it · esc leaves it")
+    One that `keeps` is written into what is there already, so escape takes it, as in every box; others ask for what is
+    needed to begin something, which escape does not.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "take", show=False)]
+
+    def __init__(
+        self, title: str, value: str = "", *, hint: str = "", check: Check | None = None, keeps: bool = False
+    ) -> None:
+        keys = "esc or enter takes it" if keeps else "enter takes it · esc leaves it"
+        super().__init__(title, f"{hint} · {keys}" if hint else keys)
         self._value = safe_line(value)
         self._check = check
+        self._keeps = keeps
 
     def body(self) -> list[Widget]:
         """The line to type in."""
@@ -79,11 +96,30 @@ class Ask(Dialog[str]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take it, if it can be taken."""
-        problem = self._check(event.value) if self._check else None
-        if problem:
+        self.action_take()
+
+    def action_take(self) -> None:
+        """Take it, if it can be taken."""
+        if problem := self._problem():
             self.say(problem)
         else:
-            self.dismiss(event.value)
+            self.dismiss(self.query_one(Input).value)
+
+    def _problem(self) -> str | None:
+        return self._check(self.query_one(Input).value) if self._check else None
+
+    def action_leave(self) -> None:
+        """Take what is kept, and ask before it is dropped; leave what would begin something."""
+        if not self._keeps or self.query_one(Input).value == self._value:
+            self.dismiss(None)
+        elif problem := self._problem():
+            self.app.push_screen(unread_menu("the text", problem, file=False), self._decided)
+        else:
+            self.action_take()
+
+    def _decided(self, choice: object) -> None:
+        if choice == "drop":
+            self.dismiss(None)
 
 
 class Confirm(Dialog[bool]):
@@ -100,7 +136,7 @@ class Confirm(Dialog[bool]):
 
     def body(self) -> list[Widget]:
         """The sentence."""
-        lines = Lines(choosing=False, classes="message")
+        lines = Lines(choosing=False, searching=False, classes="message")
         lines.show(lambda width: [row(line) for line in wrapped(self._text, width)])
         return [lines]
 
@@ -119,7 +155,7 @@ class ConfirmPage(Confirm):
 
     def body(self) -> list[Widget]:
         """The page."""
-        lines = Lines(choosing=False, classes="tall")
+        lines = Lines(choosing=False, searching=False, classes="tall")
         lines.show(self._maker)
         return [lines]
 
@@ -140,34 +176,26 @@ class Reading(Dialog[None]):
         return [lines]
 
 
-class Sentence(TextArea):
-    """Where one writes; what is pasted becomes one line, without bytes that a terminal would obey."""
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Take it as words."""
-        event.prevent_default()
-        event.stop()
-        self.insert(safe_line(" ".join(event.text.split())))
-
-
 class AskLong(Dialog[str]):
-    """A sentence; the answer is None when one has thought better of it."""
+    """A sentence; the answer is None when nothing was written, or when it was dropped."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "take", "take", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,ctrl+j,ctrl+s", "take", "take", show=False),
+        Binding("tab,shift+tab", "take", "take", show=False),
+    ]
     DEFAULT_CSS = """
-    AskLong Sentence { height: auto; min-height: 3; max-height: 12; border: none; padding: 0; background: $boost; }
-    AskLong Sentence .text-area--cursor-line { background: transparent; }
+    AskLong EditArea { height: auto; min-height: 3; max-height: 12; border: none; padding: 0; background: $boost; }
+    AskLong EditArea .text-area--cursor-line { background: transparent; }
     """
 
     def __init__(self, title: str, value: str, *, check: Check) -> None:
-        super().__init__(title, "enter takes it · esc leaves it")
+        super().__init__(title, "esc done · enter takes it")
         self._value = safe_line(value)
         self._check = check
 
     def body(self) -> list[Widget]:
         """The box, with what stands there now."""
-        self._box = Sentence(self._value, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
-        self._box.cursor_blink = False
+        self._box = EditArea(self._value, one_line=True)
         return [self._box]
 
     def on_mount(self) -> None:
@@ -182,12 +210,22 @@ class AskLong(Dialog[str]):
         self.say(problem or self._help, wrong=problem is not None)
 
     def action_take(self) -> None:
-        """Take it, if it can be taken."""
-        problem = self._check(self._box.text)
-        if problem:
-            self.say(problem)
+        """Take it; what cannot be taken is asked about, so that it is not lost."""
+        text = self._box.text
+        if text == self._value:
+            self.dismiss(None)
+        elif problem := self._check(text):
+            self.app.push_screen(unread_menu("the text", problem, file=False), self._decided)
         else:
-            self.dismiss(self._box.text)
+            self.dismiss(text)
+
+    def _decided(self, choice: object) -> None:
+        if choice == "drop":
+            self.dismiss(None)
+
+    def action_leave(self) -> None:
+        """Escape takes what is written, as in every box."""
+        self.action_take()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +266,7 @@ class Menu(Dialog[Any]):
         optional: bool = False,
         empty: str = "nothing fits",
         typed: Callable[[str], Entry | None] | None = None,
+        says: str = "",
     ) -> None:
         marking = "tab marks · " if several else ""
         typing = "type to search, or a new name" if typed else "type to search"
@@ -238,16 +277,19 @@ class Menu(Dialog[Any]):
         self._marked = {entry.key for entry in entries if entry.marked}
         self._empty = empty
         self._typed = typed
+        self._says = says
         self._own: Entry | None = None
         self._words: list[str] = []
 
     def body(self) -> list[Widget]:
         """A line to type in, the entries, and what there is to read about one."""
-        self._lines = Lines(id="entries", classes="tall")
+        self._lines = Lines(searching=False, id="entries", classes="tall")
         self._more = Lines(choosing=False, classes="more")
         self._more.display = any(entry.more for entry in self._entries)
         self._lines.show(self._rows)
-        return [Input(placeholder="", id="line"), self._lines, self._more]
+        says = [Static(Content(safe(self._says)), classes="says")] if self._says else []
+        line = Input(placeholder="", id="line", classes=HOLDS_KEYS, select_on_focus=False)
+        return [*says, line, self._lines, self._more]
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Every word typed must stand in an entry."""
@@ -320,3 +362,12 @@ class Menu(Dialog[Any]):
     def on_mount(self, event: events.Mount) -> None:
         """One types from the start."""
         give_keys(self.query_one(Input))
+
+
+def unread_menu(name: str, problem: str, *, file: bool = True) -> Menu:
+    """What is to become of a text that cannot be taken: `edit`, `file`, `drop`; None is to go on editing as well."""
+    entries = [Entry("edit", "go on writing", "nothing is lost")]
+    if file:
+        entries.append(Entry("file", "put it into a file", "below .evals/kept; the field stays as it was"))
+    entries.append(Entry("drop", "drop it", "what you wrote is lost"))
+    return Menu(f"{name} cannot be taken as it is", entries, says=problem)

@@ -1,26 +1,32 @@
-"""The box in which a text is edited in place: several lines, pasted text made safe, escape takes it."""
+"""The box in which a text is edited in place: its keys, and what is wrong with the text as a whole sentence."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from textual import events
-from textual.binding import Binding, BindingType
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import TextArea
+from textual.widgets import Static, TextArea
 
 from tui_evals.text.safe import safe, safe_line
+from tui_evals.tui.action_help import help_rows
+from tui_evals.tui.actions import bindings
 
-from .focus import give_keys
+from .dialogs import Reading
+from .edit_area import EditArea
+from .focus import HOLDS_KEYS, give_keys
+
+Then = Literal["done", "next", "previous", "save"]
+"""What is wanted after the text was taken: nothing more, the field after or before, the file saved."""
 
 
-class FieldBox(TextArea):
-    """A text being edited; every change is told, escape ends it with what it holds."""
+class FieldBox(Vertical):
+    """A text being edited: every change is told, and whoever opened it closes it once the text could be taken."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "end", "done", show=False, priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("field")]
 
     class Typed(Message):
         """The text is another one now."""
@@ -30,59 +36,106 @@ class FieldBox(TextArea):
             self.text = text
 
     class Ended(Message):
-        """One is done with it."""
+        """One is done with it; the box stays until it is closed or begun anew."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, text: str, then: Then) -> None:
             super().__init__()
             self.text = text
+            self.then: Then = then
 
     def __init__(self, id: str | None = None) -> None:
-        super().__init__(id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=True)
-        self.cursor_blink = False
-        self._start = ""
+        super().__init__(id=id)
+        self.area = EditArea()
+        self.area.add_class(HOLDS_KEYS)
+        self._hint = Static(classes="hint")
+        self._told = ""
 
-    def begin(self, title: str, text: str) -> None:
-        """Edit a text, which must be one that `editable` lets through."""
-        self._start = text
-        self.load_text(text)
-        self.move_cursor(self.document.end)
+    def compose(self) -> ComposeResult:
+        """The text, and what is wrong with it."""
+        yield self.area
+        yield self._hint
+
+    @property
+    def text(self) -> str:
+        """The text as it is now."""
+        return self.area.text
+
+    def begin(self, title: str, text: str, *, one_line: bool = False) -> None:
+        """Edit a text, which must be one that `safe` leaves as it is."""
+        self._told = text
+        self.area.one_line = one_line
+        self.area.load_text(text)
+        self.area.move_cursor(self.area.document.end)
         self.border_title = Content(safe_line(title, 100))
-        self.tell("esc done · ctrl+s save")
+        enter = "enter takes it" if one_line else "enter adds a line"
+        self.border_subtitle = Content(f"esc done · tab next · {enter} · ctrl+s save")
+        self.tell("")
         self.display = True
-        give_keys(self)
+        self.focus_text()
+
+    def close(self) -> None:
+        """Hide it; the keys must be elsewhere by then."""
+        self.display = False
+
+    def focus_text(self) -> None:
+        """The keys belong to the text."""
+        give_keys(self.area)
 
     def to_index(self, number: int) -> None:
         """Put the cursor before a character of the text."""
         before = self.text[:number].split("\n")
-        self.move_cursor((len(before) - 1, len(before[-1])))
+        self.area.move_cursor((len(before) - 1, len(before[-1])))
 
     def tell(self, text: str, *, wrong: bool = False) -> None:
-        """What is to be said beside the field while one types."""
-        self.border_subtitle = Content(safe_line(text, 200))
+        """What is to be said beside the field while one types, over as many lines as it takes."""
+        self._hint.update(Content(safe(text)))
+        self._hint.display = bool(text)
         self.set_class(wrong, "wrong")
+        self._hint.set_class(wrong, "wrong")
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Tell who listens, but not of the text one began with."""
         event.stop()
-        if self.display and self.text != self._start:
-            self._start = self.text
+        if self.display and self.text != self._told:
+            self._told = self.text
             self.post_message(self.Typed(self.text))
 
-    def on_paste(self, event: events.Paste) -> None:
-        """A pasted text may hold bytes that a terminal would obey."""
-        event.prevent_default()
-        event.stop()
-        self.insert(safe(event.text))
+    # -- its part of the action table
 
-    def action_end(self) -> None:
-        """Done, once the keys that were typed before are in the text."""
-        self.call_later(self._end)
+    def action_act(self, name: str) -> None:
+        """Do an action of the table."""
+        getattr(self, f"do_{name}")()
 
-    def _end(self) -> None:
-        self.display = False
-        self.post_message(self.Ended(self.text))
+    def do_done(self) -> None:
+        """Take the text."""
+        self._end("done")
 
+    def do_next(self) -> None:
+        """Take the text and go on to the next field."""
+        self._end("next")
 
-def editable(text: str) -> bool:
-    """Whether a text can be edited on a terminal: it holds nothing that must not reach one."""
-    return safe(text) == text
+    def do_previous(self) -> None:
+        """Take the text and go back to the field before."""
+        self._end("previous")
+
+    def do_save(self) -> None:
+        """Take the text and save the file."""
+        self._end("save")
+
+    def do_line(self) -> None:
+        """Begin a new line, where the text has several; a text of one line is taken."""
+        if self.area.one_line:
+            self._end("done")
+        elif self.text:
+            self.area.replace("\n", *self.area.selection, maintain_selection_offset=False)
+
+    def do_zoom(self) -> None:
+        """Take all of the pane, or as much as the text needs."""
+        self.toggle_class("whole")
+
+    def do_help(self) -> None:
+        """Show the keys of the box."""
+        self.app.push_screen(Reading("help · a field", lambda width: help_rows("field", width)))
+
+    def _end(self, then: Then) -> None:
+        self.post_message(self.Ended(self.text, then))

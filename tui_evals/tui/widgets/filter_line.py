@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from tui_evals.store.filters import SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import safe_line
 
-from .focus import give_keys
+from .focus import HOLDS_KEYS, give_keys
 
 HELP = (
     f"{' '.join(SHOWN_WORDS)} score:<50 evaluator: category: tag: id: target: turn: cause: status: ending: "
@@ -22,11 +22,19 @@ HELP = (
 
 
 class FilterLine(Vertical):
-    """Hidden until one types; enter gives the filter, if it can be read."""
+    """Hidden until one types; what is typed is told where it can be read, and given with enter."""
 
-    def __init__(self, read: Callable[[str], object] = parse_filter) -> None:
+    def __init__(self, read: Callable[[str], object] = parse_filter, help: str = HELP) -> None:
         super().__init__()
         self._read = read
+        self._help = help
+
+    class Typed(Message):
+        """A filter that can be read, of which more may follow."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
     class Given(Message):
         """A filter that can be read; an empty one lets everything through."""
@@ -42,12 +50,13 @@ class FilterLine(Vertical):
         self._hint = Static(classes="hint")
         self._hint.styles.height = "auto"
         self._hint.styles.max_height = 3
-        self._input = Input(id="filter")
+        self._input = Input(id="filter", classes=HOLDS_KEYS, select_on_focus=False)
         yield from (self._hint, self._input)
 
     def begin(self, text: str) -> None:
         """Type, from a filter on that holds already."""
         self._input.value = safe_line(text)
+        self._input.select_all()
         self._say(None)
         self.display = True
         give_keys(self._input)
@@ -57,9 +66,12 @@ class FilterLine(Vertical):
         give_keys(self._input)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what is wrong."""
+        """Say at once what is wrong, or else tell it."""
         event.stop()
-        self._say(self._problem(event.value))
+        problem = self._problem(event.value)
+        self._say(problem)
+        if problem is None:
+            self.post_message(self.Typed(event.value.strip()))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Give it, or stay."""
@@ -69,7 +81,7 @@ class FilterLine(Vertical):
 
     def _say(self, problem: str | None) -> None:
         self._hint.set_class(problem is not None, "wrong")
-        self._hint.update(Content(safe_line(problem or HELP, 500)))
+        self._hint.update(Content(safe_line(problem or self._help, 500)))
 
     def _problem(self, text: str) -> str | None:
         try:

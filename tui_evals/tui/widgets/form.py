@@ -15,8 +15,8 @@ from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped
 
-from .dialogs import Dialog, Entry, Menu
-from .focus import give_keys
+from .dialogs import Dialog, Entry, Menu, unread_menu
+from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
 
 Kind = Literal["text", "number", "whole", "yes", "choice", "several", "json"]
@@ -38,10 +38,16 @@ class Field:
 
 
 class Form(Dialog[dict[str, Any]]):
-    """Fields with values; the answer is the values that are given, or None."""
+    """Fields with values; the answer is the values that are given, or None.
+
+    One that `keeps` is a text written in parts: escape takes it, as in every box. Others begin something, which escape
+    does not.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "take", "take", show=False, priority=True),
+        Binding("tab", "go(1)", "next", show=False),
+        Binding("shift+tab", "go(-1)", "previous", show=False),
         Binding("delete,D", "drop", "not given", show=False),
         Binding("space", "edit", "edit", show=False),
     ]
@@ -55,10 +61,16 @@ class Form(Dialog[dict[str, Any]]):
         check: Callable[[Values], Faults] = lambda values: {},
         done: str = "take it",
         says: str = "",
+        keeps: bool = False,
     ) -> None:
-        super().__init__(title, "enter edits · D leaves it out · ctrl+s takes · esc leaves")
+        leaving = "esc or ctrl+s takes" if keeps else "ctrl+s takes · esc leaves"
+        super().__init__(title, f"enter edits · D leaves it out · tab next · {leaving}")
         self._fields = {field.name: field for field in fields}
         self.values: dict[str, Any] = dict(values)
+        self._given = dict(values)
+        self._keeps = keeps
+        self._begun = ""
+        """What stood in the line at first."""
         self._check = check
         self._done = done
         self._says = says
@@ -68,7 +80,7 @@ class Form(Dialog[dict[str, Any]]):
         """The fields, and a line to type in while one is edited."""
         self._lines = Lines(id="fields", classes="tall")
         self._lines.show(self._rows)
-        self._input = Input(id="line")
+        self._input = Input(id="line", classes=HOLDS_KEYS, select_on_focus=False)
         self._input.display = False
         return [self._lines, self._input]
 
@@ -120,7 +132,9 @@ class Form(Dialog[dict[str, Any]]):
             else:
                 self._editing = one
                 value = self.values.get(name)
-                self._input.value = "" if value is None else _typed(one.kind, value)
+                self._begun = "" if value is None else _typed(one.kind, value)
+                self._input.value = self._begun
+                self._input.select_all()
                 self._input.display = True
                 give_keys(self._input)
 
@@ -144,17 +158,25 @@ class Form(Dialog[dict[str, Any]]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take what was typed, if it can be read."""
+        self._take_line()
+
+    def _take_line(self) -> bool:
+        """Take the line, if one is typed in; False once it was said why it cannot be read."""
         if self._editing is None:
-            return
-        value, problem = read_value(self._editing.kind, event.value)
+            return True
+        value, problem = read_value(self._editing.kind, self._input.value)
         if problem:
             self.say(problem)
-            return
-        one, self._editing = self._editing, None
+            return False
+        one = self._editing
+        changed = self._input.value != self._begun
         self._end_typing()
-        self._set(one, value)
+        if changed:
+            self._set(one, value)
+        return True
 
     def _end_typing(self) -> None:
+        self._editing = None
         self._input.display = False
         give_keys(self._lines)
         self.say(self._help)
@@ -177,9 +199,19 @@ class Form(Dialog[dict[str, Any]]):
         if isinstance(name, str) and name in self._fields:
             self._set(self._fields[name], None)
 
+    def action_go(self, way: int) -> None:
+        """Take the line and type in the next field; from the list only to its row."""
+        typing = self._editing is not None
+        if not self._take_line():
+            return
+        self._lines.action_step(way)
+        following = self._fields.get(str(self._lines.key))
+        if typing and following is not None and following.kind not in ("yes", "choice", "several"):
+            self.action_edit()
+
     def action_take(self) -> None:
-        """Take the values, unless something is wrong with them."""
-        if self._editing is not None:
+        """Take the line and the values, unless something is wrong with them."""
+        if not self._take_line():
             return
         faults = self._check(self.values)
         if faults:
@@ -189,11 +221,26 @@ class Form(Dialog[dict[str, Any]]):
             self.dismiss(self.values)
 
     def action_leave(self) -> None:
-        """Leave the field being typed, else the form."""
+        """Leave the field being typed, else the form; what cannot be taken is asked about, so that it is not lost."""
         if self._editing is not None:
-            self._editing = None
-            self._end_typing()
+            _, problem = read_value(self._editing.kind, self._input.value)
+            if problem:
+                self.app.push_screen(unread_menu(self._editing.name, problem, file=False), self._line_decided)
+            else:
+                self._take_line()
+        elif not self._keeps or self.values == self._given:
+            self.dismiss(None)
+        elif faults := self._check(self.values):
+            self.app.push_screen(unread_menu("the form", next(iter(faults.values())), file=False), self._form_decided)
         else:
+            self.dismiss(self.values)
+
+    def _line_decided(self, choice: object) -> None:
+        if choice == "drop":
+            self._end_typing()
+
+    def _form_decided(self, choice: object) -> None:
+        if choice == "drop":
             self.dismiss(None)
 
 

@@ -15,9 +15,13 @@ from textual.message import Message
 from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import GROUNDS, STYLES, Row, RowMaker, Rows
+from tui_evals.tui.rows import GROUNDS, STYLES, RowMaker, Rows
+
+from .focus import give_keys
+from .search import SearchLine
 
 _KEPT = 400
 """Drawn lines kept, some screens' worth."""
@@ -31,6 +35,13 @@ _MOVING = (
 )
 MOVES = frozenset(key for binding in _MOVING for key in binding.key.split(","))
 """The keys that are held down."""
+SEARCHING = (
+    Binding("slash", "search", "search", show=False),
+    Binding("n", "to_next(1)", "next", show=False),
+    Binding("N", "to_next(-1)", "before", show=False),
+    Binding("escape", "end_search", "end", show=False),
+)
+"""n, N and escape belong to the search while there is one, and to the place of the list otherwise."""
 
 
 class Lines(ScrollView, can_focus=True):
@@ -48,6 +59,7 @@ class Lines(ScrollView, can_focus=True):
         Binding("home,g", "edge(-1)", "top", show=False),
         Binding("end,G", "edge(1)", "bottom", show=False),
         Binding("enter", "choose", "choose", show=False),
+        *SEARCHING,
     ]
 
     cursor: var[int] = var(0)
@@ -82,9 +94,16 @@ class Lines(ScrollView, can_focus=True):
             """The widget the message comes from."""
             return self.lines
 
-    def __init__(self, *, choosing: bool = True, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self, *, choosing: bool = True, searching: bool = True, id: str | None = None, classes: str | None = None
+    ) -> None:
         super().__init__(id=id, classes=classes)
         self._choosing = choosing
+        self._searching = searching
+        """Whether / searches the rows; elsewhere it filters them, or is a letter of a dialog."""
+        self.filtered = False
+        """Whether only rows are listed that were searched for, so that n goes to the next one."""
+        self._search: SearchLine | None = None
         self._maker: RowMaker = lambda width: ()
         self._rows: Rows = ()
         self._width = 0
@@ -147,24 +166,76 @@ class Lines(ScrollView, can_focus=True):
         self._strip.cache_clear()
         self.refresh()
 
-    def search(self, text: str) -> int:
-        """Mark a text wherever it stands; returns in how many rows it does."""
-        self.mark(text)
-        return sum(1 for row in self._rows if self._search_text in _folded_text(row)) if text else 0
+    # -- searching
 
-    def find_next(self, way: int = 1) -> bool:
-        """Go to the next row in which the text that was searched stands; round the end."""
-        count = len(self._rows)
-        start = self.cursor if self._choosing else self.scroll_offset.y
-        for step in range(1, count + 1):
-            number = (start + way * step) % count
-            if self._search_text and self._search_text in _folded_text(self._rows[number]):
-                if self._choosing:
-                    self.to_row(number)
-                else:
-                    self.scroll_to(y=number, animate=False)
-                return True
-        return False
+    @property
+    def searched_text(self) -> str:
+        """What is searched for here."""
+        return self._search.value if self._search is not None else ""
+
+    @property
+    def search_keys(self) -> frozenset[str]:
+        """The keys that go from one of what was searched for to the next, while something is."""
+        return frozenset(("n", "N")) if self.filtered or self.searched_text else frozenset()
+
+    @property
+    def view(self) -> range:
+        """The rows that belong to the cursor; without one, those in sight."""
+        top = self.scroll_offset.y
+        return self._of_row(self.cursor) if self._choosing else range(top, top + self.size.height)
+
+    def _of_row(self, number: int) -> range:
+        """A row that can be chosen, and those behind it that say more about it."""
+        end = number + 1
+        while end < len(self._rows) and self._rows[end].key is None:
+            end += 1
+        return range(number, end)
+
+    def to_match(self, number: int) -> None:
+        """Bring a row into sight, and the cursor to it or to the row it says more about."""
+        if not self._choosing:
+            self.scroll_to(y=max(number - 1, 0), animate=False)
+            return
+        above = (one for one in range(number, -1, -1) if self._rows[one].key is not None)
+        self.cursor = next(above, self._nearest(number))
+        self._into_view(number)
+        # Behind what the place of the list does about its cursor, which may be to show the row from its beginning.
+        self.call_after_refresh(self._into_view, number)
+
+    def take_keys(self) -> None:
+        """The keys belong to the rows."""
+        give_keys(self)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of a search that is not there belong to whoever else wants them."""
+        if action == "search":
+            return self._searching
+        if action == "to_next":
+            return bool(self.search_keys)
+        return bool(self.searched_text) if action == "end_search" else super().check_action(action, parameters)
+
+    async def action_search(self) -> None:
+        """Type what to find."""
+        if self._search is None:
+            self._search = SearchLine(self)
+            assert isinstance(self.parent, Widget)
+            await self.parent.mount(self._search, after=self)
+        self._search.begin()
+
+    def action_to_next(self, way: int) -> None:
+        """The next row that was searched for, or the one before."""
+        if self._search is not None and self.searched_text:
+            self._search.go(way)
+        else:
+            self.action_step(way)
+
+    def action_end_search(self) -> None:
+        """Nothing is searched for any more."""
+        self.end_search()
+
+    def end_search(self) -> bool:
+        """Forget what was searched for; False when nothing was."""
+        return self._search is not None and self._search.end()
 
     # -- drawing
 
@@ -173,9 +244,11 @@ class Lines(ScrollView, can_focus=True):
         return self.scrollable_content_region.width
 
     def on_resize(self, event: events.Resize) -> None:
-        """Rows are made for a width, so another width needs other rows."""
+        """Rows are made for a width, so another width needs other rows; one sees the cursor in fewer of them too."""
         self._fit()
         self._measure()
+        if self._choosing:
+            self.call_after_refresh(self._into_view, self.cursor)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Some lines of the screen; the first picture has its rows already, though nobody told the size yet."""
@@ -208,6 +281,8 @@ class Lines(ScrollView, can_focus=True):
             if self.key != before:
                 self.post_message(self.Moved(self, self.key))
         self._draw_changed()
+        if self._search is not None:
+            self._search.again()
 
     def _draw_changed(self) -> None:
         """Draw the lines that look different now; what stays as it is need not go over the wire again."""
@@ -242,7 +317,7 @@ class Lines(ScrollView, can_focus=True):
         if lit:
             base += self._style(f"cursor{'' if focused else '-blurred'}")
         # Under the cursor a text has the cursor's colour, for its own may be that of the cursor's ground.
-        over = RichStyle(color=base.color, bgcolor=base.bgcolor) if lit and focused else RichStyle.null()
+        over = RichStyle(color=base.color, bgcolor=base.bgcolor, dim=False) if lit else RichStyle.null()
         segments = [
             Segment(safe_line(text), base + self._style(style) + over if style else base)
             for text, style in row.pieces
@@ -362,7 +437,3 @@ class Lines(ScrollView, can_focus=True):
             self.to_row(number)
             if event.chain > 1:
                 self.action_choose()
-
-
-def _folded_text(row: Row) -> str:
-    return "".join(piece.text for piece in row.pieces).casefold()

@@ -1,0 +1,289 @@
+"""What commands did to a dataset file, kept so that it can be taken back: the file as it was before each of them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tui_evals.atomic_files import CannotSave, write_atomically
+from tui_evals.private_files import UnsafeFile, make_private_folder, private_opener
+from tui_evals.text import strictjson
+from tui_evals.text.safe import safe_line
+
+from .discover import make_project, project_of
+
+MOST = 50
+"""How many steps a dataset keeps."""
+_LARGEST = 2**28
+"""How many bytes all that is kept of a dataset may have; the last step is kept whatever its size."""
+_INDEX = "steps.json"
+_LONGEST = 200
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class CannotUndo(Exception):
+    """A step cannot be taken back or done again; the sentence says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command that changed the file, with the digests of the file before and after; None where there was none."""
+
+    what: str
+    time: float
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The steps of a dataset file from the oldest to the newest, and how many of them are not taken back."""
+
+    file: Path
+    folder: Path
+    steps: tuple[Step, ...] = ()
+    done: int = 0
+
+    def kept(self, digest: str) -> Path:
+        """Where the file is kept as it was at a digest."""
+        return self.folder / f"{digest[:16]}{self.file.suffix}"
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Let one command at a time read and write the datasets of a folder, so that none loses what another wrote."""
+    folder = _real(file).parent
+    while not folder.is_dir():
+        folder = folder.parent
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as problem:
+        raise CannotSave(f"{folder} cannot be read: {problem.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def refuse_read_only(file: Path) -> None:
+    """CannotSave for a file that its mode keeps from being written, which replacing it would pass over."""
+    try:
+        mode = file.stat().st_mode
+    except OSError:  # whoever reads it says why it cannot be
+        return
+    if not mode & 0o222 or not os.access(file, os.W_OK):
+        raise CannotSave(f"{file} is read-only, and nothing was written; --force writes it all the same")
+
+
+@contextmanager
+def recorded(file: Path, what: str) -> Iterator[None]:
+    """Whatever is written to the file inside is one step of its history; the file as it was is kept before that."""
+    history = history_of(file)
+    before = _content(file)
+    _keep(history, before)
+    try:
+        yield
+    finally:
+        after = _content(file)
+        if after != before:
+            history = _with_step(history, Step(safe_line(what, _LONGEST), time.time(), _digest(before), _digest(after)))
+            try:
+                _write(history)
+            except CannotSave as problem:
+                raise CannotSave(f"{file} was written, but that cannot be taken back: {problem}") from None
+        _clear(history)
+
+
+def history_of(file: Path) -> History:
+    """What commands did to a file; CannotUndo where that cannot be read any more."""
+    file = _real(file)
+    root = project_of(file)
+    name = re.sub(r"[^\w.-]", "_", file.name)[:40]
+    folder = root / ".evals" / "history" / f"{name}-{_sha(os.fsencode(os.path.relpath(file, root)))[:12]}"
+    index = folder / _INDEX
+    try:
+        with open(index, encoding="utf-8", opener=private_opener) as stream:
+            kept: Any = strictjson.loads(stream.read())
+    except FileNotFoundError:
+        return History(file, folder)
+    except UnsafeFile as problem:
+        raise CannotUndo(str(problem)) from None
+    except (OSError, ValueError) as problem:
+        raise CannotUndo(f"{index} cannot be read ({problem}); remove it to begin a new history") from None
+    try:
+        steps = tuple(map(_step, kept["steps"]))
+        return History(file, folder, steps, range(len(steps) + 1).index(kept["done"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise CannotUndo(f"{index} holds no history; remove it to begin a new one") from None
+
+
+def _step(kept: Mapping[str, Any]) -> Step:
+    """A step as the index has it, which may have come with a folder that somebody else made."""
+    step = Step(safe_line(kept["what"], _LONGEST), float(kept["time"]), kept["before"], kept["after"])
+    is_whole = all(digest is None or _DIGEST.fullmatch(digest) for digest in (step.before, step.after))
+    if not is_whole or not 0 <= step.time < 2**33:
+        raise ValueError("this is no step")
+    return step
+
+
+def undo(file: Path, *, force: bool = False) -> Step:
+    """Give the file the content it had before the last command; only `force` takes back what was written since."""
+    with locked(file):
+        if not force:
+            refuse_read_only(file)
+        history = history_of(file)
+        if not history.done:
+            raise CannotUndo(f"no command has changed {file}, so there is nothing to take back")
+        place = history.done - 1
+        step, now = history.steps[place], _content(file)
+        if _digest(now) != step.after and not force:
+            raise CannotUndo(
+                f"{file} was changed after `{step.what}`, and nothing was taken back; "
+                f"{_where(history, step.before)} before that command, and --force puts that back in place of what is "
+                "there now"
+            )
+        step = replace(step, after=_digest(now))
+        _put_back(_with(history, place, step, done=place), now, step.before)
+        return step
+
+
+def redo(file: Path, *, force: bool = False) -> Step:
+    """Give the file the content that the command left which was taken back last."""
+    with locked(file):
+        if not force:
+            refuse_read_only(file)
+        history = history_of(file)
+        place = history.done
+        if place == len(history.steps):
+            raise CannotUndo(f"nothing that was done to {file} was taken back, so there is nothing to do again")
+        step, now = history.steps[place], _content(file)
+        if _digest(now) != step.before and not force:
+            raise CannotUndo(
+                f"{file} was changed since `{step.what}` was taken back, and nothing was done again; "
+                f"{_where(history, step.after)} after that command, and --force puts that in place of what is there now"
+            )
+        step = replace(step, before=_digest(now))
+        _put_back(_with(history, place, step, done=place + 1), now, step.after)
+        return step
+
+
+def _where(history: History, digest: str | None) -> str:
+    return "there was no file" if digest is None else f"{history.kept(digest)} is the file as it was"
+
+
+def _with(history: History, place: int, step: Step, done: int) -> History:
+    return replace(history, steps=(*history.steps[:place], step, *history.steps[place + 1 :]), done=done)
+
+
+def _put_back(history: History, now: bytes | None, digest: str | None) -> None:
+    """Write what is kept under a digest to the file, with the history that holds from then on."""
+    content = _kept_content(history, digest)
+    _keep(history, now)
+    if content is not None:
+        write_atomically(history.file, content)
+    elif now is not None:
+        _remove(history.file)
+    _write(history)
+    _clear(history)
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as problem:
+        raise CannotSave(f"{file} cannot be removed: {problem.strerror}") from None
+
+
+def _kept_content(history: History, digest: str | None) -> bytes | None:
+    if digest is None:
+        return None
+    place = history.kept(digest)
+    try:
+        with open(place, "rb", opener=private_opener) as stream:
+            content = stream.read()
+    except OSError as problem:
+        raise CannotUndo(f"{place}, what is to be written back, cannot be read: {problem.strerror}") from None
+    if _digest(content) != digest:
+        raise CannotUndo(f"{place} is not what was kept there any more, and nothing was written back")
+    return content
+
+
+def _keep(history: History, content: bytes | None) -> None:
+    try:
+        history.file.parent.mkdir(parents=True, exist_ok=True)
+        make_project(project_of(history.file))
+        make_private_folder(history.folder)
+        if content is not None:
+            write_atomically(history.kept(_sha(content)), content, private=True)
+    except OSError as problem:
+        raise CannotSave(_not_kept(history, problem)) from None
+    except CannotSave as problem:
+        raise CannotSave(_not_kept(history, problem)) from None
+
+
+def _not_kept(history: History, problem: Exception) -> str:
+    return f"{history.file} was not changed, because it cannot be kept as it is: {problem}"
+
+
+def _write(history: History) -> None:
+    index = {"file": history.file.name, "done": history.done, "steps": [asdict(step) for step in history.steps]}
+    write_atomically(history.folder / _INDEX, json.dumps(index, indent=1).encode(), private=True)
+
+
+def _with_step(history: History, step: Step) -> History:
+    """The history with a step in place of those that were taken back, and without the oldest that have no room."""
+    steps = (*history.steps[: history.done], step)[-MOST:]
+    while len(steps) > 1 and sum(_size(history.kept(digest)) for digest in _needed(steps)) > _LARGEST:
+        steps = steps[1:]
+    return replace(history, steps=steps, done=len(steps))
+
+
+def _needed(steps: Sequence[Step]) -> frozenset[str]:
+    return frozenset(digest for step in steps for digest in (step.before, step.after) if digest is not None)
+
+
+def _size(place: Path) -> int:
+    try:
+        return place.lstat().st_size
+    except FileNotFoundError:  # what a command left is kept only once it is taken back
+        return 0
+
+
+def _clear(history: History) -> None:
+    """Remove the contents that no step needs any more."""
+    with suppress(FileNotFoundError):
+        needed = {history.kept(digest).name for digest in _needed(history.steps)}
+        for place in history.folder.iterdir():
+            if place.name not in {_INDEX, *needed} and not place.is_dir():
+                place.unlink(missing_ok=True)
+
+
+def _real(file: Path) -> Path:
+    return Path(os.path.realpath(file))  # which a link that leads to itself does not stop
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise CannotSave(f"{file} cannot be read: {problem.strerror}") from None
+
+
+def _digest(content: bytes | None) -> str | None:
+    return None if content is None else _sha(content)
+
+
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,108 @@
+"""How people name items: by number from 1, by testId or name, `last`, and several at once as in 1,4-9."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tui_evals.text.nearest import did_you_mean
+from tui_evals.text.safe import safe_line
+
+from .paths import CannotEdit
+
+_NUMBER = re.compile(r"#?([0-9]{1,9})")
+_LONGEST = 60
+_RANGE = re.compile(r"\s*#?([0-9]{1,9})\s*(?:-\s*#?([0-9]{1,9})\s*)?")
+
+
+def find_item(items: Sequence[Any], text: str) -> int:
+    """The position from 0 of the one item that a person names."""
+    found = find_items(items, text)
+    if len(found) != 1:
+        raise CannotEdit(f"{text!r} names {len(found)} items; name one")
+    return found[0]
+
+
+def find_items(items: Sequence[Any], text: str) -> list[int]:
+    """The positions from 0 of the items that a person names, in the order of the file."""
+    if not items:
+        raise CannotEdit("the dataset has no items")
+    if not _NUMBER.fullmatch(text.strip()) and (named := _named(items, text)) is not None:
+        return [named]
+    return sorted({position for part in text.split(",") for position in _of_part(items, part)})
+
+
+def _of_part(items: Sequence[Any], part: str) -> Iterator[int]:
+    word = part.strip()
+    match = _RANGE.fullmatch(part)
+    if match is not None:
+        yield from range_of(match[1], match[2], part, len(items))
+    elif word == "last":
+        yield len(items) - 1
+    elif (named := _named(items, word)) is not None:
+        yield named
+    else:
+        names = {name for item in items for name in _names(item)}
+        raise CannotEdit(
+            f"there is no item {word!r}{did_you_mean(word, names)}; name it by its number from 1 to {len(items)}, by "
+            "its testId or name, or as last"
+        )
+
+
+def range_of(first: str, last: str | None, part: str, count: int) -> range:
+    """The positions from 0 of a number, or of a range of them, among so many items."""
+    start, stop = int(first), int(last or first)
+    if start > stop:
+        raise CannotEdit(f"{part.strip()} runs backwards; write {stop}-{start}")
+    if start < 1 or stop > count:
+        missing = start if start < 1 else stop
+        raise CannotEdit(f"there is no item {missing}; the dataset has items 1 to {count}")
+    return range(start - 1, stop)
+
+
+def _named(items: Sequence[Any], word: str) -> int | None:
+    """The item with this testId, else with this name; CannotEdit where several have it."""
+    for field in ("testId", "name"):
+        found = [number for number, item in enumerate(items) if isinstance(item, dict) and item.get(field) == word]
+        if len(found) > 1:
+            numbers = ", ".join(str(number + 1) for number in found[:10])
+            raise CannotEdit(f"several items have the {field} {word!r}: {numbers}; name one by its number")
+        if found:
+            return found[0]
+    return None
+
+
+def _names(item: Any) -> Iterator[str]:
+    for field in ("testId", "name"):
+        if isinstance(item, dict) and isinstance(name := item.get(field), str) and name:
+            yield name
+
+
+def item_name(item: Any) -> str:
+    """The testId of an item, else its name; empty where it has neither."""
+    return next(_names(item), "")
+
+
+def item_in_words(items: Sequence[Any], number: int) -> str:
+    """An item as it is spoken of: by its number, and its testId or name."""
+    name = safe_line(item_name(items[number]), _LONGEST)
+    return f"item {number + 1} ({name})" if name else f"item {number + 1}"
+
+
+def items_in_words(items: Sequence[Any], numbers: Sequence[int]) -> str:
+    """Items as they are spoken of: one by number and name, several by their numbers."""
+    if len(numbers) == 1:
+        return item_in_words(items, numbers[0])
+    return f"items {ranges_in_words(numbers)}"
+
+
+def ranges_in_words(numbers: Sequence[int]) -> str:
+    """Positions as a list of numbers from 1, as in 1,4-9."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(str(number + 1) for number in part) for part in parts)

@@ -1,0 +1,212 @@
+"""Makes keys, pastes and reports of what a terminal sends, in however many pieces it comes.
+
+Textual's own parser decides by the clock: a sequence torn by a slow line is typed as keys, and a letter that follows
+escape at once becomes alt and that letter. Here what follows decides, and the clock only where nothing follows:
+
+* ESC with `[`, `O` or `]` behind it begins a sequence, and waits for its end for as long as that takes: `ESC [ A` is
+  one key. A sequence nobody knows, such as the late answer to a question asked of the terminal, is dropped.
+* ESC with anything else behind it is the key escape, then that. No key with alt is bound here.
+* ESC with nothing behind it waits 0.2 seconds, in which a line that is merely slow brings the rest, and is then the
+  key escape. For a second more a `[` or `]` is taken for the rest that came too late, because typed as keys the rest of
+  an arrow, a click or an answer would mark, delete and run; whoever meant that key gets it a second later.
+* Behind an ESC that came by itself, `[`, `O` or `]` may have been typed: with nothing behind them for a second, and
+  wherever no known sequence comes of them, they are keys.
+* A paste ends with its end mark only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
+
+from textual import events
+from textual._parser import Parser
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+_ESCAPE_SECONDS = 0.2
+_TYPED_SECONDS = 1.0
+_LOOK_SECONDS = 0.1
+"""How soon the thread that reads notices that it is to end."""
+
+_ESC = b"\x1b"
+_PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+_WHOLE = re.compile(
+    rb"""\x1b(?:
+        \[(?: \[[A-E]                            # function keys of the Linux console
+            | M[\s\S]{3}                         # a report of the mouse in three bytes of any value
+            | [0-9]+\$                           # keys with shift, of rxvt
+            | (?![M\[])[0-?]*[\x20-/]*[@-~] )
+        | O[0-9;]*[@-~]
+        | \][0-9]+;[^\x00-\x1f]*(?:\x07|\x1b\\)  # an answer, such as that of the colours
+    )""",
+    re.VERBOSE,
+)
+_BEGUN = re.compile(
+    rb"\x1b(?:\[(?:\[|M[\s\S]{0,2}|[0-?]*[\x20-/]*)|O[0-9;]*|\](?:[0-9]*|[0-9]+;[^\x00-\x1f]*\x1b?))?\Z"
+)
+_BROKEN_OFF = re.compile(rb"\x1b(?:\[[0-?]+[\x20-/]*|O[0-9;]+|\][0-9]+;[^\x00-\x1f]*)")
+_PLAIN = re.compile(rb"\x1b(?:\[(?!M)[\x20-/]*|O)[@-~]\Z")
+"""Sequences without a number: what no terminal sends of these was typed."""
+_LOOKED_UP = re.compile(r"\x1b[\[O](?!M...\Z)[ -~]{1,30}\Z", re.DOTALL)
+"""Textual takes what is longer for keys; an answer, and a report of the mouse in bytes of any value, are neither."""
+_PERHAPS_TYPED = re.compile(rb"\x1b[\[O\]][^0-?]?\Z")
+
+
+class Keyboard:
+    """Takes bytes as they come and gives messages for Textual; what is not whole yet is kept."""
+
+    def __init__(self) -> None:
+        self._meanings = _Meanings()
+        self._letters = getincrementaldecoder("utf-8")("replace")
+        self._rest = b""
+        """What begins with ESC and may go on."""
+        self._by_itself = False
+        """The ESC of the rest stood at the end of what came, so that a person may have pressed it."""
+        self._given = False
+        """The ESC of the rest has been handed on as a key."""
+        self._paste: bytearray | None = None
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """What the bytes say, with those that were kept."""
+        if self._given and self._rest == _ESC and not data.startswith((b"[", b"]")):
+            self._forget()
+        data, at = self._rest + data, 0
+        while at < len(data):
+            if self._paste is not None:
+                at = self._collect(data, at)
+                if at < 0:
+                    return
+                yield self._pasted()
+                continue
+            end = data.find(_ESC, at)
+            if end < 0:
+                yield from self._typed(data[at:])
+                break
+            yield from self._typed(data[at:end], whole=True)
+            at = end
+            if whole := _WHOLE.match(data, at):
+                at = whole.end()
+                yield from self._meant(whole[0])
+            elif _BEGUN.match(data, at):
+                self._by_itself = data[at:] == _ESC or (self._by_itself and at == 0)
+                self._given = self._given and at == 0
+                self._rest = data[at:]
+                return
+            elif broken := _BROKEN_OFF.match(data, at):
+                self._forget()
+                at = broken.end()
+            else:
+                yield from self._escape()
+                at += 1
+        self._forget()
+
+    @property
+    def patience(self) -> float | None:
+        """The seconds to wait for more before `waited` is called; None while only more of it can tell."""
+        if self._rest == _ESC:
+            return _TYPED_SECONDS if self._given else _ESCAPE_SECONDS
+        return _TYPED_SECONDS if self._by_itself and _PERHAPS_TYPED.match(self._rest) else None
+
+    def waited(self) -> Iterator[Message]:
+        """What the kept bytes say, since nothing follows them."""
+        rest = self._rest
+        if rest == _ESC and not self._given:
+            yield from self._escape()
+            self._given = True
+            return
+        yield from self._escape()
+        self._forget()
+        yield from self._typed(rest[1:], whole=True)
+
+    def _forget(self) -> None:
+        self._rest, self._by_itself, self._given = b"", False, False
+
+    def _escape(self) -> Iterator[Message]:
+        if not self._given:
+            yield events.Key("escape", "\x1b")
+        self._given = False
+
+    def _meant(self, sequence: bytes) -> Iterator[Message]:
+        """What a whole sequence says; letters that make none were typed."""
+        messages = self._meanings.of(sequence.decode("latin-1"))
+        if sequence == _PASTE:
+            self._paste = bytearray()
+        elif not messages and _PLAIN.match(sequence):
+            yield from self._escape()
+            yield from self._typed(sequence[1:], whole=True)
+        yield from messages
+        self._forget()
+
+    def _typed(self, data: bytes, *, whole: bool = False) -> Iterator[Message]:
+        """The keys of letters; unless they are whole, the last one may be some of the bytes it takes."""
+        if text := self._letters.decode(data, whole):
+            yield from self._meanings.feed(text)
+
+    def _collect(self, data: bytes, at: int) -> int:
+        """Take what is pasted; returns where its end mark ends, or -1 while that has not come."""
+        assert self._paste is not None
+        before = len(self._paste)
+        self._paste += data[at:]
+        end = self._paste.find(_PASTE_END, max(before - len(_PASTE_END), 0))
+        if end < 0:
+            return -1
+        del self._paste[end:]
+        return at + end + len(_PASTE_END) - before
+
+    def _pasted(self) -> Message:
+        assert self._paste is not None
+        text, self._paste = self._paste.decode("utf-8", "replace"), None
+        return events.Paste(text.replace("\x00", ""))
+
+
+class _Meanings(XTermParser):
+    """Textual's table of sequences; it is given whole ones only, so that its clock never decides."""
+
+    def of(self, sequence: str) -> list[Message]:
+        """What one sequence says; nothing where it is not known."""
+        if not _LOOKED_UP.match(sequence):
+            return []
+        try:
+            messages = list(self.feed(sequence))
+        except (ValueError, OverflowError):  # a key with a number that no character has
+            messages = []
+        if not messages:
+            Parser.__init__(self)  # it would wait for more of what it does not know
+        return messages
+
+
+class KeyboardDriver(LinuxDriver):
+    """The terminal of Textual, read by `Keyboard`."""
+
+    def run_input_thread(self) -> None:
+        """Hand on what is sent, until the terminal is given back."""
+        keyboard, due = Keyboard(), None
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                left = _LOOK_SECONDS if due is None else due - time.monotonic()
+                if selector.select(max(min(left, _LOOK_SECONDS), 0)):
+                    data = self._read()
+                    if not data:  # the terminal is gone, and the signal that says so ends the app
+                        self.exit_event.wait()
+                        return
+                    messages = keyboard.feed(data)
+                elif due is not None and time.monotonic() >= due:
+                    messages = keyboard.waited()
+                else:
+                    continue
+                for message in messages:
+                    self.process_message(message)
+                due = None if keyboard.patience is None else time.monotonic() + keyboard.patience
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, 1 << 16)
+        except OSError:
+            return b""
