@@ -156,7 +156,8 @@ def say_end(run: str | None, status: str, message: str, exit_code: int, **more: 
 def say_data(data: str | Iterable[str]) -> None:
     """Print data another program will read, whole or in pieces.
 
-    It is the same to the byte, unless a person's terminal or a CI runner would read it. A runner is obeyed by nothing that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
+    It is the same to the byte, unless a person's terminal or a CI runner would read it. A runner is obeyed by nothing
+    that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
     """
     pieces: Iterable[str] = [data] if isinstance(data, str) else data
     # What is made harmless is looked at as a whole, for a sequence or an order could lie across two pieces.
