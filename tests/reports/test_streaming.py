@@ -71,7 +71,7 @@ async def test_the_score_of_a_column_is_what_it_is_everywhere(tmp_path):
         scores = reader.scores(run.id)
         by_answer = {answer: [score for _, score in own] for answer, own in groupby(scores, key=lambda pair: pair[0])}
         points = column_scores(reader.all_rows(run.id), by_answer, reader.snapshot(run.snapshot)["items"])
-        assert walk_answers_and_scores(reader, run).points == pytest.approx(points)
+        assert walk_answers_and_scores(reader, run, reader.dataset(run).items).points == pytest.approx(points)
 
 
 async def test_a_table_of_chosen_answers_has_the_columns_of_their_scores(tmp_path):

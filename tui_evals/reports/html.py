@@ -45,17 +45,18 @@ def chunks(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
 
 
 def _run_page(reader: Reader, run: RunRow) -> tuple[str, dict[str, Any]]:
-    about = summary(reader, run)
+    items = reader.dataset(run).items
+    about = summary(reader, run, items)
     given = {"title": run.name, "about": about}
     if run.total <= compact.WHOLE:
-        return "run.html.j2", {**given, "cards": cards.cards(reader, run, about.filters)}
+        return "run.html.j2", {**given, "cards": cards.cards(reader, run, items, about.filters)}
     choice = compact.choice(reader, run)
     rows = reader.answers_to(run.id, choice.items)
     return _LARGE, {
         **given,
         "choice": choice,
-        "cards": cards.cards(reader, run, about.filters, rows),
-        "packed": compact.packed(reader, run, about.filters, about.words, choice.items),
+        "cards": cards.cards(reader, run, items, about.filters, rows),
+        "packed": compact.packed(reader, run, items, about.filters, about.words, choice.items),
     }
 
 

@@ -207,7 +207,7 @@ _score_values: Callable[[ScoreRecord], tuple[Any, ...]] = attrgetter(*_SCORE)
 
 
 def _score_dict(score: ScoreRecord) -> dict[str, Any]:
-    return dict(zip(_SCORE, _score_values(score), strict=True))
+    return dict(zip(_SCORE, _score_values(score), strict=False))
 
 
 def _line(answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _line(answered: AnswerEntry, run: RunRow) -> dict[str, Any]:
         "status": row.status,
         "score": row.score,
         "ending": row.ending or None,
-        "answer": None if record is None else dict(zip(_ANSWER, _answer_values(record), strict=True)),
+        "answer": None if record is None else dict(zip(_ANSWER, _answer_values(record), strict=False)),
         "scores": [_score_dict(score) for score in answered.scores],
         "together": [_score_dict(score) for score in answered.together],
     }
@@ -241,9 +241,18 @@ def table(reader: Reader, run: RunRow, *, raw: bool = False) -> Iterator[str]:
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool) -> Iterator[str]:
     """A table as CSV; formulas are made harmless unless `raw`, in the header too."""
+    text = _cell_text if raw else _harmless_cell_text
     for row in chain((columns,), rows):
-        cells = ["" if value is None else value if isinstance(value, str) else one_line(value) for value in row]
-        yield csv_line(cells if raw else map(escape_formula, cells))
+        yield csv_line(["" if value is None else text(value) for value in row])
+
+
+def _cell_text(value: object) -> str:
+    return value if isinstance(value, str) else one_line(value)
+
+
+def _harmless_cell_text(value: object) -> str:
+    text = value if isinstance(value, str) else one_line(value)
+    return text if text[:1].isalnum() else escape_formula(text)
 
 
 _PARTS = ("score", "result", "threshold", "reason")

@@ -54,7 +54,7 @@ from .runlock import alive, run_lock
 from .snapshots import StoredDataset, stored_dataset
 
 _PAGE = 1_000
-_BODIES = 200
+_BODIES = 250
 """How many answers are held at once with their texts, each of which may be long."""
 _KILLED = "its process ended without a word: it was killed, or the machine went down"
 

@@ -13,8 +13,6 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 def escape_formula(cell: str) -> str:
     """The cell, with a quote before it where a spreadsheet could take it for a formula; numbers stay."""
-    if cell[:1].isalnum():
-        return cell
     return "'" + cell if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
@@ -31,5 +29,6 @@ _WRITER = csv.writer(_Line(), lineterminator="\r\n")
 
 def csv_line(cells: Iterable[str]) -> str:
     """One line of CSV that reads back as these cells, whatever line breaks they hold."""
-    line: str = _WRITER.writerow(cells)
+    # Of a list the writer makes the line at one go, so that threads can share it.
+    line: str = _WRITER.writerow(list(cells))
     return line

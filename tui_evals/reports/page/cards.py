@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from tui_evals.present.answers import expected_text, preview, prompt_text, reference_text
 from tui_evals.present.figures import short_number
@@ -79,13 +80,19 @@ class Filters:
     evaluators: tuple[str, ...]
 
 
-def cards(reader: Reader, run: RunRow, filters: Filters, rows: Iterable[AnswerRow] | None = None) -> Iterator[Card]:
+def cards(
+    reader: Reader,
+    run: RunRow,
+    items: Sequence[Mapping[str, Any]],
+    filters: Filters,
+    rows: Iterable[AnswerRow] | None = None,
+) -> Iterator[Card]:
     """The cards in the order of the dataset, one after the other; of these answers, if they are given."""
     labels = labels_of(reader, run)
     together: defaultdict[int, list[GroupScore]] = defaultdict(list)
     for record in reader.group_scores(run.id):
         together[record.item].append(record)
-    cells = conversations(reader, run, reader.dataset(run).items, rows, requests=True)
+    cells = conversations(reader, run, items, rows, requests=True)
     for place, group in groupby(cells, key=lambda cell: cell[0].row.item):
         yield _card(place, list(group), run, filters, labels, together.get(place, ()))
 

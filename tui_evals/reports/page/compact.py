@@ -24,6 +24,8 @@ from tui_evals.text.safe import safe_line
 
 from .cards import Filters
 
+Item = Mapping[str, Any]
+
 WHOLE = 5_000
 """Answers up to which every item has a card."""
 _WRONG, _OTHERS = 400, 100
@@ -56,12 +58,12 @@ def _evenly(items: Sequence[int], most: int) -> Sequence[int]:
 
 
 def packed(
-    reader: Reader, run: RunRow, filters: Filters, words: Iterable[str], full: Collection[int]
+    reader: Reader, run: RunRow, items: Sequence[Item], filters: Filters, words: Iterable[str], full: Collection[int]
 ) -> Iterator[Markup]:
     """Every answer of a run as compressed JSON in Base64, which no text in it can leave."""
     squeeze = zlib.compressobj(6, zlib.DEFLATED, 31)
     left = b""
-    for piece in _json(reader, run, filters, words, full):
+    for piece in _json(reader, run, items, filters, words, full):
         left += squeeze.compress(piece.encode())
         whole = len(left) // 3 * 3
         yield Markup(base64.b64encode(left[:whole]).decode())
@@ -69,7 +71,9 @@ def packed(
     yield Markup(base64.b64encode(left + squeeze.flush()).decode())
 
 
-def _json(reader: Reader, run: RunRow, filters: Filters, words: Iterable[str], full: Collection[int]) -> Iterator[str]:
+def _json(
+    reader: Reader, run: RunRow, items: Sequence[Item], filters: Filters, words: Iterable[str], full: Collection[int]
+) -> Iterator[str]:
     """The document piece by piece: what numbers in the lines stand for, then the lines."""
     head = {
         "statuses": [[status, ANSWER_LOOKS[status].glyph] for status in WORST_FIRST],
@@ -78,7 +82,7 @@ def _json(reader: Reader, run: RunRow, filters: Filters, words: Iterable[str], f
         "columns": [safe_line(name) for name in filters.columns.values()],
     }
     yield one_line(head)[:-1] + ', "rows": ['
-    lines = _lines(reader, run, filters, names, full)
+    lines = _lines(reader, run, items, filters, names, full)
     joint = ""
     while page := list(islice(lines, _TOGETHER)):
         yield joint + one_line(page)[1:-1]
@@ -87,7 +91,7 @@ def _json(reader: Reader, run: RunRow, filters: Filters, words: Iterable[str], f
 
 
 def _lines(
-    reader: Reader, run: RunRow, filters: Filters, words: Sequence[str], full: Collection[int]
+    reader: Reader, run: RunRow, items: Sequence[Item], filters: Filters, words: Sequence[str], full: Collection[int]
 ) -> Iterator[list[object]]:
     """A line for each answer: its item, name, status, score, column, category, what failed it, words, texts, card."""
     places: defaultdict[str, list[int]] = defaultdict(list)
@@ -101,9 +105,8 @@ def _lines(
     columns = {column: place for place, column in enumerate(filters.columns)}
     categories = {name: place for place, name in enumerate(filters.categories)}
     repeated = reader.repeated(run.id)
-    items = reader.dataset(run).items
     number = -1
-    item: Mapping[str, Any] = {}
+    item: Item = {}
     for row, wrong in reader.failures(run, reader.all_rows(run.id)):
         if row.item != number:
             number, item = row.item, items[row.item]
@@ -119,12 +122,12 @@ def _lines(
             [place for place, ids in enumerate(found) if row.id in ids],
             _question(row, item),
             "" if row.code else safe_line(preview_text(row), _LONGEST),
-            safe_line(answer_reason(row.preview if row.code else "", wrong), _LONGEST),
+            safe_line(answer_reason(row.preview if row.code else "", wrong), _LONGEST) if row.code or wrong else "",
             int(row.item in full),
         ]
 
 
-def _question(row: AnswerRow, item: Mapping[str, Any]) -> str:
+def _question(row: AnswerRow, item: Item) -> str:
     unit = (item.get("turns") or [item])[row.turn]
     messages = unit.get("messages")
     asked = prompt_text(unit, None) or (question_text(messages) if isinstance(messages, list) else "")

@@ -98,8 +98,8 @@ def walk_answers(reader: Reader, run: RunRow) -> RunWalk:
     return walk
 
 
-def walk_answers_and_scores(reader: Reader, run: RunRow) -> RunWalk:
-    """The same with the scores of the run."""
+def walk_answers_and_scores(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> RunWalk:
+    """The same with the scores of the run, which asked these items."""
     walk = RunWalk()
     columns: defaultdict[Column, _ItemMeans] = defaultdict(_ItemMeans)
     marked = reader.marked(run, reader.all_rows(run.id))
@@ -110,7 +110,6 @@ def walk_answers_and_scores(reader: Reader, run: RunRow) -> RunWalk:
             walk.take_marks(marks)
             parts += judged_parts(marks)
         columns[row.prompt, row.target].take(row.item, weighted_mean(parts))
-    items = reader.dataset(run).items
     walk.points = {column: means.mean(items) for column, means in sorted(columns.items())}
     return walk
 
