@@ -83,6 +83,6 @@ def clean_world(monkeypatch: pytest.MonkeyPatch, homes: _Homes) -> None:
     home = homes.next()
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB", *LOG_READERS):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR", "TUI_EVALS_DB", "TUI_EVALS_TRUST", *LOG_READERS):
         monkeypatch.setenv(name, "")  # so that what a command sets, as --db does, ends with the test
         monkeypatch.delenv(name)

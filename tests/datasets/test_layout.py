@@ -81,3 +81,10 @@ def test_the_line_of_a_value_is_the_line_of_its_key():
     assert [layout.line(path) for path in [("a",), ("a", 0), ("a", 1, "b"), ("c",)]] == [2, 3, 4, 7]
     assert layout.line(("a", 1, "absent")) == 4
     assert layout.line(()) == 1
+
+
+def test_members_that_stand_on_lines_of_their_own_stay_there_beside_a_change():
+    text = '{\n  "a": 1, "b": 2,\n  "c": [\n    1, 2,\n    3\n  ]\n}\n'
+    assert rewrite_json(text, {"a": 1, "b": 3, "c": [1, 2, 4]}) == text.replace('"b": 2', '"b": 3').replace(
+        "3\n", "4\n"
+    )

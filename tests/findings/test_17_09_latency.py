@@ -59,4 +59,5 @@ def test_neither_latency_nor_timeout_hold_the_import_of_litellm(project, slow_li
     assert [(row.attempts, row.code, row.status) for row in rows] == [(1, None, "pass")] * 6
     assert all(20 <= row.latency_ms < 1200 for row in rows), [row.latency_ms for row in rows]
     assert hanging.code == "agentTimeout" and "1.2 s" in hanging.preview, "a call that hangs still ends"
-    assert [question["asked"] for question in project.server.counts()["questions"]] == [1] * 6 + [2]
+    questions = [one for one in project.server.counts()["questions"] if one["text"].startswith("question")]
+    assert [question["asked"] for question in questions] == [1] * 6 + [2]

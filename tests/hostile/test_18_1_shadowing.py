@@ -35,7 +35,7 @@ STARTERS = {
     "targets/function.py": "run",
     "targets/worker.py": "Popen",
     "tui/answer/external_pager.py": "run",
-    "tui/item/external.py": "run",
+    "tui/external_editor.py": "run",
     "tui/rules/generation.py": "Popen",
 }
 """Every module that starts a process. One that is new has to be looked at: is what it starts a Python of ours?"""

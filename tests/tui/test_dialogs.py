@@ -105,7 +105,7 @@ async def test_a_form_is_filled_from_the_keyboard():
         await pilot.pause()
         await pilot.press("down", "enter")
         await pilot.pause()
-        await pilot.press("down", "enter", *"[1]", "enter")
+        await pilot.press("down", "enter", *"[1]", "escape")
         await pilot.pause()
         assert form.values == {"name": "ab", "count": 9, "loud": True, "kind": "two", "more": [1]}
         assert any("too many" in line for line in plain(form.query_one("#fields", Lines)))
@@ -114,6 +114,28 @@ async def test_a_form_is_filled_from_the_keyboard():
         await pilot.press("up", "up", "up", "D", "ctrl+s")
         await pilot.pause()
         assert pilot.app.got == [{"name": "ab", "loud": True, "kind": "two", "more": [1]}]
+
+
+async def test_json_and_texts_of_several_lines_have_a_box_of_their_own_in_a_form():
+    form = Form("new", [Field("text"), Field("more", "json")], {"more": {"a": "b"}})
+    async with Bench(form).run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", *"one", "ctrl+j", *"two", "escape")
+        await pilot.pause()
+        assert form.values["text"] == "one\ntwo"
+        await pilot.press("enter", "enter", *"three", "tab")
+        await pilot.pause()
+        assert form.values["text"] == "one\ntwo\nthree" and pilot.app.screen is form
+        await pilot.press("down", "enter", "up", "end", "left", "enter", "c", "escape")
+        await pilot.pause()
+        assert form.values["more"] == {"a": "b\nc"}
+        await pilot.press("enter", "backspace", "escape")
+        await pilot.pause()
+        assert "not valid JSON" in str(pilot.app.screen.query_one(".says").render())
+        await pilot.press("end", "escape")
+        await pilot.pause()
+        await pilot.press("right_curly_bracket", "escape", "escape")
+        await pilot.pause()
+        assert form.values["more"] == {"a": "b\nc"}
 
 
 async def test_escape_takes_the_field_and_then_leaves_the_form():

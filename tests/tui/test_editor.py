@@ -12,6 +12,7 @@ from textual.app import App
 
 from tests.tui.hostile import STRANGE
 from tui_evals import tui
+from tui_evals.datasets.parts import new_tool
 from tui_evals.datasets.paths import CannotEdit, same_data
 from tui_evals.datasets.problems import Problem
 from tui_evals.datasets.validate import ValidationReport
@@ -128,8 +129,16 @@ def test_long_texts_show_their_start_and_how_much_there_is_besides():
 
 
 def test_json_spells_what_a_terminal_would_obey_in_the_way_of_json():
-    (_, (line,), *_) = preview("variables", {"a": "\x9b\u202e"}, 40)
+    (_, (line,), *_) = preview("extensions", {"a": "\x9b\u202e"}, 40)
     assert line.text == r'  "a": "\u009b\u202e"'
+
+
+def test_values_and_tools_are_one_row_each_with_their_name(tmp_path):
+    tools = [new_tool(), {"type": "web_search"}]
+    values = {"city": "Oslo\nNorway", "days": [1]} | {f"v{number}": "" for number in range(8)}
+    text = shown(workspace(tmp_path, {"prompt": "x", "variables": values, "tools": tools}, where=("items", 0)))
+    assert "city: Oslo⏎Norway" in text and "days: [⏎  1⏎]" in text and "… 2 more values" in text
+    assert "function_name: What it does, and when to call it." in text and '2: {⏎  "type": "web_search"' in text
 
 
 def test_messages_are_one_row_each_with_their_role(tmp_path):
@@ -495,7 +504,7 @@ async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silent
     app.pane.sync()
     await pilot.pause()
     app.at("variables")
-    await press(pilot, "i", "backspace")
+    await press(pilot, "v", "backspace")
     assert "not yet JSON" in hint(app) and app.made.data["variables"] == {"a": 1}
     text = app.box.text
     await press(pilot, "escape")
@@ -504,6 +513,72 @@ async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silent
     assert app.box.display and app.box.has_focus_within and app.box.text == text
     await press(pilot, "comma", "quotation_mark", *"b", "quotation_mark", "colon", "2", "right_curly_bracket", "escape")
     assert app.made.data["variables"] == {"a": 1, "b": 2} and not app.box.display
+
+
+async def test_a_page_of_parts_follows_what_becomes_of_its_field(bench):
+    app, pilot = bench
+    app.made.apply({**app.made.data, "own": ["a", "b\x1b[2J", "c"]}, "x")
+    app.made.where = ()
+    app.pane.sync()
+    await pilot.pause()
+    app.at("own")
+    await press(pilot, "enter", "enter", "tab")
+    assert app.box.text == "c" and app.box.border_title == "own · 3", "a part that cannot be edited in place is passed"
+    await press(pilot, "escape", "k", "enter")
+    assert app.heard[-1].startswith("own[1] holds control characters") and not app.box.display
+    await press(pilot, "j", "v", "backspace", "backspace", "backspace")
+    assert "a value is needed" in hint(app)
+    await press(pilot, "5", "escape")
+    assert app.made.data["own"] == ["a", "b\x1b[2J", 5] and app.pane.page is None and app.pane.lines.key == "own"
+    app.made.editing.undo()
+    app.pane.sync()
+    await pilot.pause()
+    assert app.pane.page == "own"
+    await press(pilot, "D", "D", "D", "D")
+    assert "own" not in app.made.data and app.heard[-1] == "there is no text yet; a adds one"
+    assert app.pane.escape() and app.pane.page is None and app.pane.lines.key is not None
+    await press(pilot, "J")
+    assert app.heard[-1].startswith("enter on a field of several parts")
+
+
+async def test_a_name_that_a_terminal_must_not_be_sent_stays_unless_another_is_written(bench):
+    app, pilot = bench
+    app.made.apply({**app.made.data, "variables": {"a\x07": 1}}, "x")
+    app.made.where = ()
+    app.pane.sync()
+    await pilot.pause()
+    app.at("variables")
+    await press(pilot, "enter", "c", "enter")
+    await until(pilot, lambda: len(app.screen_stack) == 1)
+    assert app.made.data["variables"] == {"a\x07": 1}
+    await press(pilot, "c", "x", "enter")
+    await until(pilot, lambda: list(app.made.data["variables"]) == ["a\u2407x"])
+
+
+async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_is_written(bench):
+    app, pilot = bench
+    app.made.apply({**app.made.data, "extensions": {"a": 1}}, "x")
+    app.made.where = ()
+    app.pane.sync()
+    await pilot.pause()
+    app.at("extensions")
+    await press(pilot, "enter", "up", "end", "comma", "enter", *'"b":[', "enter")
+    await press(pilot, *"12,", "enter", "quotation_mark", "x", "enter", "y", "quotation_mark", "enter")
+    await press(pilot, "right_square_bracket")
+    area = app.box.area
+    assert app.box.text == '{\n  "a": 1,\n  "b":[\n    12,\n    "x\\ny"\n  ]\n}'
+    assert app.made.data["extensions"] == {"a": 1, "b": [12, "x\ny"]}
+    await press(pilot, "left")
+    assert area.matching_bracket_location == (2, 6)
+    colours = {area.get_line(2).spans[0].style.color, *(area.get_line(line).spans[0].style.color for line in (3, 4))}
+    assert len(colours) == 3 and None not in colours
+    await press(pilot, "escape")
+    app.made.where = ("items", 0)
+    app.pane.sync()
+    await pilot.pause()
+    await press(pilot, "enter")
+    assert not app.box.area.get_line(0).spans
+    await press(pilot, "escape")
 
 
 @pytest.mark.parametrize(("choice", "said"), [("drop", ""), ("file", "what you wrote is kept in {}; ")])
@@ -718,7 +793,10 @@ async def test_hostile_texts_reach_the_screen_as_letters_only(tmp_path, size):
         app.pane.sync()
         await pilot.pause()
         app.at("variables")
-        await press(pilot, "i")
+        await press(pilot, "enter")
+        drawn = "".join(app.pane.lines.render_line(y).text for y in range(size[1]))
+        assert "[/INST]" in drawn and not set(drawn) & UNSEEN
+        await press(pilot, "v")
         assert app.box.display and not set(app.box.text) & UNSEEN
         await press(pilot, "escape")
         assert app.made.items[0] == item and app.is_running

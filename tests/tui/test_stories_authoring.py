@@ -134,31 +134,130 @@ async def test_a_single_turn_becomes_a_conversation_and_back_without_a_loss(fold
         assert space.items[0] == ITEMS[0] and not space.editing.dirty
 
 
-async def test_variables_messages_and_tools_are_written_with_what_is_wrong_beside_them(folder):
+async def test_values_are_added_renamed_and_deleted_as_rows(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         space = person.app.workspace
         await person.press("j", "2", "a")
         await person.type("variables")
         await person.press("enter")
-        await person.type('"city": "Oslo')
-        await person.sees("not yet JSON")
-        await person.type('"')
-        await person.until(lambda: space.items[0].get("variables") == {"city": "Oslo"})
+        await person.sees("the name of the new value")
+        await person.type("city")
+        await person.press("enter")
+        await person.type("Oslo\nNorway")
         await person.press("escape", "a")
+        await person.type("city")
+        await person.sees("there is a city already")
+        await person.press("backspace", "backspace", "backspace", "backspace")
+        await person.type("days")
+        await person.press("enter", "escape", "v")
+        await person.press("backspace", "backspace")
+        await person.type("[1]")
+        await person.press("escape")
+        assert space.items[0]["variables"] == {"city": "Oslo\nNorway", "days": [1]}
+        await person.sees("variables · 2 values")
+        assert [row.split() for row in person.rows("editor")[4:]] == [
+            ["city", "Oslo"],
+            ["Norway"],
+            ["days", "["],
+            ["1"],
+            ["]"],
+        ]
+        await person.press("k", "c")
+        await person.press(*["backspace"] * 4)
+        await person.type("days")
+        await person.sees("there is a days already")
+        await person.press(*["backspace"] * 4)
+        await person.type("town")
+        await person.press("enter")
+        assert list(space.items[0]["variables"].items()) == [("town", "Oslo\nNorway"), ("days", [1])]
+        await person.press("J")
+        assert "the order of these says nothing" in person.said()
+        await person.press("j", "D")
+        assert space.items[0]["variables"] == {"town": "Oslo\nNorway"} and "took days away" in person.said()
+        await person.press("D")
+        await person.sees("no value yet; a adds one")
+        assert "variables" not in space.items[0]
+        for _ in range(4):
+            await person.press("u")
+        assert space.items[0]["variables"] == {"city": "Oslo\nNorway", "days": ""}
+        await person.press("u", "u")
+        assert not space.editing.dirty
+        await person.press("escape")
+        await person.sees("expected_response")
+
+
+async def test_a_chat_of_three_messages_is_written_with_line_breaks_and_reordered(folder):
+    before = (folder / "data.json").read_text()
+    async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.press("j", "2", "a")
         await person.type("messages")
         await person.press("enter")
-        await person.type("Hello from before")
-        await person.press("escape")
-        assert space.items[0]["messages"] == [{"role": "user", "content": "Hello from before"}]
-        await person.sees("user: Hello from before")
-        await person.press("a")
+        for text in ("Hello\nthere", "Hi", "And now?\n- this\n- that"):
+            await person.type(text)
+            await person.press("escape", "a")
+        await person.press("escape", "D")
+        await person.sees("messages · 3 messages")
+        written = [("user", "Hello\nthere"), ("assistant", "Hi"), ("user", "And now?\n- this\n- that")]
+        assert [(one["role"], one["content"]) for one in space.items[0]["messages"]] == written
+        rows = person.rows("editor")
+        assert "Hello" in rows[4] and rows[5].strip() == "there" and "- that" in rows[9]
+        await person.press("K", "K", "c", "c", "c")
+        written = [("system", "And now?\n- this\n- that"), *written[:2]]
+        assert [(one["role"], one["content"]) for one in space.items[0]["messages"]] == written
+        await person.press("K", "enter", "tab")
+        assert person.app.query_one("#field").text == "Hello\nthere"
+        await person.press("shift+tab", "shift+tab")
+        assert person.app.query_one("#field").border_title.startswith("expected_response")
+        await person.press("escape", "ctrl+s")
+        await person.until(lambda: "saved" in person.said())
+    messages = json.dumps([{"role": role, "content": content} for role, content in written], indent=2)
+    added = '"category": "facts",\n      "messages": ' + messages.replace("\n", "\n      ")
+    assert (folder / "data.json").read_text() == before.replace('"category": "facts"', added, 1)
+
+
+async def test_acceptable_references_are_rows(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.press("j", "2", "a")
+        await person.type("ideal")
+        await person.press("enter")
+        await person.type("one\nand a half")
+        await person.press("escape", "a")
+        await person.type("two")
+        await person.press("escape", "d", "K", "K")
+        assert space.items[0]["ideal"] == ["two", "one\nand a half", "two"]
+        await person.press("G", "D", "escape")
+        assert space.items[0]["ideal"] == ["two", "one\nand a half"] and person.app.pane("editor").page is None
+        await person.press("enter", "c")
+        assert "no name or role" in person.said()
+
+
+async def test_a_tool_begins_as_a_template_and_a_misspelt_key_is_shown_with_its_line_and_mended(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.press("j", "2", "a")
         await person.type("tools")
         await person.press("enter")
-        await person.type('{"type": "function"}')
+        await person.sees('"type": "function"')
+        await person.press(*["down"] * 3, "home", *["right"] * 6, "delete")
+        await person.until(lambda: "nme" in space.items[0]["tools"][0]["function"])
+        await person.sees("line 4: unknown key 'nme' (did you mean 'name'?)")
         await person.press("escape")
-        assert space.items[0]["tools"] == [{"type": "function"}]
-        await person.press("D", "a")
-        assert "tools" not in space.items[0]
+        await person.sees("warning: function.nme: unknown key 'nme' (did you mean 'name'?)")
+        await person.press("enter", *["down"] * 3, "home", *["right"] * 6)
+        await person.type("a")
+        await person.until(lambda: "name" in space.items[0]["tools"][0]["function"])
+        await person.until(lambda: "did you mean" not in person.screen())
+        await person.press("escape")
+        await person.sees("function_name")
+        await person.until(lambda: not space.problems_at(("items", 0, "tools")))
+
+
+async def test_a_limit_that_is_not_kept_is_said_beside_its_field(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.press("j", "2", "a")
         await person.type("threshold")
         await person.press("enter")
         await person.type("5")
@@ -169,7 +268,7 @@ async def test_variables_messages_and_tools_are_written_with_what_is_wrong_besid
         assert space.items[0]["threshold"] == 1
         await person.press("ctrl+s")
         await person.until(lambda: "saved" in person.said())
-    assert saved(folder)["items"][0]["variables"] == {"city": "Oslo"}
+    assert saved(folder)["items"][0]["threshold"] == 1
 
 
 async def test_the_badge_says_what_runevals_would_not_take_and_follows_the_edits(folder):

@@ -123,7 +123,7 @@ def _same_json(left: object, right: object) -> bool:
 
 
 class _MemberText(NamedTuple):
-    """A member of the new text; one that was added has no white space of its own (`lead`) yet."""
+    """A member of the new text; one that was added, or was the first, has no white space (`lead`) of its own."""
 
     lead: str | None
     body: str
@@ -155,7 +155,7 @@ class _Rewriter:
         first_lead, rest_lead = self._lead_of(members[0]), self._lead_of(members[-1 if len(members) == 1 else 1])
         if len(members) == 1 and not rest_lead:
             rest_lead = " "
-        leads = [first_lead, *(rest_lead if part.lead in (None, first_lead) else part.lead for part in parts[1:])]
+        leads = [first_lead, *(rest_lead if part.lead is None else part.lead for part in parts[1:])]
         texts = [(lead or "") + part.body for lead, part in zip(leads, parts, strict=True)]
         return self.text[members[0].lead - 1] + ",".join(texts) + self.text[members[-1].end : end]
 
@@ -191,7 +191,8 @@ class _Rewriter:
         after = text[member.end : member.tail] if text[member.tail] == "," else ""
         lead = self._lead_of(member)
         rendered = self.render(member.start, member.end, value, depth + 1, "\n" not in lead)
-        return _MemberText(lead, text[member.head : member.start] + rendered + after)
+        begins = text[member.lead - 1] != ","
+        return _MemberText(None if begins else lead, text[member.head : member.start] + rendered + after)
 
     def _added_member(self, members: list[Member], head: str, value: object) -> _MemberText:
         lead = self._lead_of(members[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -20,6 +20,7 @@ from .layout import Path
 from .model import CURRENT_VERSION, TURN_ONLY_FIELDS, Dataset, Item, Turn
 from .portable import PUBLIC, Catalogue
 from .problems import DatasetError, Problem
+from .tools import schema_problems, tool_problems
 
 _TYPE_WORDS = {
     dict: "an object",
@@ -61,6 +62,7 @@ def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = (
     dataset, problems = parse_dataset(data)
     if not any(problem.path in ((), ("items",)) for problem in problems):
         problems += _cross_field_problems(data)
+        problems += _schema_problems(data)
         problems += _evaluator_problems(data, {**dict.fromkeys(custom, portable.Custom), **catalogue})
     portability: list[Problem] = []
     if document.dialect in ("csv", "jsonl"):
@@ -263,6 +265,34 @@ def _null_problems(unit: Mapping[str, Any], path: Path, model: type[BaseModel]) 
     for name, value in unit.items():
         if value is None and name in model.model_fields:
             yield Problem("is null; give it a value or leave the field out", (*path, name))
+
+
+def _schema_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is most likely wrong with tools and with the JSON Schemas of answers; equal ones are looked at once."""
+    found: dict[str, tuple[Problem, ...]] = {}
+    for path, unit in ((), data), *((("items", number), item) for number, item in enumerate(data["items"])):
+        if isinstance(unit, dict):
+            for place, value in _schemas(unit):
+                key = json.dumps([place[0], value])
+                if key not in found:
+                    found[key] = _check_schema(tool_problems if place[0] == "tools" else schema_problems, value)
+                yield from (replace(problem, path=(*path, *place, *problem.path)) for problem in found[key])
+
+
+def _schemas(unit: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    tools = unit.get("tools")
+    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
+        if isinstance(tool, dict):
+            yield ("tools", number), tool
+    if isinstance(schema := unit.get("response_format"), dict):
+        yield ("response_format",), schema
+
+
+def _check_schema(check: Callable[[dict[str, Any]], Iterable[Problem]], value: dict[str, Any]) -> tuple[Problem, ...]:
+    try:
+        return tuple(check(value))
+    except RecursionError:
+        return (Problem("is nested too deeply to be checked", severity="warning"),)
 
 
 def _evaluator_problems(

@@ -20,7 +20,9 @@ PROSE: Mapping[Where, str] = {
     ),
     "editor": (
         "The fields of the item, the turn, or the dataset itself. Each keystroke is checked and can be undone; nothing "
-        "is written to the file before ctrl+s, and what is not saved is kept as a draft every few seconds."
+        "is written to the file before ctrl+s, and what is not saved is kept as a draft every few seconds. Variables, "
+        "messages, ideal and tools have parts: enter shows them as rows, which are edited, added, moved and taken away "
+        "one by one; esc leads back to the fields."
     ),
     "field": (
         "What is typed is checked and applied with every key, and taken with esc, tab, shift+tab and ctrl+s alike; one "

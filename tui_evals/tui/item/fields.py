@@ -28,13 +28,7 @@ __all__ = ("Kind", "Unreadable", "place_of", "pretty", "read_only", "read_value"
 
 JUDGING = ("evaluators", "default_evaluators")
 
-_BEGUN = {
-    "messages": '[\n  {"role": "user", "content": ""}\n]',
-    "tools": "[]",
-    "variables": "{}",
-    "extensions": "{}",
-    "metadata.extensions": "{}",
-}
+_BEGUN = {"extensions": "{}", "metadata.extensions": "{}"}
 _UNIT = (
     *("prompt", "expected_response", "context", "messages", "variables", "testId", "name", "description"),
     *("category", "tags", "notes", "ideal", "tools", "response_format", "weight", "threshold", "repeats"),
@@ -144,11 +138,11 @@ def first_text(name: str) -> str:
     return _BEGUN.get(name, "")
 
 
-def why_not_here(name: str, value: Any) -> str | None:
-    """Why a field cannot be edited in place but in $EDITOR; None when it can."""
+def why_not_here(name: str, value: Any, *, as_json: bool = False) -> str | None:
+    """Why a field, or a part of one, cannot be edited in place but in $EDITOR; None when it can."""
     try:
         size = len(value) if isinstance(value, str) else len(json.dumps(value))
-        text = value_as_text(kind_of(name, value), value) if size <= _LONG else ""
+        text = "" if size > _LONG else pretty(value) if as_json else value_as_text(kind_of(name, value), value)
     except RecursionError:
         return too_deep(name)
     if max(size, len(text)) > _LONG:

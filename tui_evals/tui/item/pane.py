@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import ClassVar
+from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -11,19 +12,20 @@ from textual.timer import Timer
 
 from tui_evals.datasets.layout import Path as UnitPath
 from tui_evals.datasets.paths import CannotEdit
-from tui_evals.tui import item_edits
+from tui_evals.tui import external_editor, item_edits
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.item_edits import NO_ITEM, NOT_OPEN, go_to, step_to_neighbour
 from tui_evals.tui.kept import keep_text
 from tui_evals.tui.messages import ItemShown, Place, SaveDataset, ShowPane
 from tui_evals.tui.pane import Pane
+from tui_evals.tui.whole_items import edit_whole_items
 from tui_evals.tui.widgets.dialogs import Entry, Menu, unread_menu
 from tui_evals.tui.widgets.field import FieldBox, Then
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Selection, Workspace
 
-from . import external, field_edit, fields
+from . import field_edit, fields, parts_page
 from .field_edit import FieldEdit
 from .rows import page_rows, title
 from .walk import neighbour_field
@@ -36,11 +38,22 @@ def why_not(workspace: Workspace, action: str, key: Hashable) -> str | None:
     broken = bool(workspace.where) and workspace.unit is None
     if action in ("new_turn", "duplicate", "conversation") and not workspace.where:
         return NO_ITEM
-    if action in ("edit", "external", "clear", "field") and broken:
+    if action == "whole":
+        return None if _items_to_edit(workspace) else NO_ITEM
+    if action in _OF_PARTS:
+        return "enter on a field of several parts (variables, messages, ideal, tools) shows them first"
+    if action in ("field", *_OF_A_FIELD) and broken:
         return "what stands here is no object; mend it in the file"
-    if action in ("edit", "external", "clear"):
-        return _why_not_field(workspace, action, key)
-    return None
+    return _why_not_field(workspace, action, key) if action in _OF_A_FIELD else None
+
+
+_OF_A_FIELD = ("edit", "external", "json", "clear")
+_OF_PARTS = ("down", "up", "rename")
+
+
+def _items_to_edit(workspace: Workspace) -> list[int]:
+    """The marked items, else the one one is in."""
+    return sorted(workspace.marks) or ([] if workspace.item is None else [workspace.item])
 
 
 def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | None:
@@ -53,8 +66,10 @@ def _why_not_field(workspace: Workspace, action: str, key: Hashable) -> str | No
     if key in fields.JUDGING:
         return None if action == "edit" else "evaluators are edited in their own pane: 3"
     value = fields.value_at(workspace.data, workspace.where, key)
-    if action == "edit":
-        return fields.why_not_here(key, value)
+    if action == "edit" and parts_page.is_compound(workspace, key):
+        return None
+    if action in ("edit", "json"):
+        return fields.why_not_here(key, value, as_json=action == "json")
     return _why_not_clear(workspace, key, value) if action == "clear" else None
 
 
@@ -66,17 +81,18 @@ def _why_not_clear(workspace: Workspace, name: str, value: object) -> str | None
     return None
 
 
-async def edit_externally(pane: Pane, name: str, number: int) -> None:
-    """Hand a field to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
+async def edit_externally(pane: Pane, field: str, number: int, part: UnitPath = ()) -> None:
+    """Hand a field, or a part, to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
     try:
-        edit, text = field_edit.begin_edit(pane.workspace, name, number)
+        edit, text = field_edit.begin_edit(pane.workspace, field, number, part)
     except RecursionError:
-        pane.say(fields.too_deep(name), "warn")
+        pane.say(fields.too_deep(field), "warn")
         return
+    name = edit.name
     suffix = fields.suffix_of(edit.kind, text)
     try:
-        after = await external.edit_in_editor(pane.app, text, suffix)
-    except external.NotEdited as problem:
+        after = await external_editor.edit_in_editor(pane.app, text, suffix)
+    except external_editor.NotEdited as problem:
         pane.say(str(problem), "warn")
         return
     if after is None:
@@ -84,7 +100,7 @@ async def edit_externally(pane: Pane, name: str, number: int) -> None:
         return
     edit = field_edit.apply_text(pane.workspace, edit, after)
     if edit.fault:
-        kept = external.keep_in_file(after, suffix)
+        kept = external_editor.keep_in_file(after, suffix)
         pane.say(f"{name} was left as it was: {edit.fault}; what you wrote is kept in {kept}", "error")
         return
     pane.say(f"{name} taken from the editor")
@@ -145,6 +161,8 @@ class EditorPane(Pane):
     _edit_count = 0
     _soon: Timer | None = None
     _shown: tuple[object, UnitPath] = (None, ())
+    _page: tuple[object, UnitPath, str] | None = None
+    """The field whose parts are shown in place of the fields, and where it was when they were asked for."""
 
     def compose(self) -> ComposeResult:
         """The fields, and the box one of them is edited in."""
@@ -167,11 +185,28 @@ class EditorPane(Pane):
         if self._edit is not None and field_edit.is_over(workspace, self._edit):
             self._drop()
         self._tell()
-        lit = self._edit.name if self._edit else None
         self._shown = (workspace.editing, workspace.where)
         moved = before != self._shown
+        edit, page, name = self._edit, self.page, title(workspace)
+        if page is not None:
+            part = None if edit is None else parts_page.number_of(workspace, page, edit.part)
+            self.lines.show(lambda width: parts_page.part_rows(workspace, page, width, part), at=part)
+            self.entitle(f"{name} · {page}")
+            return
+        lit = edit.field if edit else None
         self.lines.show(lambda width: page_rows(workspace, width, lit), at=lit or (self._landing() if moved else None))
-        self.entitle(title(workspace))
+        self.entitle(name)
+
+    @property
+    def page(self) -> str | None:
+        """The field whose parts are shown; None where the fields are."""
+        if self._page is None or self._page[:2] != (self.workspace.editing, self.workspace.where):
+            return None
+        return self._page[2] if parts_page.has_page(self.workspace, self._page[2]) else None
+
+    def _turn_to(self, field: str | None) -> None:
+        """Show the parts of a field, or the fields again."""
+        self._page = None if field is None else (self.workspace.editing, self.workspace.where, field)
 
     def _landing(self) -> Hashable:
         """At another item the cursor stays on the field it was on where that is there too, else on what is asked."""
@@ -213,14 +248,21 @@ class EditorPane(Pane):
         """Why an action cannot be done now."""
         if self._edit is not None:
             return "esc ends the field that is being edited first"
-        return why_not(self.workspace, action, self.lines.key)
+        page, key = self.page, self.lines.key
+        if page is not None and action in parts_page.ACTIONS:
+            return parts_page.why_not_part(self.workspace, page, action, key)
+        return why_not(self.workspace, action, key)
 
     def escape(self) -> bool:
-        """Leave the box."""
-        if self._edit is None:
-            return False
-        self.box.do_done()
-        return True
+        """Leave the box, or the parts."""
+        page = self.page
+        if self._edit is not None:
+            self.box.do_done()
+        elif page is not None:
+            self._turn_to(None)
+            self.sync()
+            self.lines.to_key(page)
+        return self._edit is not None or page is not None
 
     def would_be_lost(self) -> str | None:
         """A text in the box that the field cannot take."""
@@ -231,16 +273,26 @@ class EditorPane(Pane):
 
     # -- the box
 
-    def _open(self, name: str) -> None:
+    def _open(self, field: str, number: int | None = None, *, as_json: bool = False) -> None:
+        """Open the box with a field, or with a part of the one whose parts are shown."""
         self._edit_count += 1
-        self._edit, text = field_edit.begin_edit(self.workspace, name, self._edit_count)
-        about = fields.field_about(name, self.workspace.where)
-        one_line = self._edit.kind in ("line", "number")
-        self.box.begin(f"{name} · {about}" if about else name, text, one_line=one_line)
-        if text and text == fields.first_text(name):
-            self.box.to_index((text.rfind('""') if '""' in text else 0) + 1)
+        workspace, part, about = self.workspace, None, fields.field_about(field, self.workspace.where)
+        if number is not None:
+            part = parts_page.parts_at(workspace, field)[number]
+            about = part.label
+        place = () if part is None else part.place[:1] if as_json else part.place
+        self._edit, text = field_edit.begin_edit(workspace, field, self._edit_count, place, as_json=as_json)
+        kind = self._edit.kind
+        self.box.begin(
+            f"{field} · {about}" if about else field,
+            text,
+            one_line=kind in ("line", "number"),
+            json=kind in ("json", "format"),
+        )
+        if text.startswith("{") and (part is not None or text == fields.first_text(field)):
+            self.box.to_index(1)
         self.sync()
-        self.call_after_refresh(self.lines.to_key, name)
+        self.call_after_refresh(self.lines.to_key, field if number is None else number)
 
     def on_field_box_typed(self, event: FieldBox.Typed) -> None:
         """Apply what can be read, and have it shown soon."""
@@ -283,21 +335,34 @@ class EditorPane(Pane):
         """The field is done with: to the next one, or out of the box."""
         assert self._edit is not None
         if then in ("next", "previous"):
-            way = 1 if then == "next" else -1
-            there = neighbour_field(self.workspace, self._edit.name, way)
-            if there is None:
-                self.say(_END[way], "warn")
-                if self._edit.fault:
-                    self._open(self._edit.name)
-            else:
-                self.workspace.where = there[0]
-                self._open(there[1])
-                self.post_message(ItemShown())
+            self._walk(1 if then == "next" else -1)
         else:
             self._close()
         self._announce()
         if then == "save":
             self.post_message(SaveDataset())
+
+    def _walk(self, way: int) -> None:
+        """On to the next part or field, or back to the one before; a field of several parts is gone through."""
+        assert self._edit is not None
+        edit, workspace = self._edit, self.workspace
+        numbers = parts_page.writable_parts(workspace, edit.field) if edit.part else []
+        here = parts_page.number_of(workspace, edit.field, edit.part)
+        beyond = [number for number in numbers[::way] if here is not None and (number - here) * way > 0]
+        if beyond:
+            self._open(edit.field, beyond[0])
+            return
+        there = neighbour_field(workspace, edit.field, way)
+        if there is None:
+            self.say(_END[way], "warn")
+            if edit.fault:
+                self._open(edit.field, here, as_json=edit.kind == "json")
+            return
+        workspace.where, field = there
+        within = parts_page.writable_parts(workspace, field)
+        self._turn_to(field if within else None)
+        self._open(field, within[0 if way > 0 else -1] if within else None)
+        self.post_message(ItemShown())
 
     def _close(self) -> None:
         self._edit = None
@@ -345,36 +410,98 @@ class EditorPane(Pane):
 
     # -- what can be done
 
-    def do_edit(self) -> None:
-        """Open the box with the field under the cursor, or go where it is edited."""
-        key = self.lines.key
-        if isinstance(key, tuple):
+    def do_edit(self) -> Coroutine[Any, Any, None] | None:
+        """Open the box with what is under the cursor, or go where it is edited."""
+        key, page = self.lines.key, self.page
+        if page is not None:
+            if not isinstance(key, int):
+                return self.do_field()
+            self._open(page, key)
+        elif isinstance(key, tuple):
             go_to(self, key)
         elif key in fields.JUDGING:
             self.post_message(ShowPane("judges"))
+        elif isinstance(key, str) and parts_page.is_compound(self.workspace, key):
+            self._turn_to(key)
+            self.sync()
+            self.lines.to_key(0)
         elif isinstance(key, str):
             self._open(key)
+        return None
+
+    def do_json(self) -> None:
+        """Open the box with all of what is under the cursor as JSON."""
+        key, page = self.lines.key, self.page
+        if page is None:
+            self._open(str(key), as_json=True)
+        elif isinstance(key, int):
+            self._open(page, key, as_json=True)
 
     async def do_external(self) -> None:
-        """Hand the field to $EDITOR and take what it makes of it."""
+        """Hand what is under the cursor to $EDITOR and take what it makes of it."""
         self._edit_count += 1
-        await edit_externally(self, str(self.lines.key), self._edit_count)
+        key, page = self.lines.key, self.page
+        if page is None:
+            await edit_externally(self, str(key), self._edit_count)
+        elif isinstance(key, int):
+            part = parts_page.parts_at(self.workspace, page)[key].place
+            await edit_externally(self, page, self._edit_count, part)
+
+    async def do_whole(self) -> None:
+        """Hand the item, or the marked ones, to $EDITOR as one file."""
+        await edit_whole_items(self, _items_to_edit(self.workspace))
 
     async def do_field(self) -> None:
-        """Choose a field that is not given, and edit it."""
-        name = await choose_field(self)
-        if name is not None:
-            self._open(name)
+        """Choose a field that is not given, or begin another part, and edit it."""
+        field = self.page or await choose_field(self)
+        if field is None:
+            return
+        if not parts_page.is_compound(self.workspace, field) and self.page is None:
+            self._open(field)
+            return
+        key = self.lines.key
+        number = key + 1 if self.page and isinstance(key, int) else 0
+        mark = field_edit.visit_mark(self.workspace, field, self._edit_count + 1)
+        if await parts_page.begin_part(self, field, number, mark):
+            self._turn_to(field)
+            self._open(field, number)
 
     def write(self, name: str) -> None:
         """Edit a field where one is now."""
-        if self._edit is None or (self._edit.where, self._edit.name) != (self.workspace.where, name):
+        if self._edit is None or (self._edit.where, self._edit.field) != (self.workspace.where, name):
             self._open(name)
 
     def do_clear(self) -> None:
-        """Take the field away."""
+        """Take the field, or the part, away."""
         name = str(self.lines.key)
-        make_edit(self, lambda workspace: clear_field(workspace, name))
+        if self.page is None:
+            make_edit(self, lambda workspace: clear_field(workspace, name))
+        else:
+            self._change_part(parts_page.remove_part)
+
+    def _change_part(self, change: Callable[[Workspace, str, int], str], by: int = 0) -> None:
+        """Change the part under the cursor, which goes along with it."""
+        page, key = self.page, self.lines.key
+        if page is not None and isinstance(key, int):
+            make_edit(self, lambda workspace: change(workspace, page, key))
+            self.sync()
+            self.lines.to_key(min(max(key + by, 0), len(parts_page.parts_at(self.workspace, page)) - 1))
+
+    def do_down(self) -> None:
+        """The part one place on."""
+        self._change_part(partial(parts_page.move_part, way=1), 1)
+
+    def do_up(self) -> None:
+        """The part one place back."""
+        self._change_part(partial(parts_page.move_part, way=-1), -1)
+
+    async def do_rename(self) -> None:
+        """Another name for the value, or the next role for the message."""
+        page, key = self.page, self.lines.key
+        if page is not None and isinstance(key, int):
+            change = await parts_page.another_name(self, page, key)
+            if change is not None:
+                self._change_part(change)
 
     def do_new(self) -> None:
         """A new item, to be written at once."""
@@ -387,8 +514,11 @@ class EditorPane(Pane):
             self.write("prompt")
 
     def do_duplicate(self) -> None:
-        """A copy of the item or turn."""
-        make_edit(self, item_edits.duplicate)
+        """A copy of the item or turn, or of the part."""
+        if self.page is None:
+            make_edit(self, item_edits.duplicate)
+        else:
+            self._change_part(parts_page.copy_part, 1)
 
     def do_conversation(self) -> None:
         """Turns instead of one prompt, or back."""

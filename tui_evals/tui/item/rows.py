@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from tui_evals.datasets.layout import Path as Place
+from tui_evals.datasets.parts import parts_of
 from tui_evals.datasets.paths import get_at
 from tui_evals.datasets.problems import Problem, path_text
 from tui_evals.datasets.validate import ValidationReport
@@ -195,6 +197,14 @@ def preview(name: str, value: Any, width: int, style: Style = "") -> list[Line]:
     if isinstance(value, list) and value and name in ("messages", "ideal"):
         lines = [_entry(one, width, style) for one in value[:_MOST]]
         return [*lines, *_more_line(len(value) - _MOST, "entries")]
+    if isinstance(value, dict) and value and name == "variables":
+        lines = [_labelled(label, one, width, style) for label, one in islice(value.items(), _MOST)]
+        return [*lines, *_more_line(len(value) - _MOST, "values")]
+    if isinstance(value, list) and value and name == "tools":
+        lines = [
+            _labelled(part.label, _about_tool(part.value), width, style) for part in parts_of("tools", value[:_MOST])
+        ]
+        return [*lines, *_more_line(len(value) - _MOST, "tools")]
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
     if isinstance(value, str):
@@ -210,9 +220,21 @@ def _entry(one: Any, width: int, style: Style) -> Line:
     role, content = str(one.get("role", "?")), one.get("content")
     if content is None and "tool_calls" in one:
         content = f"calls {_json_head(one['tool_calls'])}"
-    text = content if isinstance(content, str) else _json_head(content)
-    who = f"{role[:12]}: "
-    return (Piece(who, "dim" if style else "accent"), fit(text, width - cell_width(safe(who)), style))
+    return _labelled(role, content, width, style)
+
+
+def _labelled(label: str, value: Any, width: int, style: Style) -> Line:
+    """A part with what it is called before it, in one line."""
+    text = value if isinstance(value, str) else _json_head(value)
+    called = fit(label, min(cell_width(safe(label)), width // 3)).text + ": "
+    return (Piece(called, "dim" if style else "accent"), fit(text, width - cell_width(safe(called)), style))
+
+
+def _about_tool(tool: Any) -> Any:
+    """What a tool says of itself, or all of it."""
+    body = tool.get("function", tool) if isinstance(tool, dict) else None
+    about = body.get("description") if isinstance(body, dict) else None
+    return about if isinstance(about, str) else tool
 
 
 def _more_line(count: int, what: str) -> list[Line]:

@@ -18,7 +18,7 @@ from tui_evals.datasets.validate import problem_of
 from tui_evals.evaluators.base import Evaluator, ToolCall
 from tui_evals.evaluators.registry import Registry
 from tui_evals.runs.evaluator_options import Option, option_kind, options_model, options_of, without_none
-from tui_evals.text.safe import safe_line
+from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.widgets.form import Field, Form, Kind, Values
 
 _LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
@@ -50,7 +50,7 @@ def _hint(annotation: object, value: object) -> str:
     """How to type what is no line of text and no number."""
     origin = get_origin(without_none(annotation))
     if isinstance(value, str):
-        return r" Written as JSON, in quotation marks: \n begins a line."
+        return " Written as JSON, in quotation marks."
     if origin is list:
         return ' Written as JSON: ["one", "two"].'
     if origin in (dict, Mapping):
@@ -59,11 +59,12 @@ def _hint(annotation: object, value: object) -> str:
 
 
 def _can_edit(kind: Kind, value: object) -> bool:
-    """Whether a field of this kind gives the value back as it was; several lines and control bytes need JSON."""
+    """Whether a field of this kind gives the value back as it was; control bytes need JSON."""
     if kind == "yes":
         return isinstance(value, bool)
     if kind in ("text", "choice"):
-        return isinstance(value, str) and safe_line(value) == value and bool(value.strip())
+        visible = safe if kind == "text" and "\n" in str(value) else safe_line
+        return isinstance(value, str) and visible(value) == value and bool(value.strip())
     return not isinstance(value, (str, bool))
 
 

@@ -16,6 +16,7 @@ from tui_evals.datasets.problems import DatasetError
 from tui_evals.tui import item_edits
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.messages import Place, ShowPane, WritePrompt
+from tui_evals.tui.whole_items import edit_whole_items
 from tui_evals.tui.widgets.filter_line import FilterLine
 from tui_evals.tui.widgets.focus import give_keys
 from tui_evals.tui.widgets.lines import Lines
@@ -110,7 +111,7 @@ class FoldingTree(TreeView):
 
 
 _OF_ONE = frozenset(("new_turn", "conversation", "down", "up"))
-_OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up"))
+_OF_ITEMS = frozenset(("duplicate", "remove", "category", "tags", "down", "up", "whole"))
 
 
 class TreePane(FoldingTree):
@@ -254,6 +255,10 @@ class TreePane(FoldingTree):
     def do_conversation(self) -> None:
         """A conversation of a single prompt, or back."""
         self._edit(lambda: item_edits.conversation(self.workspace))
+
+    async def do_whole(self) -> None:
+        """Edit all of the items in $EDITOR."""
+        await edit_whole_items(self, self._chosen())
 
     async def do_category(self) -> None:
         """Put the items into a category that one chooses or types."""

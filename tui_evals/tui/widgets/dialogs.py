@@ -177,10 +177,11 @@ class Reading(Dialog[None]):
 
 
 class AskLong(Dialog[str]):
-    """A sentence; the answer is None when nothing was written, or when it was dropped."""
+    """A sentence, a text of several lines or JSON; the answer is None when nothing was written, or it was dropped."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,ctrl+j,ctrl+s", "take", "take", show=False),
+        Binding("enter,ctrl+s", "take", "take", show=False),
+        Binding("ctrl+j", "line", "line", show=False),
         Binding("tab,shift+tab", "take", "take", show=False),
     ]
     DEFAULT_CSS = """
@@ -188,14 +189,15 @@ class AskLong(Dialog[str]):
     AskLong EditArea .text-area--cursor-line { background: transparent; }
     """
 
-    def __init__(self, title: str, value: str, *, check: Check) -> None:
-        super().__init__(title, "esc done · enter takes it")
-        self._value = safe_line(value)
+    def __init__(self, title: str, value: str, *, check: Check, lines: bool = False, json: bool = False) -> None:
+        super().__init__(title, "esc done · enter adds a line" if lines else "esc done · enter takes it")
+        self._value = value if lines else safe_line(value)
+        self._box = EditArea(self._value, one_line=not lines)
+        self._box.json = json
         self._check = check
 
     def body(self) -> list[Widget]:
         """The box, with what stands there now."""
-        self._box = EditArea(self._value, one_line=True)
         return [self._box]
 
     def on_mount(self) -> None:
@@ -208,6 +210,13 @@ class AskLong(Dialog[str]):
         event.stop()
         problem = self._check(self._box.text)
         self.say(problem or self._help, wrong=problem is not None)
+
+    def action_line(self) -> None:
+        """Begin a new line; a sentence has none and is taken."""
+        if self._box.one_line:
+            self.action_take()
+        else:
+            self._box.add_line()
 
     def action_take(self) -> None:
         """Take it; what cannot be taken is asked about, so that it is not lost."""

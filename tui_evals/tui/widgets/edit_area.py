@@ -1,15 +1,22 @@
-"""The area texts are written in, everywhere: a paste is made safe and takes the place of what is selected."""
+"""The area texts are written in, everywhere: pastes are made safe, JSON is coloured and indented."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from rich.text import Text
 from textual import events
 from textual.widgets import TextArea
 
 from tui_evals.text.safe import safe
 
+from .json_text import TOKENS, closes_block, new_line, tokens
+
 
 class EditArea(TextArea):
     """A text area without what a terminal would obey; with `one_line` it holds one line, whatever is pasted."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"edit-area--json-{token}" for token in TOKENS}
 
     def __init__(
         self,
@@ -22,6 +29,8 @@ class EditArea(TextArea):
         super().__init__(text, id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=compact)
         self.cursor_blink = False
         self.one_line = one_line
+        self.json = False
+        """Whether what is written is JSON."""
 
     def on_paste(self, event: events.Paste) -> None:
         """Terminals send the ends of pasted lines as carriage returns."""
@@ -38,3 +47,34 @@ class EditArea(TextArea):
         """Enter is for whoever is around where it cannot add a line; a text that begins with one was never meant."""
         if event.key == "enter" and (self.one_line or not self.text):
             event.prevent_default()
+        elif event.key == "enter" and self.json:
+            event.prevent_default()
+            event.stop()
+            self.add_line()
+        elif event.character in ("}", "]") and self.json and closes_block(self._before()):
+            row, column = self.cursor_location
+            self.delete((row, column - 2), (row, column))
+
+    def add_line(self) -> None:
+        """Begin a new line in place of what is selected; in JSON it is indented, and spelled within a text."""
+        start, end = sorted(self.selection)
+        ahead, behind = "\n", ""
+        if self.json:
+            ahead, behind = new_line(self._before(), self.get_text_range(end, self.document.end))
+        self.replace(ahead + behind, start, end, maintain_selection_offset=False)
+        if behind:
+            row, _ = self.cursor_location
+            self.move_cursor((row - 1, len(ahead) - 1))
+
+    def _before(self) -> str:
+        """The text up to the cursor, or up to what is selected."""
+        return self.get_text_range((0, 0), min(self.selection))
+
+    def get_line(self, line_index: int) -> Text:
+        """A line as it is drawn."""
+        line = super().get_line(line_index)
+        if self.json:
+            for start, end, token in tokens(line.plain):
+                style = self.get_component_rich_style(f"edit-area--json-{token}", partial=True)
+                line.stylize(style, start, end)
+        return line

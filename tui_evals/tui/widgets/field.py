@@ -60,10 +60,10 @@ class FieldBox(Vertical):
         """The text as it is now."""
         return self.area.text
 
-    def begin(self, title: str, text: str, *, one_line: bool = False) -> None:
+    def begin(self, title: str, text: str, *, one_line: bool = False, json: bool = False) -> None:
         """Edit a text, which must be one that `safe` leaves as it is."""
         self._told = text
-        self.area.one_line = one_line
+        self.area.one_line, self.area.json = one_line, json
         self.area.load_text(text)
         self.area.move_cursor(self.area.document.end)
         self.border_title = Content(safe_line(title, 100))
@@ -127,7 +127,7 @@ class FieldBox(Vertical):
         if self.area.one_line:
             self._end("done")
         elif self.text:
-            self.area.replace("\n", *self.area.selection, maintain_selection_offset=False)
+            self.area.add_line()
 
     def do_zoom(self) -> None:
         """Take all of the pane, or as much as the text needs."""

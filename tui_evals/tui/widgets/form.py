@@ -12,10 +12,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tui_evals.text import strictjson
-from tui_evals.text.safe import safe_line
+from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped
 
-from .dialogs import Dialog, Entry, Menu, unread_menu
+from .dialogs import AskLong, Dialog, Entry, Menu, unread_menu
 from .focus import HOLDS_KEYS, give_keys
 from .lines import Lines
 
@@ -50,6 +50,7 @@ class Form(Dialog[dict[str, Any]]):
         Binding("shift+tab", "go(-1)", "previous", show=False),
         Binding("delete,D", "drop", "not given", show=False),
         Binding("space", "edit", "edit", show=False),
+        Binding("ctrl+j", "line", "line", show=False),
     ]
 
     def __init__(
@@ -129,10 +130,12 @@ class Form(Dialog[dict[str, Any]]):
                 self._set(one, {None: True, True: False, False: None}[self.values.get(name)])
             elif one.kind in ("choice", "several"):
                 self._choose(one)
+            elif one.kind == "json" or "\n" in str(self.values.get(name)):
+                self._write(one)
             else:
                 self._editing = one
                 value = self.values.get(name)
-                self._begun = "" if value is None else _typed(one.kind, value)
+                self._begun = "" if value is None else safe_line(shown_value(value))
                 self._input.value = self._begun
                 self._input.select_all()
                 self._input.display = True
@@ -149,6 +152,32 @@ class Form(Dialog[dict[str, Any]]):
                 self._set(one, list(choice) if several else choice)
 
         self.app.push_screen(Menu(one.name, entries, several=several), chosen)
+
+    def _write(self, one: Field, more: str = "") -> None:
+        """Write JSON, or a text of several lines, in a box of its own."""
+        value = self.values.get(one.name)
+        text = "" if value is None else _pretty(value) if one.kind == "json" else str(value)
+
+        def written(answer: str | None) -> None:
+            if answer is not None:
+                self._set(one, read_value(one.kind, answer)[0])
+
+        self.app.push_screen(
+            AskLong(
+                one.name,
+                text + more,
+                check=lambda text: read_value(one.kind, text)[1],
+                lines=True,
+                json=one.kind == "json",
+            ),
+            written,
+        )
+
+    def action_line(self) -> None:
+        """Go on with a second line of the text that is typed, in a box of its own."""
+        one = self._editing
+        if one is not None and one.kind == "text" and self._take_line():
+            self._write(one, "\n")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Say at once what cannot be read."""
@@ -251,12 +280,10 @@ class _Done:
 DONE = _Done()
 
 
-def _typed(kind: Kind, value: Any) -> str:
-    """A value as it is put into the line to be edited; JSON spells what a line cannot hold."""
-    if kind != "json":
-        return safe_line(shown_value(value))
-    text = json.dumps(value, ensure_ascii=False)
-    return text if safe_line(text) == text else json.dumps(value)
+def _pretty(value: Any) -> str:
+    """JSON to read and edit; what must not reach a terminal is spelled."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text if safe(text) == text else json.dumps(value, indent=2)
 
 
 def shown_value(value: Any) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 from textual.app import App, SuspendNotSupported
 
 _USUAL = ("vi", "nano")
+_LINE_BEFORE = frozenset(("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg"))
+_LINE_AFTER = {"hx": (), "helix": (), "subl": (), "zed": (), "code": ("--goto",), "codium": ("--goto",)}
 _PATIENT = (signal.SIGINT, signal.SIGQUIT)
 
 
@@ -24,8 +26,11 @@ class NotEdited(Exception):
     """The editor gave no text that can be taken; the sentence says why, and where the text is kept if it is."""
 
 
-async def edit_in_editor(app: App[Any], text: str, suffix: str) -> str | None:
-    """The text as it is when the editor ends; None when nothing was changed; NotEdited says why there is none."""
+async def edit_in_editor(app: App[Any], text: str, suffix: str, line: int = 1) -> str | None:
+    """The text as it is when the editor ends; None when nothing was changed; NotEdited says why there is none.
+
+    An editor that is known begins at the line.
+    """
     command = editor_command(os.environ)
     try:
         file = keep_in_file(text, suffix)
@@ -33,7 +38,7 @@ async def edit_in_editor(app: App[Any], text: str, suffix: str) -> str | None:
         raise NotEdited(f"there is no room for a file to edit in: {problem.strerror}; nothing was changed") from None
     kept = False
     try:
-        failure = _run_editor(app, [*command, str(file)])
+        failure = _run_editor(app, [*command, *_at_line(command[0], file, line)])
         after = _text_of(file)
         if failure is not None:
             kept = after is not None and after != text
@@ -65,6 +70,16 @@ def editor_command(variables: Mapping[str, str]) -> list[str]:
     if editor is None:
         raise NotEdited("there is no editor here: set $EDITOR to the name of one, or edit in place with i")
     return [editor]
+
+
+def _at_line(editor: str, file: Path, line: int) -> list[str]:
+    """How an editor is told of a file and a line of it; one that nobody knows is told of the file."""
+    name = Path(editor).name
+    if line > 1 and name in _LINE_BEFORE:
+        return [f"+{line}", str(file)]
+    if line > 1 and name in _LINE_AFTER:
+        return [*_LINE_AFTER[name], f"{file}:{line}"]
+    return [str(file)]
 
 
 def keep_in_file(text: str, suffix: str) -> Path:

@@ -1,0 +1,164 @@
+"""The parts of a compound value: the pairs of variables, the messages of a chat, the entries of a list, tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Literal, get_args
+
+from .layout import Path
+from .model import Message
+from .paths import CannotEdit
+
+Shape = Literal["pairs", "messages", "texts", "tools"]
+
+ROLES: tuple[str, ...] = get_args(Message.model_fields["role"].annotation)
+_NEXT_ROLES = {"user": "assistant", "assistant": "user", "system": "user", "tool": "assistant"}
+_BY_NAME: dict[str, Shape] = {"variables": "pairs", "messages": "messages", "ideal": "texts", "tools": "tools"}
+_WORDS = frozenset(("tags", "allowed_tools", "default_allowed_tools", "metadata.tags"))
+"""Lists of words, which are quicker to write one a line than as parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: what it is called, and what of it is edited, with its place in the compound value."""
+
+    label: str
+    place: Path
+    value: Any
+
+
+def shape_of(name: str, value: Any) -> Shape | None:
+    """How the value of a field is taken apart; None when it is edited as one."""
+    if name in _BY_NAME:
+        shape = _BY_NAME[name]
+        return shape if value is None or isinstance(value, dict if shape == "pairs" else list) else None
+    texts = isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+    return "texts" if texts and name not in _WORDS else None
+
+
+def parts_of(shape: Shape, value: Any) -> list[Part]:
+    """The parts in their order; none of a value that is not given."""
+    if shape == "pairs":
+        return [Part(name, (name,), one) for name, one in (value or {}).items()]
+    read = _message if shape == "messages" else _tool if shape == "tools" else _text
+    return [read(number, one) for number, one in enumerate(value or ())]
+
+
+def _text(number: int, text: Any) -> Part:
+    return Part(str(number + 1), (number,), text)
+
+
+def _message(number: int, message: Any) -> Part:
+    if not isinstance(message, dict):
+        return Part("?", (number,), message)
+    role, content = str(message.get("role", "?")), message.get("content")
+    if isinstance(content, str) or (content is None and "tool_calls" not in message):
+        return Part(role, (number, "content"), content)
+    return Part(role, (number,), message)
+
+
+def _tool(number: int, tool: Any) -> Part:
+    described = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = described.get("name") if isinstance(described, dict) else None
+    return Part(name if isinstance(name, str) else str(number + 1), (number,), tool)
+
+
+def with_new_part(shape: Shape, value: Any, number: int, name: str = "") -> Any:
+    """The value with a part to begin with at a position: a pair has the name, a message the role that comes next."""
+    entries = _entries(value)
+    entry: Any = ""
+    if shape == "pairs":
+        entry = (_free_name(name, (value or {}).keys()), "")
+    elif shape == "messages":
+        before = entries[number - 1] if 0 < number <= len(entries) else None
+        role = before.get("role") if isinstance(before, dict) else None
+        entry = {"role": _NEXT_ROLES.get(role, "user") if isinstance(role, str) else "user", "content": ""}
+    elif shape == "tools":
+        entry = new_tool()
+    return _joined(shape, [*entries[:number], entry, *entries[number:]])
+
+
+def without_part(shape: Shape, value: Any, number: int) -> Any:
+    """The value without a part; None when it was the last one."""
+    entries = _entries(value)
+    return _joined(shape, [*entries[:number], *entries[number + 1 :]]) if len(entries) > 1 else None
+
+
+def with_copied_part(shape: Shape, value: Any, number: int) -> Any:
+    """The value with a copy of a part after it; a pair gets a name of its own."""
+    entries = _entries(value)
+    entry = entries[number]
+    if shape == "pairs":
+        name, one = entry
+        names = value.keys()
+        entry = (next(new for new in (f"{name}_{n}" for n in count(2)) if new not in names), one)
+    return _joined(shape, [*entries[: number + 1], entry, *entries[number + 1 :]])
+
+
+def with_moved_part(shape: Shape, value: Any, number: int, by: int) -> Any:
+    """The value with a part moved, as far as it can go."""
+    if shape == "pairs":
+        raise CannotEdit("the order of these says nothing, and a file keeps the order it has")
+    entries = _entries(value)
+    entry = entries.pop(number)
+    entries.insert(min(max(number + by, 0), len(entries)), entry)
+    return entries
+
+
+def with_renamed_part(value: Any, number: int, name: str) -> Any:
+    """The pairs with another name for one of them, which stays where it is."""
+    entries = _entries(value)
+    old, one = entries[number]
+    if name == old:
+        return value
+    entries[number] = (_free_name(name, value.keys()), one)
+    return dict(entries)
+
+
+def with_next_role(value: Any, number: int) -> Any:
+    """The messages with the next role for one of them; what else it holds stays."""
+    message = value[number]
+    if not isinstance(message, dict):
+        raise CannotEdit("this is no message: it has no role; v mends it as JSON")
+    role = message.get("role")
+    after = ROLES[(ROLES.index(role) + 1) % len(ROLES)] if role in ROLES else "user"
+    return [*value[:number], {**message, "role": after}, *value[number + 1 :]]
+
+
+def why_not_name(name: str, taken: Iterable[str]) -> str | None:
+    """Why a pair cannot have a name; None when it can."""
+    if not name.strip():
+        return "give it a name"
+    return f"there is a {name} already" if name in taken else None
+
+
+def new_tool() -> dict[str, Any]:
+    """A tool to begin with: a function of one argument, which the model is told of."""
+    return {
+        "type": "function",
+        "function": {
+            "name": "function_name",
+            "description": "What it does, and when to call it.",
+            "parameters": {
+                "type": "object",
+                "properties": {"argument": {"type": "string", "description": "What it is."}},
+                "required": ["argument"],
+            },
+        },
+    }
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    if problem := why_not_name(name, taken):
+        raise CannotEdit(problem)
+    return name
+
+
+def _entries(value: Any) -> list[Any]:
+    return list(value.items()) if isinstance(value, dict) else list(value or ())
+
+
+def _joined(shape: Shape, entries: Sequence[Any]) -> Any:
+    return dict(entries) if shape == "pairs" else list(entries)
