@@ -54,6 +54,17 @@ def test_a_writer_holds_a_page_of_answers_and_asks_for_pages(large, kind, monkey
     assert len(queries) < 120
 
 
+@pytest.mark.parametrize("kind", ["html", "csv", "json", "jsonl"])
+def test_a_comparison_asks_for_pages_too(large, kind, monkeypatch):
+    queries = []
+    query = Reader.query
+    monkeypatch.setattr(Reader, "query", lambda self, *given: queries.append(given) or query(self, *given))
+    with Reader(large) as reader:
+        run = reader.find_run("last")
+        assert sum(map(len, write(kind, reader, [run, run]))) > 1_000
+    assert len(queries) < ANSWERS / 4
+
+
 def test_pieces_come_while_answers_are_still_to_be_read(large):
     with Reader(large) as reader:
         pieces = write("jsonl", reader, [reader.find_run("last")])
