@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tui_evals.atomic_files import CannotSave, descriptor_of, write_atomically
-from tui_evals.cli.output import Stop, say
+from tui_evals.cli.output import Stop, say, say_data
 from tui_evals.present.causes import cause_texts
 from tui_evals.private_files import UnsafeFile, is_private, make_private_folder
 from tui_evals.reports.kinds import endings, kind_of, write
@@ -36,6 +36,9 @@ def write_report(file: Path, pieces: Iterable[str]) -> None:
 
     Answers are as private in it as in the store: a new file is its owner's alone, one that is there keeps its mode.
     """
+    if is_output(file):
+        say_data(pieces)
+        return
     try:
         if file.parent.exists() and not file.parent.is_dir():
             raise Stop(f"{file} could not be written: {file.parent} is a file, not a folder; the run is kept", 1)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from markupsafe import Markup
 
@@ -18,13 +17,12 @@ from tui_evals.present.status import ANSWER_LOOKS, BAD, WORST_FIRST
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.store.snapshots import Item
 from tui_evals.text.chats import question_text
 from tui_evals.text.indented import one_line
 from tui_evals.text.safe import safe_line
 
 from .cards import Filters
-
-Item = Mapping[str, Any]
 
 WHOLE = 5_000
 """Answers up to which every item has a card."""
